@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all the set-up themselves and are quick when repeated.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/src/*)
+
+.PHONY: demo test lint bench slow clean
+
+demo: $(READY)
+	$(BIN)/fedmf train --aggregation secagg --out runs/demo
+
+test: lint
+	$(BIN)/pytest -q
+	SECAGG_PURE=1 $(BIN)/pytest -q
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(READY)
+	$(BIN)/pytest -q -m slow
+
+bench: $(READY)
+	$(BIN)/python -m benches
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info secagg/_fast/_kernels.c secagg/_fast/*.so
+
+$(READY): pyproject.toml $(KERNEL)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q "setuptools>=77" "cython>=3.1"
+	$(BIN)/python -m pip install -q --no-build-isolation -e ".[fedmf,cli,bench,dev]"
+	touch $@

@@ -1,0 +1,69 @@
+"""The errors of secagg: every failure is one of these, and none of them carries a secret.
+
+``ParameterError`` and ``LocalProtocolError`` are mistakes of the caller: nothing has changed,
+mend the call and go on. ``RemoteProtocolError`` is a violation by the peer, and
+``TooFewSurvivors`` the end of a round that nobody did wrong.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "LocalProtocolError",
+    "ParameterError",
+    "RemoteProtocolError",
+    "SecAggError",
+    "TooFewSurvivors",
+]
+
+
+class SecAggError(Exception):
+    """Base of every error that secagg raises on purpose."""
+
+
+class ParameterError(SecAggError, ValueError):
+    """A value given by the caller is refused; the message names it and the remedy."""
+
+
+class LocalProtocolError(SecAggError, RuntimeError):
+    """A method was called out of order or on a machine that has ended; nothing has changed."""
+
+
+class RemoteProtocolError(SecAggError):
+    """A message from the peer breaks the protocol.
+
+    Attributes
+    ----------
+    sender : int or None
+        The client the message came from; None when it came from the server.
+    phase : str
+        The round of the protocol, e.g. ``"masked_input"``.
+    check : str
+        A short stable name of the check that failed, e.g. ``"length"``.
+    """
+
+    def __init__(self, message: str, *, sender: int | None, phase: str, check: str) -> None:
+        self.sender = sender
+        self.phase = phase
+        self.check = check
+        who = "server" if sender is None else f"client {sender}"
+        super().__init__(f"{who}, {phase}, {check}: {message}")
+
+
+class TooFewSurvivors(SecAggError):
+    """Fewer clients are left than the threshold or the minimum cohort asks for.
+
+    Nothing has been unmasked and there is no partial result. The machine has ended.
+
+    Attributes
+    ----------
+    phase : str
+        The round in which the count fell short.
+    survivors, needed : int
+        How many were left and how many it takes.
+    """
+
+    def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:
+        self.phase = phase
+        self.survivors = survivors
+        self.needed = needed
+        super().__init__(f"{phase}: {message}")

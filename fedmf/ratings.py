@@ -1,0 +1,267 @@
+"""Ratings in compressed rows: the one type in which all of fedmf hands ratings on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError
+
+__all__ = ["Catalogue", "Ratings", "Split", "from_triples"]
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """What is publicly known of every item.
+
+    Parameters
+    ----------
+    titles
+        One title per item, as the data set writes it (MovieLens' end with the year).
+    years
+        int16, shape (n_items,): the year of release, 0 where it is unknown.
+    genres
+        bool, shape (n_items, n_genres): whether the item is of that genre.
+    genre_names
+        One name per column of `genres`.
+
+    Raises
+    ------
+    DataError
+        If the shapes or dtypes do not fit together.
+    """
+
+    titles: tuple[str, ...]
+    years: NDArray[np.int16]
+    genres: NDArray[np.bool_]
+    genre_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _seal(self, years=np.int16, genres=np.bool_)
+        n_items = len(self.titles)
+        if self.years.shape != (n_items,) or self.genres.shape != (
+            n_items,
+            len(self.genre_names),
+        ):
+            raise DataError(
+                f"the catalogue's {n_items} titles and {len(self.genre_names)} genre names do "
+                f"not fit years {self.years.shape} and genres {self.genres.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    def __repr__(self) -> str:
+        return f"<Catalogue: {len(self)} items, {len(self.genre_names)} genres>"
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings as compressed rows, one row per user; immutable, compared by identity.
+
+    Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. Within a user
+    the order is the file's. Users and items are numbered 0, 1, ... by ascending original id;
+    a subset (`take`) keeps the numbers, so either side may then hold users or items without
+    a rating.
+
+    Parameters
+    ----------
+    name
+        The data set's name.
+    indptr
+        int64, shape (n_users + 1,), ascending from 0 to n_ratings.
+    items
+        int32, shape (n_ratings,), 0 <= item < n_items.
+    values
+        float64, shape (n_ratings,), within `scale`.
+    times
+        int64, shape (n_ratings,): seconds since 1970, or only each user's order; to be
+        compared within one user.
+    n_items
+        The number of items, rated or not.
+    scale
+        The lowest and the highest possible rating.
+    user_ids, item_ids
+        int64, shapes (n_users,) and (n_items,): the data set's own ids.
+    catalogue
+        The items' titles, years and genres.
+
+    Raises
+    ------
+    DataError
+        If a dtype, shape or range is not as above.
+    """
+
+    name: str
+    indptr: NDArray[np.int64]
+    items: NDArray[np.int32]
+    values: NDArray[np.float64]
+    times: NDArray[np.int64]
+    n_items: int
+    scale: tuple[float, float]
+    user_ids: NDArray[np.int64]
+    item_ids: NDArray[np.int64]
+    catalogue: Catalogue
+
+    def __post_init__(self) -> None:
+        _seal(self, indptr=np.int64, items=np.int32, values=np.float64, times=np.int64)
+        _seal(self, user_ids=np.int64, item_ids=np.int64)
+        n_ratings = self.values.size
+        low, high = self.scale
+        sound = {
+            "indptr": self.indptr.shape == (self.user_ids.size + 1,)
+            and self.indptr[0] == 0
+            and self.indptr[-1] == n_ratings
+            and bool((np.diff(self.indptr) >= 0).all()),
+            "items": self.items.shape == (n_ratings,)
+            and bool(((self.items >= 0) & (self.items < self.n_items)).all()),
+            "values": self.values.ndim == 1
+            and bool(((self.values >= low) & (self.values <= high)).all()),
+            "times": self.times.shape == (n_ratings,),
+            "item_ids": self.item_ids.shape == (self.n_items,),
+            "catalogue": len(self.catalogue) == self.n_items,
+        }
+        for field, good in sound.items():
+            if not good:
+                raise DataError(
+                    f"Ratings.{field} does not fit {self.user_ids.size} users, {self.n_items} "
+                    f"items and {n_ratings} ratings from {low:g} to {high:g}"
+                )
+
+    @property
+    def n_users(self) -> int:
+        """The number of users, with or without a rating here."""
+        return self.user_ids.size
+
+    @property
+    def n_ratings(self) -> int:
+        """The number of ratings."""
+        return self.values.size
+
+    @cached_property
+    def users(self) -> NDArray[np.int32]:
+        """The user of each rating: int32, shape (n_ratings,), ascending."""
+        numbers = np.arange(self.n_users, dtype=np.int32)
+        users = np.repeat(numbers, np.diff(self.indptr))
+        users.flags.writeable = False
+        return users
+
+    def of_user(self, user: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the items and the values of one user's ratings, as read-only views.
+
+        Raises
+        ------
+        IndexError
+            If `user` is not in 0 <= user < n_users.
+        """
+        if not 0 <= user < self.n_users:
+            raise IndexError(f"user {user} is not in 0 <= user < {self.n_users}")
+        row = slice(self.indptr[user], self.indptr[user + 1])
+        return self.items[row], self.values[row]
+
+    def take(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Ratings:
+        """Return some of the ratings, in the same order, over the same users and items.
+
+        Parameters
+        ----------
+        which
+            A mask, bool of shape (n_ratings,), or the ratings' positions as integers, in any
+            order (a position named twice is taken once).
+
+        Raises
+        ------
+        IndexError
+            If the mask has another length or a position lies outside.
+        """
+        mask = np.zeros(self.n_ratings, dtype=np.bool_)
+        mask[which] = True
+        before = np.concatenate(([0], np.cumsum(mask, dtype=np.int64)))
+        return replace(
+            self,
+            indptr=before[self.indptr],
+            items=self.items[mask],
+            values=self.values[mask],
+            times=self.times[mask],
+        )
+
+    def __len__(self) -> int:
+        return self.n_ratings
+
+    def __repr__(self) -> str:
+        return (
+            f"<Ratings {self.name!r}: {self.n_ratings} ratings of {self.n_items} items by "
+            f"{self.n_users} users>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Two disjoint parts of the same ratings, over the same users and items."""
+
+    train: Ratings
+    test: Ratings
+
+
+def from_triples(
+    name: str,
+    users: NDArray[np.int64],
+    items: NDArray[np.int64],
+    values: NDArray[np.float64],
+    times: NDArray[np.int64],
+    *,
+    scale: tuple[float, float],
+    item_ids: NDArray[np.int64],
+    catalogue: Catalogue,
+) -> Ratings:
+    """Build `Ratings` from parallel columns that hold the data set's own ids.
+
+    Parameters
+    ----------
+    users, items, values, times
+        Shape (n_ratings,), in the file's order.
+    item_ids
+        int64, ascending: the ids of all items, of which `items` are some.
+
+    Raises
+    ------
+    DataError
+        If an item is not among `item_ids` or a value lies outside `scale`.
+    """
+    user_ids, row = np.unique(users, return_inverse=True)
+    column = np.searchsorted(item_ids, items)
+    known = column < item_ids.size
+    known[known] = item_ids[column[known]] == items[known]
+    if not known.all():
+        raise DataError(f"{name}: item {items[~known][0]} is rated but not in the item list")
+    order = np.argsort(row, kind="stable")
+    return Ratings(
+        name=name,
+        indptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=user_ids.size)))),
+        items=column[order].astype(np.int32),
+        values=values[order],
+        times=times[order],
+        n_items=item_ids.size,
+        scale=scale,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        catalogue=catalogue,
+    )
+
+
+def _seal(owner: object, **dtypes: type[np.generic]) -> None:
+    """Replace the named arrays by read-only views, after a check of their dtypes."""
+    for field, dtype in dtypes.items():
+        array = getattr(owner, field)
+        if not isinstance(array, np.ndarray) or array.dtype != dtype:
+            found = getattr(array, "dtype", type(array).__name__)
+            raise DataError(
+                f"{type(owner).__name__}.{field} must be an array of {dtype.__name__}, "
+                f"not {found}"
+            )
+        view = array.view()
+        view.flags.writeable = False
+        object.__setattr__(owner, field, view)

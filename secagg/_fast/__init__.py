@@ -1,0 +1,78 @@
+"""The compiled core and its twins: one choice at import, the same results either way.
+
+``TIER`` names what runs: ``"aesni"`` is compiled code with AES instructions; ``"portable"``
+is compiled code whose masks go through ``cryptography``, for CPUs without them; ``"pure"`` is
+``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, ``SECAGG_PURE=1`` is
+the same as ``SECAGG_TIER=pure``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from secagg._fast import reference
+from secagg.errors import ParameterError
+
+__all__ = [
+    "COMPILED",
+    "TIER",
+    "TIERS",
+    "decode",
+    "encode",
+    "m61_add",
+    "m61_dot",
+    "m61_inv",
+    "m61_lagrange_at_zero",
+    "m61_matmul",
+    "m61_mul",
+    "m61_poly_eval",
+    "m61_sub",
+    "mask_mod",
+    "mask_words",
+    "pack_bits",
+    "unpack_bits",
+]
+
+
+def _choose(available: tuple[str, ...]) -> str:
+    """Return the best tier, or the one the environment asks for."""
+    wanted = os.environ.get("SECAGG_TIER") or available[0]
+    if wanted not in available:
+        raise ParameterError(f"SECAGG_TIER={wanted} is not one of {', '.join(available)}")
+    return wanted
+
+
+TIERS: tuple[str, ...] = ("pure",)
+"""What can run here, best first."""
+
+if os.environ.get("SECAGG_PURE") != "1":
+    try:
+        from secagg._fast import _kernels
+    except ImportError:  # built without a compiler
+        pass
+    else:
+        TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
+
+TIER = _choose(TIERS)
+COMPILED = TIER != "pure"
+
+if TIER in ("portable", "pure"):
+    mask_words, mask_mod = reference.mask_words, reference.mask_mod
+else:
+    _masks = _kernels.Masks(TIER)
+    mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
+
+encode = _kernels.encode if COMPILED else reference.encode
+decode = _kernels.decode if COMPILED else reference.decode
+pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
+unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits
+m61_add = _kernels.m61_add if COMPILED else reference.m61_add
+m61_sub = _kernels.m61_sub if COMPILED else reference.m61_sub
+m61_mul = _kernels.m61_mul if COMPILED else reference.m61_mul
+m61_inv = _kernels.m61_inv if COMPILED else reference.m61_inv
+m61_dot = _kernels.m61_dot if COMPILED else reference.m61_dot
+m61_matmul = _kernels.m61_matmul if COMPILED else reference.m61_matmul
+m61_poly_eval = _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
+m61_lagrange_at_zero = (
+    _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
+)

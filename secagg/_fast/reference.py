@@ -1,0 +1,216 @@
+"""What every kernel of the compiled core computes: the specification, in simple numpy.
+
+The functions here and those of ``_kernels`` have the same signatures and the same results,
+bit for bit; tests compare them under Hypothesis. Where there is no compiled code, or with
+``SECAGG_PURE=1``, these run in its place. They check shapes and dtypes and trust the layer
+above with everything else. Masks are in ``reference_masks``, the field GF(2^61 - 1) is in
+``reference_m61``; fixed point and bit packing are below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._fast.reference_m61 import (
+    m61_add,
+    m61_dot,
+    m61_inv,
+    m61_lagrange_at_zero,
+    m61_matmul,
+    m61_mul,
+    m61_poly_eval,
+    m61_sub,
+)
+from secagg._fast.reference_masks import keystream, mask_mod, mask_words
+
+__all__ = [
+    "decode",
+    "encode",
+    "keystream",
+    "m61_add",
+    "m61_dot",
+    "m61_inv",
+    "m61_lagrange_at_zero",
+    "m61_matmul",
+    "m61_mul",
+    "m61_poly_eval",
+    "m61_sub",
+    "mask_mod",
+    "mask_words",
+    "pack_bits",
+    "unpack_bits",
+]
+
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+F64 = NDArray[np.float64]
+
+_LANE_TYPES = (np.dtype(np.uint32), np.dtype(np.uint64))
+
+
+def encode(
+    x: F64,
+    out: U32 | U64,
+    clip: float,
+    scale: float,
+    weight: int,
+    modulus: int,
+    random: U64 | None,
+) -> tuple[int, int]:
+    """Encode floats as fixed-point integers mod R: out = weight · round(clipped x · scale).
+
+    Parameters
+    ----------
+    x : float64[d]
+    out : uint32[d] or uint64[d]
+        Overwritten with elements of [0, R).
+    clip, scale : float, > 0
+        y = min(max(x, -clip), clip) · scale.
+    weight : int, >= 0, with clip · scale · weight <= 2^62
+    modulus : int
+        R = 2^b with b <= 32 or 64, the width of ``out``; with uint64 any 2 <= R <= 2^62 too.
+    random : uint64[d] or None
+        None rounds to nearest, ties to even. Otherwise y is rounded up when
+        (random >> 11) < (y - floor(y)) · 2^53, which is unbiased to 2^-53.
+
+    Returns
+    -------
+    clipped : int
+        How many elements are above clip in absolute value.
+    bad : int
+        Index of the first element that is not finite, or -1. If not -1, the content of
+        ``out`` is unspecified.
+
+    Raises
+    ------
+    ValueError
+        A length, dtype or parameter is out of range.
+    """
+    _check_lane(out)
+    _check_vector(x, np.float64, out.size)
+    _check_modulus(modulus, out.itemsize)
+    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * weight <= 2.0**62):
+        raise ValueError("clip, scale and weight must be positive, their product <= 2^62")
+    if random is not None:
+        _check_vector(random, np.uint64, out.size)
+    clipped = int(np.count_nonzero(np.abs(x) > clip))
+    finite = np.isfinite(x)
+    if not finite.all():
+        return clipped, int(np.argmin(finite))
+    y = np.clip(x, -clip, clip) * scale
+    if random is None:
+        value = np.rint(y).astype(np.int64)
+    else:
+        down = np.floor(y)
+        up = (random >> 11).astype(np.float64) < (y - down) * 2.0**53
+        value = down.astype(np.int64) + up
+    value *= weight
+    if modulus & (modulus - 1):
+        value %= modulus
+    # Truncating two's complement is the residue mod 2^b.
+    out[:] = (value.astype(np.uint64) & min(modulus - 1, 2**64 - 1)).astype(out.dtype)
+    return clipped, -1
+
+
+def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> None:
+    """Lift residues to (-R/2, R/2] about zero and scale them: the inverse of ``encode``.
+
+    Parameters
+    ----------
+    values : uint32[d] or uint64[d], 0 <= v < R
+    out : float64[d]
+        Overwritten with float(v if v <= (R - 1) // 2 else v - R) · inverse_scale.
+    modulus : int
+        As in ``encode``.
+    inverse_scale : float
+
+    Raises
+    ------
+    ValueError
+        A length, dtype or modulus is out of range.
+    """
+    _check_lane(values)
+    _check_vector(out, np.float64, values.size)
+    _check_modulus(modulus, values.itemsize)
+    wide = values.astype(np.uint64)
+    below = wide - (modulus % 2**64)  # v - R in two's complement
+    lifted = np.where(wide <= (modulus - 1) // 2, wide, below).view(np.int64)
+    np.multiply(lifted.astype(np.float64), inverse_scale, out=out)
+
+
+def pack_bits(values: U32 | U64, bits: int) -> bytes:
+    """Concatenate the low ``bits`` bits of every value, least significant bit first.
+
+    Parameters
+    ----------
+    values : uint32[d] or uint64[d]
+        Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; what a value has
+        above b bits is dropped.
+    bits : int, 1 <= b <= 32 or 64, the width of ``values``
+
+    Returns
+    -------
+    bytes of length ceil(d b / 8)
+        The bits after the last value are zero.
+
+    Raises
+    ------
+    ValueError
+        The dtype or ``bits`` is out of range.
+    """
+    _check_lane(values)
+    _check_bits(bits, values.itemsize)
+    octets = values.astype(f"<u{values.itemsize}").view(np.uint8)
+    table = np.unpackbits(octets.reshape(values.size, -1), axis=1, bitorder="little")
+    return np.packbits(table[:, :bits], bitorder="little").tobytes()
+
+
+def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
+    """Undo ``pack_bits``.
+
+    Parameters
+    ----------
+    data : bytes-like of length ceil(d b / 8)
+    bits : int, 1 <= b <= 32 or 64, the width of ``out``
+    out : uint32[d] or uint64[d]
+        Overwritten.
+
+    Raises
+    ------
+    ValueError
+        The length is wrong, a bit after the last value is set, or ``bits`` is out of range.
+    """
+    _check_lane(out)
+    _check_bits(bits, out.itemsize)
+    octets = np.frombuffer(data, np.uint8)
+    if octets.size != (out.size * bits + 7) // 8:
+        raise ValueError(f"{octets.size} bytes do not hold {out.size} values of {bits} bits")
+    string = np.unpackbits(octets, bitorder="little")
+    if string[out.size * bits :].any():
+        raise ValueError("a padding bit is set")
+    table = np.zeros((out.size, 8 * out.itemsize), np.uint8)
+    table[:, :bits] = string[: out.size * bits].reshape(out.size, bits)
+    out[:] = np.packbits(table, axis=1, bitorder="little").view(f"<u{out.itemsize}")[:, 0]
+
+
+def _check_lane(array: U32 | U64) -> None:
+    if array.dtype not in _LANE_TYPES or array.ndim != 1 or not array.flags.c_contiguous:
+        raise ValueError("expected a contiguous vector of uint32 or uint64")
+
+
+def _check_vector(array: F64 | U64, dtype: type[np.float64 | np.uint64], size: int) -> None:
+    if array.dtype != dtype or array.shape != (size,) or not array.flags.c_contiguous:
+        raise ValueError(f"expected a contiguous vector of {size} {dtype.__name__}")
+
+
+def _check_modulus(modulus: int, width: int) -> None:
+    power_of_two = modulus & (modulus - 1) == 0
+    largest = 2 ** (8 * width) if power_of_two else 2**62
+    if not 2 <= modulus <= largest or (width == 4 and not power_of_two):
+        raise ValueError(f"modulus {modulus} does not fit lanes of {8 * width} bits")
+
+
+def _check_bits(bits: int, width: int) -> None:
+    if not 1 <= bits <= 8 * width:
+        raise ValueError(f"{bits} bits do not fit lanes of {8 * width} bits")

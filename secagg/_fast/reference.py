@@ -67,7 +67,7 @@ def encode(
         Overwritten with elements of [0, R).
     clip, scale : float, > 0
         y = min(max(x, -clip), clip) · scale.
-    weight : int, >= 0, with clip · scale · weight <= 2^62
+    weight : int, >= 0, with clip · scale · max(weight, 1) <= 2^62
     modulus : int
         R = 2^b with b <= 32 or 64, the width of ``out``; with uint64 any 2 <= R <= 2^62 too.
     random : uint64[d] or None
@@ -90,7 +90,7 @@ def encode(
     _check_lane(out)
     _check_vector(x, np.float64, out.size)
     _check_modulus(modulus, out.itemsize)
-    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * weight <= 2.0**62):
+    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * max(weight, 1) <= 2.0**62):
         raise ValueError("clip, scale and weight must be positive, their product <= 2^62")
     if random is not None:
         _check_vector(random, np.uint64, out.size)

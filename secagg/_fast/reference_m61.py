@@ -85,7 +85,8 @@ def m61_inv(a: U64) -> U64:
 
 def m61_dot(a: U64, b: U64) -> int:
     """Inner product of two vectors, as an int in [0, p); see ``m61_add``."""
-    return sum(m61_mul(a, b).tolist()) % P61
+    products: list[int] = m61_mul(a, b).tolist()
+    return sum(products) % P61
 
 
 def m61_matmul(a: U64, b: U64) -> U64:

@@ -1,0 +1,340 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False, freethreading_compatible=True
+"""Python's door to src/*.c: checks shapes and dtypes, releases the GIL, computes nothing.
+
+Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``.
+"""
+
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+
+import numpy as np
+
+cdef extern from "kernels.h" nogil:
+    ctypedef struct secagg_mask_tier:
+        const char *name
+        int (*supported)() nogil
+        size_t schedule_bytes
+        void (*expand)(void *, const uint8_t *, size_t) nogil
+        void (*words32)(uint32_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
+        void (*words64)(uint64_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
+        void (*modulo)(
+            uint64_t *, size_t, const void *, size_t, size_t, uint64_t, uint64_t
+        ) nogil
+
+    enum:
+        SECAGG_SCHEDULE_ALIGNMENT
+
+    ctypedef struct secagg_encoding:
+        double clip
+        double scale
+        int64_t weight
+        uint64_t largest
+        const uint64_t *random
+
+    const secagg_mask_tier *secagg_mask_tiers
+    void secagg_wipe(void *, size_t)
+    void secagg_m61_add(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_sub(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_mul(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    uint64_t secagg_m61_dot(const uint64_t *, const uint64_t *, size_t)
+    int secagg_m61_inv(uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_matmul(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
+    )
+    void secagg_m61_poly_eval(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
+    )
+    int secagg_m61_lagrange_at_zero(uint64_t *, uint64_t *, const uint64_t *, size_t)
+    size_t secagg_encode32(
+        uint32_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+    )
+    size_t secagg_encode64(
+        uint64_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+    )
+    void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
+    void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
+    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)
+    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
+    int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
+    int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
+
+
+def mask_tiers():
+    """Names of the mask implementations that this CPU can run, best first."""
+    names = []
+    cdef const secagg_mask_tier *tier = secagg_mask_tiers
+    while tier.name != NULL:
+        if tier.supported():
+            names.append((<bytes>tier.name).decode())
+        tier += 1
+    return tuple(names)
+
+
+cdef class Masks:
+    """The masks of one tier."""
+
+    cdef const secagg_mask_tier *tier
+
+    def __init__(self, str tier):
+        names = mask_tiers()
+        if tier not in names:
+            raise ValueError(f"{tier} is not one of {names}")
+        self.tier = secagg_mask_tiers
+        while <bytes>self.tier.name != tier.encode():
+            self.tier += 1
+
+    def mask_words(self, acc, keys, negate, start=0):
+        self.run(acc, keys, negate, start, 0)
+
+    def mask_mod(self, acc, keys, negate, modulus, start=0):
+        if acc.itemsize != 8:
+            raise ValueError("masks of another modulus than 2^b need uint64")
+        if not 2 <= modulus <= 2**62:
+            raise ValueError(f"modulus {modulus} is outside [2, 2^62]")
+        self.run(acc, keys, negate, start, modulus)
+
+    cdef run(
+        self,
+        acc,
+        const uint8_t[::1] keys,
+        const uint8_t[::1] negate,
+        start,
+        uint64_t modulus,
+    ):
+        """Expand the keys, those that add first, and go over acc; modulus 0 means 2^b."""
+        cdef uint32_t[::1] acc32 = None
+        cdef uint64_t[::1] acc64 = None
+        if acc.itemsize == 4:
+            acc32 = acc
+        else:
+            acc64 = acc
+        cdef size_t d = len(acc), k = negate.shape[0], plus = 0, minus = 0, j, place
+        if <size_t>keys.shape[0] != 16 * k:
+            raise ValueError(f"{keys.shape[0]} bytes of keys for {k} signs")
+        for j in range(k):
+            if negate[j] > 1:
+                raise ValueError("a sign is neither 0 nor 1")
+            minus += negate[j]
+        if not 0 <= start <= 2**60 - d:
+            raise ValueError(f"start {start} is outside [0, 2^60 - {d}]")
+        if d == 0 or k == 0:
+            return
+        cdef uint64_t first = start
+        cdef size_t each = self.tier.schedule_bytes
+        cdef size_t size = each * k + SECAGG_SCHEDULE_ALIGNMENT
+        cdef uint8_t *memory = <uint8_t *>malloc(size)
+        if memory == NULL:
+            raise MemoryError
+        cdef uint8_t *schedules = memory + (
+            SECAGG_SCHEDULE_ALIGNMENT - <size_t>memory % SECAGG_SCHEDULE_ALIGNMENT
+        )
+        with nogil:
+            place = k - minus
+            for j in range(k):
+                if negate[j]:
+                    self.tier.expand(schedules + each * place, &keys[16 * j], 1)
+                    place += 1
+                else:
+                    self.tier.expand(schedules + each * plus, &keys[16 * j], 1)
+                    plus += 1
+            if modulus != 0:
+                self.tier.modulo(&acc64[0], d, schedules, plus, minus, modulus, first)
+            elif acc32 is not None:
+                self.tier.words32(&acc32[0], d, schedules, plus, minus, first)
+            else:
+                self.tier.words64(&acc64[0], d, schedules, plus, minus, first)
+            secagg_wipe(memory, size)
+            free(memory)
+
+
+cdef check_modulus(modulus, size_t width):
+    power_of_two = modulus & (modulus - 1) == 0
+    largest = 2 ** (8 * width) if power_of_two else 2**62
+    if not 2 <= modulus <= largest or (width == 4 and not power_of_two):
+        raise ValueError(f"modulus {modulus} does not fit lanes of {8 * width} bits")
+
+
+def encode(const double[::1] x, out, clip, scale, weight, modulus, random):
+    cdef size_t n = x.shape[0], clipped
+    cdef ptrdiff_t bad
+    cdef uint32_t[::1] out32 = None
+    cdef uint64_t[::1] out64 = None
+    cdef const uint64_t[::1] noise = None
+    cdef secagg_encoding how
+    if out.itemsize == 4:
+        out32 = out
+    else:
+        out64 = out
+    check_modulus(modulus, out.itemsize)
+    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * max(weight, 1) <= 2.0**62):
+        raise ValueError("clip, scale and weight must be positive, their product <= 2^62")
+    if len(out) != n:
+        raise ValueError(f"lengths differ: {n} and {len(out)}")
+    how.random = NULL
+    if random is not None:
+        noise = random
+        if <size_t>noise.shape[0] != n:
+            raise ValueError(f"lengths differ: {n} and {noise.shape[0]}")
+        how.random = &noise[0]
+    how.clip = clip
+    how.scale = scale
+    how.weight = weight
+    how.largest = modulus - 1
+    with nogil:
+        if out32 is not None:
+            clipped = secagg_encode32(&out32[0], &x[0], n, &how, &bad)
+        else:
+            clipped = secagg_encode64(&out64[0], &x[0], n, &how, &bad)
+    return clipped, bad
+
+
+def decode(values, double[::1] out, modulus, double inverse_scale):
+    cdef size_t n = out.shape[0]
+    cdef const uint32_t[::1] values32 = None
+    cdef const uint64_t[::1] values64 = None
+    if values.itemsize == 4:
+        values32 = values
+    else:
+        values64 = values
+    check_modulus(modulus, values.itemsize)
+    if len(values) != n:
+        raise ValueError(f"lengths differ: {len(values)} and {n}")
+    cdef uint64_t largest = modulus - 1
+    with nogil:
+        if values32 is not None:
+            secagg_decode32(&out[0], &values32[0], n, largest, inverse_scale)
+        else:
+            secagg_decode64(&out[0], &values64[0], n, largest, inverse_scale)
+
+
+cdef check_bits(bits, size_t width):
+    if not 1 <= bits <= 8 * width:
+        raise ValueError(f"{bits} bits do not fit lanes of {8 * width} bits")
+
+
+def pack_bits(values, bits):
+    cdef const uint32_t[::1] values32 = None
+    cdef const uint64_t[::1] values64 = None
+    if values.itemsize == 4:
+        values32 = values
+    else:
+        values64 = values
+    check_bits(bits, values.itemsize)
+    cdef size_t n = len(values)
+    cdef unsigned b = bits
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, (len(values) * bits + 7) // 8)
+    cdef uint8_t *to = <uint8_t *>PyBytes_AsString(packed)
+    with nogil:
+        if values32 is not None:
+            secagg_pack32(to, &values32[0], n, b)
+        else:
+            secagg_pack64(to, &values64[0], n, b)
+    return packed
+
+
+def unpack_bits(const uint8_t[::1] data, bits, out):
+    cdef uint32_t[::1] out32 = None
+    cdef uint64_t[::1] out64 = None
+    if out.itemsize == 4:
+        out32 = out
+    else:
+        out64 = out
+    check_bits(bits, out.itemsize)
+    cdef size_t n = len(out)
+    cdef unsigned b = bits
+    cdef int status
+    if data.shape[0] != (len(out) * bits + 7) // 8:
+        raise ValueError(f"{data.shape[0]} bytes do not hold {n} values of {bits} bits")
+    with nogil:
+        if out32 is not None:
+            status = secagg_unpack32(&out32[0], &data[0], n, b)
+        else:
+            status = secagg_unpack64(&out64[0], &data[0], n, b)
+    if status != 0:
+        raise ValueError("a padding bit is set")
+
+
+cdef check_same(const uint64_t[::1] a, const uint64_t[::1] b):
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(f"lengths differ: {a.shape[0]} and {b.shape[0]}")
+
+
+def m61_add(const uint64_t[::1] a, const uint64_t[::1] b):
+    check_same(a, b)
+    result = np.empty(a.shape[0], np.uint64)
+    cdef uint64_t[::1] out = result
+    with nogil:
+        secagg_m61_add(&out[0], &a[0], &b[0], out.shape[0])
+    return result
+
+
+def m61_sub(const uint64_t[::1] a, const uint64_t[::1] b):
+    check_same(a, b)
+    result = np.empty(a.shape[0], np.uint64)
+    cdef uint64_t[::1] out = result
+    with nogil:
+        secagg_m61_sub(&out[0], &a[0], &b[0], out.shape[0])
+    return result
+
+
+def m61_mul(const uint64_t[::1] a, const uint64_t[::1] b):
+    check_same(a, b)
+    result = np.empty(a.shape[0], np.uint64)
+    cdef uint64_t[::1] out = result
+    with nogil:
+        secagg_m61_mul(&out[0], &a[0], &b[0], out.shape[0])
+    return result
+
+
+def m61_inv(const uint64_t[::1] a):
+    result = np.empty(a.shape[0], np.uint64)
+    cdef uint64_t[::1] out = result
+    cdef int status
+    with nogil:
+        status = secagg_m61_inv(&out[0], &a[0], out.shape[0])
+    if status != 0:
+        raise ZeroDivisionError("0 has no inverse in GF(2^61 - 1)")
+    return result
+
+
+def m61_dot(const uint64_t[::1] a, const uint64_t[::1] b):
+    check_same(a, b)
+    cdef uint64_t total
+    with nogil:
+        total = secagg_m61_dot(&a[0], &b[0], a.shape[0])
+    return total
+
+
+def m61_matmul(const uint64_t[:, ::1] a, const uint64_t[:, ::1] b):
+    cdef size_t n = a.shape[0], k = a.shape[1], m = b.shape[1]
+    if <size_t>b.shape[0] != k:
+        raise ValueError(f"cannot multiply shapes {(n, k)} and {(b.shape[0], m)}")
+    result = np.empty((n, m), np.uint64)
+    cdef uint64_t[:, ::1] out = result
+    with nogil:
+        secagg_m61_matmul(&out[0, 0], &a[0, 0], &b[0, 0], n, k, m)
+    return result
+
+
+def m61_poly_eval(const uint64_t[:, ::1] coeffs, const uint64_t[::1] xs):
+    cdef size_t t = coeffs.shape[0], m = coeffs.shape[1], n = xs.shape[0]
+    result = np.empty((n, m), np.uint64)
+    cdef uint64_t[:, ::1] out = result
+    with nogil:
+        secagg_m61_poly_eval(&out[0, 0], &coeffs[0, 0], &xs[0], t, m, n)
+    return result
+
+
+def m61_lagrange_at_zero(const uint64_t[::1] xs):
+    cdef size_t t = xs.shape[0]
+    result = np.empty(t, np.uint64)
+    cdef uint64_t[::1] out = result, scratch = np.empty(t, np.uint64)
+    cdef int status
+    with nogil:
+        status = secagg_m61_lagrange_at_zero(&out[0], &scratch[0], &xs[0], t)
+    if status != 0:
+        raise ZeroDivisionError("a point of interpolation is 0 or occurs twice")
+    return result

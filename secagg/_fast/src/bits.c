@@ -1,0 +1,150 @@
+/* Bit strings, least significant bit first; specified by reference.py.
+ *
+ * Value i starts at bit i b. Up to 57 bits, a value and the bits before it in its first byte
+ * fit one unaligned word of 8 bytes; wider values go in two parts, narrow ones in pairs.
+ * Every access is 8 bytes wide, so the last values go through a scratch buffer that is wide
+ * enough: 8 values are b whole bytes, and what is left when 8 bytes no longer fit is short.
+ */
+#include "kernels.h"
+
+#include <string.h>
+
+enum { NARROW = 57, PAIR = NARROW / 2, SCRATCH = 8 + 64 + 8 };
+
+static inline uint64_t low_bits(unsigned bits)
+{
+    return bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+}
+
+static inline size_t bytes_for(size_t n, unsigned bits)
+{
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
+
+/* The largest multiple of 8 values whose accesses all stay inside the string. */
+static inline size_t bulk(size_t n, unsigned bits)
+{
+    const size_t bytes = bytes_for(n, bits);
+    return bytes < 8 ? 0 : (bytes - 8) / bits * 8;
+}
+
+static inline uint64_t little_endian(uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return __builtin_bswap64(word);
+#else
+    return word;
+#endif
+}
+
+static inline uint64_t load(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+    return little_endian(word);
+}
+
+/* The first `fill` < 8 bits of `word` wait for the rest of their byte. */
+typedef struct {
+    uint8_t *at;
+    uint64_t word;
+    unsigned fill;
+} writer;
+
+/* Append a value of at most 57 bits. */
+static inline void put(writer *to, uint64_t value, unsigned bits)
+{
+    const unsigned fill = to->fill + bits;
+    const uint64_t word = to->word | value << to->fill, stored = little_endian(word);
+    memcpy(to->at, &stored, 8);
+    to->at += fill / 8;
+    to->word = fill < 64 ? word >> (fill & ~7u) : 0;
+    to->fill = fill & 7;
+}
+
+#define VALUE(i) (lane == 32 ? ((const uint32_t *)values)[i] : ((const uint64_t *)values)[i])
+
+static inline __attribute__((always_inline)) void
+pack_run(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
+{
+    const uint64_t mask = low_bits(bits);
+    writer to = {packed, 0, 0};
+    size_t i = 0;
+    if (bits <= PAIR)
+        for (; i + 2 <= n; i += 2)
+            put(&to, (VALUE(i) & mask) | (VALUE(i + 1) & mask) << bits, 2 * bits);
+    for (; i < n; i++) {
+        const uint64_t value = VALUE(i) & mask;
+        if (bits <= NARROW)
+            put(&to, value, bits);
+        else {
+            put(&to, value & low_bits(32), 32);
+            put(&to, value >> 32, bits - 32);
+        }
+    }
+    if (to.fill > 0)
+        *to.at = (uint8_t)to.word;
+}
+
+static inline __attribute__((always_inline)) void
+pack(uint8_t *packed, const void *values, size_t n, unsigned bits, int lane)
+{
+    const size_t most = bulk(n, bits), done = bytes_for(most, bits);
+    uint8_t scratch[SCRATCH] = {0};
+    pack_run(packed, values, most, bits, lane);
+    pack_run(scratch, (const uint8_t *)values + most * (size_t)(lane / 8), n - most, bits, lane);
+    memcpy(packed + done, scratch, bytes_for(n, bits) - done);
+}
+
+static inline __attribute__((always_inline)) void
+unpack_run(void *values, const uint8_t *packed, size_t n, unsigned bits, int lane)
+{
+    const uint64_t mask = low_bits(bits);
+    for (size_t i = 0, at = 0; i < n; i++, at += bits) {
+        uint64_t value = load(packed + at / 8) >> at % 8;
+        if (bits > NARROW) {
+            const size_t rest = at + 32;
+            value = (value & low_bits(32)) | load(packed + rest / 8) >> rest % 8 << 32;
+        }
+        if (lane == 32)
+            ((uint32_t *)values)[i] = (uint32_t)(value & mask);
+        else
+            ((uint64_t *)values)[i] = value & mask;
+    }
+}
+
+static inline __attribute__((always_inline)) int
+unpack(void *values, const uint8_t *packed, size_t n, unsigned bits, int lane)
+{
+    const size_t bytes = bytes_for(n, bits);
+    const size_t most = bulk(n, bits), done = bytes_for(most, bits);
+    const unsigned used = (unsigned)(n % 8 * bits % 8); /* bits of the last byte, 0: all */
+    if (used != 0 && packed[bytes - 1] >> used != 0)
+        return -1;
+    uint8_t scratch[SCRATCH] = {0};
+    if (bytes > done)
+        memcpy(scratch, packed + done, bytes - done);
+    unpack_run(values, packed, most, bits, lane);
+    unpack_run((uint8_t *)values + most * (size_t)(lane / 8), scratch, n - most, bits, lane);
+    return 0;
+}
+
+void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits)
+{
+    pack(packed, values, n, bits, 32);
+}
+
+void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits)
+{
+    pack(packed, values, n, bits, 64);
+}
+
+int secagg_unpack32(uint32_t *values, const uint8_t *packed, size_t n, unsigned bits)
+{
+    return unpack(values, packed, n, bits, 32);
+}
+
+int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned bits)
+{
+    return unpack(values, packed, n, bits, 64);
+}

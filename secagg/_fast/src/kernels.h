@@ -1,0 +1,71 @@
+/* The compiled core: Python-free C, one file per subject, called from _kernels.pyx.
+ *
+ * Meaning, ranges and results are specified by reference*.py; nothing here checks what the
+ * caller has checked already. `n`, `d` count elements, never bytes.
+ */
+#ifndef SECAGG_KERNELS_H
+#define SECAGG_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* masks.c: one row per implementation of the masks, best first, NULL name at the end. */
+typedef struct {
+    const char *name;
+    int (*supported)(void);
+    size_t schedule_bytes; /* for one key, a multiple of the alignment below */
+    void (*expand)(void *schedules, const uint8_t *keys, size_t k);
+    /* acc[i] += word(start + i) for the first `plus` keys, -= for the `minus` after them. */
+    void (*words32)(uint32_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
+                    uint64_t start);
+    void (*words64)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
+                    uint64_t start);
+    void (*modulo)(uint64_t *acc, size_t d, const void *schedules, size_t plus, size_t minus,
+                   uint64_t modulus, uint64_t start);
+} secagg_mask_tier;
+
+enum { SECAGG_SCHEDULE_ALIGNMENT = 64 };
+
+extern const secagg_mask_tier secagg_mask_tiers[];
+
+/* Overwrite secrets in a way the compiler may not leave out. */
+void secagg_wipe(void *secret, size_t bytes);
+
+/* m61.c: GF(p), p = 2^61 - 1, canonical elements in and out; matrices are row-major. */
+void secagg_m61_add(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n);
+void secagg_m61_sub(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n);
+void secagg_m61_mul(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n);
+uint64_t secagg_m61_dot(const uint64_t *a, const uint64_t *b, size_t n);
+/* 0, or -1 when an element is 0 mod p; `out` is not `a`. */
+int secagg_m61_inv(uint64_t *out, const uint64_t *a, size_t n);
+void secagg_m61_matmul(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t n, size_t k,
+                       size_t m);
+void secagg_m61_poly_eval(uint64_t *out, const uint64_t *coeffs, const uint64_t *xs, size_t t,
+                          size_t m, size_t n);
+/* 0, or -1 when a point is 0 or occurs twice; `scratch` holds t elements. */
+int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t *xs, size_t t);
+
+/* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. */
+typedef struct {
+    double clip, scale;
+    int64_t weight;
+    uint64_t largest;       /* R - 1 */
+    const uint64_t *random; /* NULL: round to nearest */
+} secagg_encoding;
+
+size_t secagg_encode32(uint32_t *out, const double *x, size_t n, const secagg_encoding *how,
+                       ptrdiff_t *bad);
+size_t secagg_encode64(uint64_t *out, const double *x, size_t n, const secagg_encoding *how,
+                       ptrdiff_t *bad);
+void secagg_decode32(double *out, const uint32_t *values, size_t n, uint64_t largest,
+                     double inverse_scale);
+void secagg_decode64(double *out, const uint64_t *values, size_t n, uint64_t largest,
+                     double inverse_scale);
+
+/* bits.c: `packed` has ceil(n bits / 8) bytes. unpack returns -1 when a padding bit is set. */
+void secagg_pack32(uint8_t *packed, const uint32_t *values, size_t n, unsigned bits);
+void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned bits);
+int secagg_unpack32(uint32_t *values, const uint8_t *packed, size_t n, unsigned bits);
+int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned bits);
+
+#endif

@@ -1,0 +1,142 @@
+"""Ratings to learn from and ratings to be judged by: three ways to part them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError, SettingError
+from fedmf.formats import FORMATS
+from fedmf.lines import RatingTable, damaged, read_rating_table
+from fedmf.movielens import folder_of
+from fedmf.ratings import Ratings, Split
+
+__all__ = ["leave_last", "official", "random_split"]
+
+FOLDS = range(1, 6)
+
+
+def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
+    """Put each rating to the test at random, whosever it is.
+
+    A user or an item with few ratings may lose all of them from the training part.
+
+    Parameters
+    ----------
+    test_fraction
+        0 < test_fraction < 1; the test part has round(test_fraction · n_ratings) ratings.
+    seed
+        Of the generator, seed >= 0; the same ratings and seed give the same split.
+
+    Raises
+    ------
+    SettingError
+        If the fraction or the seed is out of range.
+    """
+    if not 0 < test_fraction < 1:
+        raise SettingError(f"test_fraction = {test_fraction} is not between 0 and 1")
+    if seed < 0:
+        raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+    n_test = round(test_fraction * ratings.n_ratings)
+    chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
+    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    test[chosen] = True
+    return _parted(ratings, test)
+
+
+def leave_last(ratings: Ratings, k: int = 1) -> Split:
+    """Put each user's last `k` ratings by time to the test.
+
+    Among ratings of the same time the later one in the file counts as the later. A user with
+    `k` ratings or fewer has all of them in the training part.
+
+    Parameters
+    ----------
+    k
+        The number of ratings per user, k >= 1.
+
+    Raises
+    ------
+    SettingError
+        If `k` is less than 1.
+    """
+    if k < 1:
+        raise SettingError(f"k = {k} must be at least 1")
+    users = ratings.users
+    oldest_first = np.lexsort((ratings.times, users))  # stable, so ties keep the file's order
+    newer = ratings.indptr[users + 1] - 1 - np.arange(ratings.n_ratings)
+    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    test[oldest_first] = (newer < k) & (np.diff(ratings.indptr)[users] > k)
+    return _parted(ratings, test)
+
+
+def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
+    """Part ml-100k as its own files u1.base, u1.test, …, u5.test do (80,000 and 20,000).
+
+    The five test parts are disjoint: together the folds are a 5-fold cross-validation.
+
+    Parameters
+    ----------
+    ratings
+        All ratings of ml-100k, as `fedmf.data.load` returns them.
+    fold
+        1 to 5.
+    root
+        As for `fedmf.data.load`.
+
+    Raises
+    ------
+    SettingError
+        If `fold` is not 1 to 5.
+    DataError
+        If `ratings` are of another data set, if a file is missing or damaged, or if the two
+        files do not hold just these ratings.
+    """
+    if fold not in FOLDS:
+        raise SettingError(f"fold = {fold} is not one of 1 to 5")
+    if ratings.name != "ml-100k":
+        raise DataError(f"only ml-100k comes with official splits, {ratings.name} does not")
+    form = FORMATS["ml-100k"]
+    folder = folder_of(form.name, root)
+    seen = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    test = np.zeros(ratings.n_ratings, dtype=np.bool_)
+    for part in ("base", "test"):
+        path = folder / f"u{fold}.{part}"
+        table = read_rating_table(
+            path,
+            separator=form.separator,
+            header=form.header,
+            scale=form.scale,
+            step=form.step,
+        )
+        found = _positions(ratings, table)
+        lost = (found < 0) | seen[found]
+        if lost.any():
+            line = int(np.argmax(lost))
+            where = f"in {form.ratings}" if found[line] < 0 else "left for this file"
+            pair = f"user {table.users[line]}, item {table.items[line]}"
+            raise damaged(path, line + 1, f"there is no such rating ({pair}) {where}")
+        seen[found] = True
+        test[found] = part == "test"
+    if not seen.all():
+        raise DataError(
+            f"u{fold}.base and u{fold}.test in {folder} hold {seen.sum()} of the "
+            f"{ratings.n_ratings} ratings: one of them is cut short"
+        )
+    return _parted(ratings, test)
+
+
+def _parted(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
+    return Split(train=ratings.take(~test), test=ratings.take(test))
+
+
+def _positions(ratings: Ratings, table: RatingTable) -> NDArray[np.int64]:
+    """Return where each line's rating stands in `ratings`, or -1 if it does not."""
+    pair = ratings.user_ids[ratings.users] * 10**9 + ratings.item_ids[ratings.items]
+    order = np.argsort(pair)
+    sought = table.users * 10**9 + table.items
+    place = order[np.searchsorted(pair[order], sought).clip(max=pair.size - 1)]
+    same = (pair[place] == sought) & (ratings.values[place] == table.values)
+    return np.where(same, place, -1)

@@ -1,0 +1,68 @@
+"""The entry point: what `load` knows, and what it says of what it does not know."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fedmf.data
+from fedmf.data import NAMES, load
+from fedmf.errors import DataError, FedMFError
+from fedmf.simulated import simulate
+
+
+def test_the_names_are_the_promised_ones():
+    assert NAMES == ("simulated", "ml-100k", "ml-1m", "ml-latest-small")
+    assert {"Ratings", "Split", "Catalogue", "load", "NAMES"} <= set(fedmf.data.__all__)
+
+
+def test_simulated_needs_no_folder_and_is_small(monkeypatch):
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    ratings = load("simulated")
+    assert (ratings.n_users, ratings.n_items, len(ratings)) == (300, 500, 20_000)
+    assert ratings.name == "simulated"
+    assert np.array_equal(ratings.values, simulate(300, 500, 20_000, seed=0).values)
+
+
+def test_the_simulated_ratings_are_the_same_in_another_process():
+    """The demo's figures are quoted: neither hash seeds nor the order of calls may matter."""
+    code = (
+        "from fedmf.data import load; r = load('simulated'); "
+        "print(*r.items[:50], *r.values[:50])"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    here = load("simulated")
+    assert done.stdout.split() == [str(x) for x in (*here.items[:50], *here.values[:50])]
+
+
+@pytest.mark.parametrize(
+    ("name", "guess"),
+    [
+        ("ml-100K", "ml-100k"),
+        ("ml100k", "ml-100k"),
+        ("ml-1m ", "ml-1m"),
+        ("simulate", "simulated"),
+    ],
+)
+def test_an_unknown_name_gets_the_known_ones_and_the_closest(name, guess):
+    with pytest.raises(DataError, match=f"did you mean '{guess}'") as caught:
+        load(name)
+    assert all(known in str(caught.value) for known in NAMES)
+
+
+def test_a_name_like_no_other_gets_no_guess():
+    with pytest.raises(
+        FedMFError, match="unknown data set 'netflix'; known are simulated, "
+    ) as caught:
+        load("netflix")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_the_movielens_sets_are_sought_below_the_root(tmp_path):
+    with pytest.raises(DataError, match=r"there is no folder .*ml-latest-small"):
+        load("ml-latest-small", tmp_path)

@@ -1,0 +1,133 @@
+"""Rating files: every kind of damage is an error that names the file and the line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf.errors import DataError
+from fedmf.lines import read_bytes, read_lines, read_rating_table
+
+SOUND = b"1::10::5::100\n1::20::3::90\n2::10::4::0\n"
+
+
+def table(folder: Path, content: bytes, **changes):
+    path = folder / "ratings.dat"
+    path.write_bytes(content)
+    form = {"separator": "::", "header": "", "scale": (1.0, 5.0), "step": 1.0} | changes
+    return read_rating_table(path, **form)
+
+
+def test_columns_are_as_written_in_the_files_order(tmp_path):
+    read = table(tmp_path, SOUND)
+    assert read.users.tolist() == [1, 1, 2]
+    assert read.items.tolist() == [10, 20, 10]
+    assert read.values.tolist() == [5.0, 3.0, 4.0]
+    assert read.times.tolist() == [100, 90, 0]
+
+
+def test_crlf_and_a_header_are_read(tmp_path):
+    content = b"user,item\r\n1,10,0.5,100\r\n1,20,5.0,90\r\n"
+    form = {"separator": ",", "header": "user,item", "scale": (0.5, 5.0), "step": 0.5}
+    assert table(tmp_path, content, **form).values.tolist() == [0.5, 5.0]
+
+
+def test_large_numbers_are_read_exactly(tmp_path):
+    read = table(tmp_path, b"999999999::999999998::1::999999999999\n")
+    assert (read.users[0], read.items[0]) == (999999999, 999999998)
+    assert read.times[0] == 999999999999
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (b"2::20::3", "line 4: expected 4 fields 'user id::item id::rating::time', found 3"),
+        (b"2::20::3::4::5", "line 4: expected 4 fields .* found 5"),
+        (b"2:20::3::4", "line 4: expected 4 fields .* found 3"),
+        (b"", "line 4: expected 4 fields .* found 1 in ''"),
+        (b"x::20::3::4", "line 4: the user id 'x' is not a number"),
+        (b"2::-20::3::4", "line 4: the item id '-20' is not a number"),
+        (b"2:: 20::3::4", "line 4: the item id ' 20' is not a number"),
+        (b"2::20::nan::4", "line 4: the rating 'nan' is not a number"),
+        (b"2::20::3::", "line 4: the time '' is not a number"),
+        (b"2::20::3:::4", "line 4: the time ':4' is not a number"),
+        (b"2::2\xff0::3::4", r"line 4: the item id '2\\\\xff0' is not a number"),
+        (b"2::20::3::\x00\x00", r"line 4: the time .* is not a number"),
+        (b"2::20::3::1234567890123", "line 4: the time '1234567890123' is not a number"),
+        (b"2::20::6::4", "line 4: rating 6 is not in 1 to 5 by 1"),
+        (b"2::20::0::4", "line 4: rating 0 is not in 1 to 5 by 1"),
+        (b"2::20::3.5::4", "line 4: rating 3.5 is not in 1 to 5 by 1"),
+        (b"2::10::3::4", "line 4: user 2 rates item 10 a second time"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, bad, message):
+    with pytest.raises(DataError, match=r"ratings\.dat, " + message):
+        table(tmp_path, SOUND + bad + b"\n3::10::3::4\n")
+
+
+def test_the_first_line_can_be_the_damaged_one(tmp_path):
+    with pytest.raises(DataError, match="line 1: the user id 'u'"):
+        table(tmp_path, b"u::1::1::1\n" + SOUND)
+
+
+def test_lines_are_counted_with_the_header(tmp_path):
+    head = {"header": "head", "separator": ","}
+    for bad in (b"1,2,x,4\n", b"1,1,9,1\n", b"1,1,1,1\n"):
+        with pytest.raises(DataError, match="line 3:"):
+            table(tmp_path, b"head\n1,1,1,1\n" + bad, **head)
+
+
+def test_another_header_or_none_is_refused(tmp_path):
+    with pytest.raises(DataError, match="line 1: expected the header 'head', found '1::10"):
+        table(tmp_path, SOUND, header="head")
+    with pytest.raises(DataError, match="holds no rating"):
+        table(tmp_path, b"head\r\n", header="head")
+
+
+@given(cut=st.integers(0, len(SOUND) - 1))
+def test_every_cut_inside_a_line_is_noticed(tmp_path_factory, cut):
+    folder = tmp_path_factory.mktemp("cut")
+    rest = SOUND[:cut]
+    if rest.endswith(b"\n"):  # between two lines: found by the counts (test_movielens)
+        assert table(folder, rest).users.size == rest.count(b"\n")
+        return
+    expected = f"line {rest.count(bytes([10])) + 1}: the last line is cut short"
+    with pytest.raises(DataError, match=expected if cut else "is empty"):
+        table(folder, rest)
+
+
+@given(at=st.integers(0, len(SOUND) - 1), byte=st.integers(0, 255))
+def test_any_changed_byte_gives_four_numbers_or_one_kind_of_error(tmp_path_factory, at, byte):
+    content = SOUND[:at] + bytes([byte]) + SOUND[at + 1 :]
+    try:
+        read = table(tmp_path_factory.mktemp("byte"), content)
+    except DataError as error:
+        assert re.search(r"ratings\.dat, line [1-3]:", str(error))  # noqa: PT017
+    else:
+        columns = (read.users, read.items, read.values.astype(int), read.times)
+        lines = [b"%d::%d::%d::%d" % row for row in zip(*columns, strict=True)]
+        spelled = [re.sub(rb"\b0+(?=[0-9])|\.0+\b", b"", line) for line in content.split()]
+        assert lines == spelled
+
+
+def test_a_missing_file_and_a_folder_in_its_place_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"u\.data is missing from "):
+        read_bytes(tmp_path / "u.data")
+    (tmp_path / "u.item").mkdir()
+    with pytest.raises(DataError, match=r"u\.item cannot be read"):
+        read_bytes(tmp_path / "u.item")
+
+
+def test_read_lines_decodes_and_takes_the_ends_off(tmp_path):
+    path = tmp_path / "names"
+    path.write_bytes("Amélie\r\nTítulo\n".encode("latin-1"))
+    assert read_lines(path, "latin-1") == ["Amélie", "Título"]
+    with pytest.raises(DataError, match="names, line 1: byte 0xe9 is not utf-8 text"):
+        read_lines(path, "utf-8")
+    path.write_bytes(b"A\nB\x00C\n")
+    with pytest.raises(DataError, match=r"names, line 2: .* no text"):
+        read_lines(path, "utf-8")

@@ -1,0 +1,271 @@
+"""The MovieLens readers, on tiny files of the same formats and on the real ones, if there."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.errors import DataError
+from fedmf.formats import FORMATS, GENRES_100K
+from fedmf.movielens import folder_of, read
+
+needs_data = pytest.mark.skipif(
+    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
+)
+
+
+def item_100k(number: int, title: str, *genres: str) -> str:
+    flags = "|".join(str(int(genre in genres)) for genre in GENRES_100K)
+    return f"{number}|{title}|01-Jan-1995||http://example.org/{number}|{flags}"
+
+
+# Per data set: the files, in the original encodings and line ends. Item 3 has no rating.
+TINY: dict[str, dict[str, bytes]] = {
+    "ml-100k": {
+        "u.data": b"7\t2\t5\t881250949\n4\t1\t1\t881250950\n7\t1\t3\t881250940\n",
+        "u.item": "\n".join(
+            [
+                item_100k(1, "Cité, La (1995)", "Drama", "Sci-Fi"),
+                item_100k(2, "unknown", "unknown"),
+                item_100k(3, "Two Friends (1986) (V)"),
+                "",
+            ]
+        ).encode("latin-1"),
+        "u.info": b"2 users\n3 items\n3 ratings\n",
+    },
+    "ml-1m": {
+        "ratings.dat": b"7::2::5::1\n4::1::1::0\n7::1::3::0\n",
+        "movies.dat": (
+            "1::Cité, La (1995)::Drama|Sci-Fi\n2::Wings: (1927)::War\n3::X (1980)::Comedy\n"
+        ).encode("latin-1"),
+    },
+    "ml-latest-small": {
+        "ratings.csv": (
+            b"userId,movieId,rating,timestamp\r\n7,2,5.0,9\r\n4,1,0.5,8\r\n7,1,3.5,7\r\n"
+        ),
+        "movies.csv": (
+            "movieId,title,genres\r\n"
+            '1,"Cité, ""La"" (1995)",Drama|Sci-Fi\r\n'
+            "2,Nocturnal Animals,(no genres listed)\r\n"
+            "3,Fawlty Towers (1975-1979),Comedy\r\n"
+        ).encode(),
+    },
+}
+NAMES = tuple(TINY)
+
+
+@pytest.fixture
+def tiny(tmp_path, request):
+    """Return a function that writes one tiny data set, with changes, and reads it."""
+
+    def write_and_read(name: str, counts=None, **changes: bytes | None):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        for file, original in TINY[name].items():
+            content = changes.get(file.replace(".", "_"), original)
+            if content is not None:
+                (folder / file).write_bytes(content)
+        return read(replace(FORMATS[name], counts=counts), folder)
+
+    return write_and_read
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tiny_set_is_read(tiny, name):
+    ratings = tiny(name)
+    n_items = 3 if name == "ml-100k" else 2
+    assert ratings.name == name
+    assert ratings.user_ids.tolist() == [4, 7]
+    assert ratings.item_ids.tolist() == [1, 2, 3][:n_items]
+    assert ratings.indptr.tolist() == [0, 1, 3]
+    assert ratings.items.tolist() == [0, 1, 0]
+    assert ratings.n_items == len(ratings.catalogue) == n_items
+
+
+def test_values_times_and_scale(tiny):
+    stars = tiny("ml-latest-small")
+    assert stars.values.tolist() == [0.5, 5.0, 3.5]
+    assert stars.scale == (0.5, 5.0)
+    full = tiny("ml-100k")
+    assert full.values.tolist() == [1.0, 5.0, 3.0]
+    assert full.times.tolist() == [881250950, 881250949, 881250940]
+    assert full.scale == tiny("ml-1m").scale == (1.0, 5.0)
+
+
+def genres_of(ratings, item: int) -> set[str]:
+    catalogue = ratings.catalogue
+    return {catalogue.genre_names[column] for column in np.flatnonzero(catalogue.genres[item])}
+
+
+def test_titles_years_and_genres(tiny):
+    full, million, latest = (tiny(name) for name in NAMES)
+    assert full.catalogue.titles == ("Cité, La (1995)", "unknown", "Two Friends (1986) (V)")
+    assert full.catalogue.years.tolist() == [1995, 0, 1986]
+    assert [genres_of(full, item) for item in range(3)] == [
+        {"Drama", "Sci-Fi"},
+        {"unknown"},
+        set(),
+    ]
+    assert million.catalogue.titles[1] == "Wings: (1927)"
+    assert genres_of(million, 0) == {"Drama", "Sci-Fi"}
+    assert genres_of(million, 1) == {"War"}
+    assert latest.catalogue.titles == ('Cité, "La" (1995)', "Nocturnal Animals")
+    assert latest.catalogue.years.tolist() == [1995, 0]
+    assert genres_of(latest, 1) == set()
+    counts = [len(ratings.catalogue.genre_names) for ratings in (full, million, latest)]
+    assert counts == [19, 18, 19]
+
+
+def test_the_year_of_a_series_is_its_first(tiny):
+    both = TINY["ml-latest-small"]["ratings.csv"] + b"7,3,1.0,1\r\n"
+    assert tiny("ml-latest-small", ratings_csv=both).catalogue.years.tolist() == [1995, 0, 1975]
+
+
+ITEM_DAMAGE = [
+    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1: expected 24 fields .*found 7"),
+    ("ml-100k", "u_item", item_100k(1, "A").replace("|0|0", "|0|2").encode() + b"\n", "flags"),
+    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode() * 2, "line 2: item 1 .*second"),
+    ("ml-100k", "u_item", item_100k(1, "A").encode(), "line 1: the last line is cut short"),
+    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode(), r"u\.data, line 1: item 2 is n"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2: expected 3 fields"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: the item id 'x' is not a n"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa' is not one of ml"),
+    (
+        "ml-1m",
+        "movies_dat",
+        b"1::A::Drama\n2::B\x00::War\n",
+        "line 2: .*bytes that are no text",
+    ),
+    ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 is not in movies"),
+    (
+        "ml-latest-small",
+        "movies_csv",
+        b"1,A,Drama\r\n",
+        r"movies\.csv, line 1: expected the he",
+    ),
+    ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: expected 3"),
+    ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: unexpec"),
+    (
+        "ml-latest-small",
+        "movies_csv",
+        b"movieId,title,genres\r\n1,\xe9,War\r\n",
+        "line 2: byte",
+    ),
+    (
+        "ml-latest-small",
+        "movies_csv",
+        b"movieId,title,genres\r\n1,A,War\r\n",
+        r"ratings\.csv, line 2: item 2 is not in movies\.csv",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "content", "message"), ITEM_DAMAGE)
+def test_a_damaged_item_is_named_by_file_and_line(tiny, name, file, content, message):
+    with pytest.raises(DataError, match=message):
+        tiny(name, **{file: content})
+
+
+FILES = [(form.name, file) for form in FORMATS.values() for file in (form.ratings, form.items)]
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_a_missing_or_empty_file_is_named(tiny, tmp_path, name, file):
+    with pytest.raises(DataError, match=f"{file} is empty"):
+        tiny(name, **{file.replace(".", "_"): b""})
+    (tmp_path / name / file).unlink()
+    with pytest.raises(DataError, match=f"{file} is missing from"):
+        tiny(name, **{file.replace(".", "_"): None})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny, name):
+    form = FORMATS[name]
+    content = TINY[name][form.ratings]
+    shorter = content[: content[:-1].rindex(b"\n") + 1]
+    n_items = 3 if name == "ml-100k" else 2
+    assert len(tiny(name, counts=(2, n_items, 3))) == 3
+    with pytest.raises(
+        DataError, match=f"{n_items} items and 3 ratings, but .* and 2 were fou"
+    ):
+        tiny(name, counts=(2, n_items, 3), **{form.ratings.replace(".", "_"): shorter})
+
+
+def test_u_info_takes_the_place_of_the_published_counts(tiny):
+    assert len(tiny("ml-100k", counts=(943, 1682, 100_000))) == 3
+    with pytest.raises(DataError, match="should have 2 users, 3 items and 4 ratings"):
+        tiny("ml-100k", u_info=b"2 users\n3 items\n4 ratings\n")
+    with pytest.raises(DataError, match=r"u\.info must hold three lines"):
+        tiny("ml-100k", u_info=b"2 users\n3 items\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_load_holds_a_set_to_its_published_counts(tmp_path, name):
+    (tmp_path / name).mkdir()
+    for file, content in TINY[name].items():
+        if file != "u.info":
+            (tmp_path / name / file).write_bytes(content)
+    with pytest.raises(DataError, match=f"{name} should have {FORMATS[name].counts[0]} users"):
+        load(name, tmp_path)
+
+
+def test_without_the_variable_the_error_says_how_to_get_the_data(monkeypatch):
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    with pytest.raises(DataError, match="FEDMF_DATA is not set") as caught:
+        folder_of("ml-1m")
+    for part in ("ml-1m by hand", "grouplens.org/datasets/movielens", "unzip", "'simulated'"):
+        assert part in str(caught.value)
+
+
+def test_the_variable_names_the_root_unless_one_is_given(monkeypatch, tmp_path):
+    (tmp_path / "a" / "ml-1m").mkdir(parents=True)
+    (tmp_path / "b" / "ml-1m").mkdir(parents=True)
+    monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "a"))
+    assert folder_of("ml-1m") == tmp_path / "a" / "ml-1m"
+    assert folder_of("ml-1m", tmp_path / "b") == tmp_path / "b" / "ml-1m"
+    with pytest.raises(DataError, match=r"there is no folder .*ml-100k: download"):
+        folder_of("ml-100k")
+
+
+# The real data: name, ratings, users, items, mean rating.
+REAL = [
+    ("ml-100k", 100_000, 943, 1682, 3.52986),
+    ("ml-1m", 1_000_209, 6040, 3706, 3.58156),
+    ("ml-latest-small", 100_836, 610, 9724, 3.50156),
+]
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "n_ratings", "n_users", "n_items", "mean"), REAL)
+def test_the_real_set_has_the_published_size(name, n_ratings, n_users, n_items, mean):
+    start = time.perf_counter()
+    ratings = load(name)
+    assert time.perf_counter() - start < 10
+    assert (len(ratings), ratings.n_users, ratings.n_items) == (n_ratings, n_users, n_items)
+    assert ratings.values.mean() == pytest.approx(mean, abs=1e-5)
+    assert (ratings.catalogue.years == 0).sum() == {"ml-latest-small": 12, "ml-100k": 1}.get(
+        name, 0
+    )
+    assert ratings.catalogue.titles[0] == "Toy Story (1995)"
+    assert {"Animation", "Comedy"} <= genres_of(ratings, 0)
+    assert ratings.catalogue.genres.any(axis=0).all()
+
+
+@needs_data
+def test_the_genre_columns_are_those_of_u_genre():
+    text = (Path(os.environ["FEDMF_DATA"]) / "ml-100k" / "u.genre").read_text()
+    assert [line.split("|")[0] for line in text.split()] == list(GENRES_100K)
+
+
+@needs_data
+def test_a_real_rating_is_found_where_the_file_has_it():
+    ratings = load("ml-100k")
+    items, values = ratings.of_user(196 - 1)  # u.data begins: user 196, item 242, rating 3
+    assert (items[0], values[0]) == (242 - 1, 3.0)
+    assert ratings.times[ratings.indptr[195]] == 881250949

@@ -1,0 +1,179 @@
+"""Splits: every rating lands on exactly one side, by the rule that the split states."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf.data import Ratings, Split, load
+from fedmf.errors import DataError, SettingError
+from fedmf.ratings import Catalogue
+from fedmf.simulated import simulate
+from fedmf.splits import leave_last, official, random_split
+
+needs_data = pytest.mark.skipif(
+    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
+)
+
+
+def build(rows: list[list[int]], n_items: int = 8) -> Ratings:
+    """Return ratings whose users rated items 0, 1, … at the times given."""
+    counts = [len(row) for row in rows]
+    return Ratings(
+        name="ml-100k",
+        indptr=np.concatenate(([0], np.cumsum(counts, dtype=np.int64))),
+        items=np.array([item for count in counts for item in range(count)], dtype=np.int32),
+        values=1.0 + np.arange(sum(counts)) % 5,
+        times=np.array([time for row in rows for time in row], dtype=np.int64),
+        n_items=n_items,
+        scale=(1.0, 5.0),
+        user_ids=np.arange(1, len(rows) + 1),
+        item_ids=np.arange(1, n_items + 1),
+        catalogue=Catalogue(
+            ("",) * n_items, np.zeros(n_items, np.int16), np.zeros((n_items, 0), bool), ()
+        ),
+    )
+
+
+def lines(ratings: Ratings) -> list[tuple[int, int, float, int]]:
+    columns = (ratings.users, ratings.items, ratings.values, ratings.times)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def assert_partition(ratings: Ratings, split: Split) -> None:
+    assert sorted(lines(split.train) + lines(split.test)) == sorted(lines(ratings))
+    for part in (split.train, split.test):
+        assert (part.n_users, part.n_items) == (ratings.n_users, ratings.n_items)
+        assert part.catalogue is ratings.catalogue
+        assert lines(part) == [line for line in lines(ratings) if line in set(lines(part))]
+
+
+some_ratings = st.lists(st.lists(st.integers(0, 4), max_size=8), min_size=1, max_size=8).map(
+    build
+)
+
+
+@given(some_ratings, st.floats(0.01, 0.99), st.integers(0, 2**32))
+def test_random_split_is_a_partition_of_the_promised_size(ratings, fraction, seed):
+    split = random_split(ratings, fraction, seed)
+    assert_partition(ratings, split)
+    assert len(split.test) == round(fraction * len(ratings))
+
+
+@given(some_ratings, st.integers(1, 9))
+def test_leave_last_tests_the_last_k_of_those_with_more(ratings, k):
+    split = leave_last(ratings, k)
+    assert_partition(ratings, split)
+    for user in range(ratings.n_users):
+        row = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        # sorted() is stable: of equal times the later in the file stays the later
+        by_time = sorted(zip(ratings.times[row], ratings.items[row], strict=True), key=first)
+        expected = [item for _, item in by_time[-k:]] if len(by_time) > k else []
+        assert sorted(split.test.of_user(user)[0]) == sorted(expected)
+
+
+def first(pair):
+    return pair[0]
+
+
+def test_leave_last_breaks_ties_by_the_order_of_the_file():
+    ratings = build([[7, 7, 7, 1], [3]])
+    assert leave_last(ratings, 2).test.items.tolist() == [1, 2]
+
+
+def test_random_split_depends_on_the_seed_alone():
+    ratings = simulate(30, 40, 700)
+    once, again, other = (random_split(ratings, seed=seed) for seed in (1, 1, 2))
+    assert lines(once.test) == lines(again.test)
+    assert lines(once.test) != lines(other.test)
+
+
+def test_random_split_takes_from_all_over_the_data():
+    ratings = simulate(200, 100, 10_000)
+    share = random_split(ratings, 0.5).test
+    half = len(share) // 2
+    assert abs(int(share.users[half]) - 100) < 25
+    assert np.count_nonzero(np.diff(share.indptr)) == 200
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.2, float("nan")])
+def test_random_split_refuses_a_fraction_out_of_range(fraction):
+    with pytest.raises(SettingError, match="test_fraction"):
+        random_split(build([[1, 2]]), fraction)
+
+
+def test_negative_seeds_and_k_below_1_are_refused():
+    with pytest.raises(SettingError, match="seed = -1"):
+        random_split(build([[1, 2]]), seed=-1)
+    with pytest.raises(SettingError, match="k = 0"):
+        leave_last(build([[1, 2]]), 0)
+
+
+def written(root: Path, base: list[str], test: list[str], fold: int = 1) -> Path:
+    folder = root / "ml-100k"
+    folder.mkdir()
+    for part, rows in (("base", base), ("test", test)):
+        (folder / f"u{fold}.{part}").write_text("".join(row + "\n" for row in rows))
+    return root
+
+
+ONE_USER = ["1\t1\t1\t5", "1\t2\t2\t6", "1\t3\t3\t7"]  # what build([[5, 6, 7]]) holds
+
+
+def test_official_parts_as_the_files_do(tmp_path):
+    ratings = build([[5, 6, 7]])
+    split = official(ratings, 3, written(tmp_path, ONE_USER[1:], ONE_USER[:1], fold=3))
+    assert_partition(ratings, split)
+    assert split.test.items.tolist() == [0]
+
+
+def test_official_names_a_file_cut_between_two_lines(tmp_path):
+    written(tmp_path, ONE_USER[1:2], ONE_USER[:1])
+    with pytest.raises(DataError, match=r"u1\.base and u1\.test .* hold 2 of the 3 ratings"):
+        official(build([[5, 6, 7]]), 1, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        (["1\t1\t1\t5", "1\t4\t4\t8"], r"u1\.test, line 2: .*\(user 1, item 4\) in u\.data"),
+        (["1\t1\t4\t5"], r"u1\.test, line 1: .*\(user 1, item 1\) in u\.data"),  # value differs
+        (["1\t1\t1\t5", "1\t3\t3\t7"], r"u1\.test, line 2: .*left for this file"),
+        (["2\t9\t1\t5"], r"u1\.test, line 1: .*\(user 2, item 9\)"),  # beyond the last
+    ],
+)
+def test_official_names_the_line_that_does_not_fit(tmp_path, test, message):
+    written(tmp_path, ONE_USER[1:], test)
+    with pytest.raises(DataError, match=message):
+        official(build([[5, 6, 7]]), 1, tmp_path)
+
+
+def test_official_refuses_other_folds_and_other_data(tmp_path):
+    with pytest.raises(SettingError, match="fold = 6"):
+        official(build([[1]]), 6, tmp_path)
+    with pytest.raises(DataError, match="simulated does not"):
+        official(simulate(5, 5, 10), 1, tmp_path)
+
+
+@needs_data
+def test_official_folds_of_the_real_data_are_a_cross_validation():
+    ratings = load("ml-100k")
+    tested = np.zeros((5, len(ratings)), dtype=bool)
+    place = {pair: j for j, pair in enumerate(zip(ratings.users, ratings.items, strict=True))}
+    for fold in range(1, 6):
+        split = official(ratings, fold)
+        assert (len(split.train), len(split.test)) == (80_000, 20_000)
+        pairs = zip(split.test.users, split.test.items, strict=True)
+        tested[fold - 1, [place[pair] for pair in pairs]] = True
+    assert (tested.sum(axis=0) == 1).all()
+
+
+@needs_data
+def test_leave_last_three_gives_the_counts_of_the_thesis():
+    split = leave_last(load("ml-latest-small"), 3)
+    assert (len(split.train), len(split.test)) == (99_006, 1_830)

@@ -150,7 +150,7 @@ cdef class Masks:
             free(memory)
 
 
-cdef check_modulus(modulus, size_t width):
+cdef check_modulus(modulus, width):
     power_of_two = modulus & (modulus - 1) == 0
     largest = 2 ** (8 * width) if power_of_two else 2**62
     if not 2 <= modulus <= largest or (width == 4 and not power_of_two):
@@ -169,9 +169,11 @@ def encode(const double[::1] x, out, clip, scale, weight, modulus, random):
     else:
         out64 = out
     check_modulus(modulus, out.itemsize)
-    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * max(weight, 1) <= 2.0**62):
-        raise ValueError("clip, scale and weight must be positive, their product <= 2^62")
-    if len(out) != n:
+    if min(clip, scale) <= 0 or weight < 0:
+        raise ValueError("clip and scale must be positive, weight not negative")
+    if not clip * scale * max(weight, 1) <= 2.0**62:
+        raise ValueError("clip · scale · weight exceeds 2^62")
+    if <size_t>len(out) != n:
         raise ValueError(f"lengths differ: {n} and {len(out)}")
     how.random = NULL
     if random is not None:
@@ -200,7 +202,7 @@ def decode(values, double[::1] out, modulus, double inverse_scale):
     else:
         values64 = values
     check_modulus(modulus, values.itemsize)
-    if len(values) != n:
+    if <size_t>len(values) != n:
         raise ValueError(f"lengths differ: {len(values)} and {n}")
     cdef uint64_t largest = modulus - 1
     with nogil:
@@ -210,7 +212,7 @@ def decode(values, double[::1] out, modulus, double inverse_scale):
             secagg_decode64(&out[0], &values64[0], n, largest, inverse_scale)
 
 
-cdef check_bits(bits, size_t width):
+cdef check_bits(bits, width):
     if not 1 <= bits <= 8 * width:
         raise ValueError(f"{bits} bits do not fit lanes of {8 * width} bits")
 
@@ -262,31 +264,28 @@ cdef check_same(const uint64_t[::1] a, const uint64_t[::1] b):
         raise ValueError(f"lengths differ: {a.shape[0]} and {b.shape[0]}")
 
 
-def m61_add(const uint64_t[::1] a, const uint64_t[::1] b):
+ctypedef void (*binary)(uint64_t *, const uint64_t *, const uint64_t *, size_t) noexcept nogil
+
+
+cdef elementwise(binary kernel, const uint64_t[::1] a, const uint64_t[::1] b):
     check_same(a, b)
     result = np.empty(a.shape[0], np.uint64)
     cdef uint64_t[::1] out = result
     with nogil:
-        secagg_m61_add(&out[0], &a[0], &b[0], out.shape[0])
+        kernel(&out[0], &a[0], &b[0], out.shape[0])
     return result
 
 
-def m61_sub(const uint64_t[::1] a, const uint64_t[::1] b):
-    check_same(a, b)
-    result = np.empty(a.shape[0], np.uint64)
-    cdef uint64_t[::1] out = result
-    with nogil:
-        secagg_m61_sub(&out[0], &a[0], &b[0], out.shape[0])
-    return result
+def m61_add(a, b):
+    return elementwise(secagg_m61_add, a, b)
 
 
-def m61_mul(const uint64_t[::1] a, const uint64_t[::1] b):
-    check_same(a, b)
-    result = np.empty(a.shape[0], np.uint64)
-    cdef uint64_t[::1] out = result
-    with nogil:
-        secagg_m61_mul(&out[0], &a[0], &b[0], out.shape[0])
-    return result
+def m61_sub(a, b):
+    return elementwise(secagg_m61_sub, a, b)
+
+
+def m61_mul(a, b):
+    return elementwise(secagg_m61_mul, a, b)
 
 
 def m61_inv(const uint64_t[::1] a):

@@ -90,8 +90,7 @@ def encode(
     _check_lane(out)
     _check_vector(x, np.float64, out.size)
     _check_modulus(modulus, out.itemsize)
-    if not (clip > 0 and scale > 0 and weight >= 0 and clip * scale * max(weight, 1) <= 2.0**62):
-        raise ValueError("clip, scale and weight must be positive, their product <= 2^62")
+    _check_encoding(clip, scale, weight)
     if random is not None:
         _check_vector(random, np.uint64, out.size)
     clipped = int(np.count_nonzero(np.abs(x) > clip))
@@ -209,6 +208,13 @@ def _check_modulus(modulus: int, width: int) -> None:
     largest = 2 ** (8 * width) if power_of_two else 2**62
     if not 2 <= modulus <= largest or (width == 4 and not power_of_two):
         raise ValueError(f"modulus {modulus} does not fit lanes of {8 * width} bits")
+
+
+def _check_encoding(clip: float, scale: float, weight: int) -> None:
+    if min(clip, scale) <= 0 or weight < 0:
+        raise ValueError("clip and scale must be positive, weight not negative")
+    if not clip * scale * max(weight, 1) <= 2.0**62:
+        raise ValueError("clip · scale · weight exceeds 2^62")
 
 
 def _check_bits(bits: int, width: int) -> None:

@@ -1,95 +1,81 @@
 /* Floats to residues mod R and back; specified by reference.py.
  *
  * A slice of the vector at a time is rounded to integers that stay in the first-level cache
- * and are then weighted and reduced. The loops are written without branches so that the
- * compiler can vectorise them for any CPU. Contraction to fused multiply-add, which would
- * change the rounding, is switched off in setup.py.
+ * and are then weighted and reduced. Whether a value is clipped, rounded up or negative is a
+ * coin toss to a branch predictor, so nothing branches on values: comparisons give masks of
+ * all ones (-1) or zero. Contraction to fused multiply-add, which would change the rounding,
+ * is switched off in setup.py.
  */
 #include "kernels.h"
 
 #include <float.h>
 #include <string.h>
 
-enum { SLICE = 256 };
+enum { SLICE = 256, PAIR = 2 };
 
-static inline uint64_t bits_of(double a)
-{
-    uint64_t bits;
-    memcpy(&bits, &a, sizeof bits);
-    return bits;
-}
+typedef double doubles __attribute__((vector_size(8 * PAIR)));
+typedef int64_t integers __attribute__((vector_size(8 * PAIR)));
+typedef uint64_t words __attribute__((vector_size(8 * PAIR)));
 
-static inline double double_of(uint64_t bits)
+static inline doubles both(double a) { return (doubles){a, a}; }
+
+static inline doubles select(integers mask, doubles yes, doubles no)
 {
-    double a;
-    memcpy(&a, &bits, sizeof a);
-    return a;
+    return (doubles)(((integers)yes & mask) | ((integers)no & ~mask));
 }
 
 /* Exact for u < 2^53: the halves become the mantissas of 2^84 + high 2^32 and 2^52 + low. */
-static inline double exact_double(uint64_t u)
+static inline doubles exact_doubles(words u)
 {
-    const double high = double_of((u >> 32) | 0x4530000000000000);
-    const double low = double_of((u & 0xffffffff) | 0x4330000000000000);
+    const doubles high = (doubles)((u >> 32) | 0x4530000000000000);
+    const doubles low = (doubles)((u & 0xffffffff) | 0x4330000000000000);
     return (high - 0x1.00000001p84) + low;
 }
 
-static inline double clamp(double x, double clip)
+/* The nearest integer to y, ties to even, as a double and as an integer. */
+static inline __attribute__((always_inline)) doubles nearest(doubles y, integers *value, int large)
 {
-    const double above = x > -clip ? x : -clip; /* NaN becomes -clip */
-    return above < clip ? above : clip;
+    if (!large) { /* |y| < 2^51: the low bits of y + 1.5 · 2^52 are the integer */
+        const doubles shifted = y + 0x1.8p52;
+        *value = (integers)shifted - (integers)both(0x1.8p52);
+        return shifted - 0x1.8p52;
+    }
+    const doubles shift = (doubles)(((integers)y & INT64_MIN) | (integers)both(0x1p52));
+    const integers fraction = (y > -0x1p52) & (y < 0x1p52);
+    const doubles whole = select(fraction, (y + shift) - shift, y);
+    *value = __builtin_convertvector(whole, integers);
+    return whole;
 }
 
-/* Integers for |y| < 2^51: adding 1.5 · 2^52 leaves the nearest one, ties to even, in the low
- * bits of the sum. Every difference below is exact, and equal to y - floor(y) in the end. */
-static inline __attribute__((always_inline)) void
-round_small(int64_t *value, const double *x, const uint64_t *random, size_t n, double clip,
-            double scale, int stochastic)
+/* Clip, scale and round a slice; count what is clipped, clear *finite at inf and NaN. Every
+ * difference is exact or, for -1/2 < y < 0, rounded as in y - floor(y). */
+static inline __attribute__((always_inline)) uint64_t
+round_slice(int64_t *value, const double *x, const uint64_t *random, double clip, double scale,
+            int *finite, int stochastic, int large)
 {
-    const double shift = 0x1.8p52;
-    for (size_t i = 0; i < n; i++) {
-        const double y = clamp(x[i], clip) * scale;
-        const double shifted = y + shift;
-        int64_t v = (int64_t)(bits_of(shifted) - bits_of(shift));
+    integers clipped = {0}, all_finite = {-1, -1};
+    for (size_t i = 0; i < SLICE; i += PAIR) {
+        doubles each;
+        memcpy(&each, x + i, sizeof each);
+        const doubles size = (doubles)((integers)each & INT64_MAX);
+        clipped -= size > clip;
+        all_finite &= size <= DBL_MAX;
+        doubles y = select(each > -clip, each, both(-clip)); /* NaN becomes -clip */
+        y = select(y < clip, y, both(clip)) * scale;
+        integers v;
+        const doubles past = y - nearest(y, &v, large);
         if (stochastic) {
-            const double past = y - (shifted - shift);
-            const double part = past + (past < 0 ? 1.0 : 0.0);
-            v -= past < 0 ? 1 : 0;
-            v += exact_double(random[i] >> 11) < part * 0x1p53 ? 1 : 0;
+            const integers below = past < 0.0;
+            const doubles part = past + (doubles)(below & (integers)both(1.0));
+            words noise;
+            memcpy(&noise, random + i, sizeof noise);
+            v += below;
+            v -= exact_doubles(noise >> 11) < part * 0x1p53;
         }
-        value[i] = v;
+        memcpy(value + i, &v, sizeof v);
     }
-}
-
-/* The same for |y| <= 2^62. */
-static void round_large(int64_t *value, const double *x, const uint64_t *random, size_t n,
-                        double clip, double scale)
-{
-    for (size_t i = 0; i < n; i++) {
-        const double y = clamp(x[i], clip) * scale;
-        const double shift = y < 0 ? -0x1p52 : 0x1p52;
-        const double nearest = y > -0x1p52 && y < 0x1p52 ? (y + shift) - shift : y;
-        int64_t v = (int64_t)nearest;
-        if (random) {
-            const double past = y - nearest;
-            const double part = past + (past < 0 ? 1.0 : 0.0);
-            v -= past < 0;
-            v += exact_double(random[i] >> 11) < part * 0x1p53;
-        }
-        value[i] = v;
-    }
-}
-
-static size_t count_clipped(const double *x, size_t n, double clip, int *finite)
-{
-    uint64_t clipped = 0, infinite = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double size = double_of(bits_of(x[i]) & ~((uint64_t)1 << 63));
-        clipped += size > clip ? 1 : 0;
-        infinite |= size <= DBL_MAX ? 0 : 1;
-    }
-    *finite = infinite == 0;
-    return (size_t)clipped;
+    *finite = (all_finite[0] & all_finite[1]) != 0;
+    return (uint64_t)(clipped[0] + clipped[1]);
 }
 
 /* value · weight mod R as a lane; `small` promises |value · weight| < R. */
@@ -104,10 +90,10 @@ reduce(void *out, const int64_t *value, size_t n, const secagg_encoding *how, in
         if (power_of_two)
             residue = (uint64_t)v & largest;
         else if (small)
-            residue = (uint64_t)v + (v < 0 ? modulus : 0);
+            residue = (uint64_t)v + (modulus & (uint64_t)(v >> 63));
         else {
             const int64_t rest = v % (int64_t)modulus;
-            residue = (uint64_t)rest + (rest < 0 ? modulus : 0);
+            residue = (uint64_t)rest + (modulus & (uint64_t)(rest >> 63));
         }
         if (lane == 32)
             ((uint32_t *)out)[i] = (uint32_t)residue;
@@ -119,29 +105,40 @@ reduce(void *out, const int64_t *value, size_t n, const secagg_encoding *how, in
 static inline __attribute__((always_inline)) size_t
 encode(void *out, const double *x, size_t n, const secagg_encoding *how, ptrdiff_t *bad, int lane)
 {
-    const double bound = how->clip * how->scale;
+    const double clip = how->clip, scale = how->scale, bound = clip * scale;
     const int small = (bound + 2) * (double)how->weight < (double)how->largest;
-    size_t clipped = 0;
+    uint64_t clipped = 0;
     int64_t value[SLICE];
+    double last_x[SLICE] = {0};
+    uint64_t last_random[SLICE] = {0};
     *bad = -1;
     for (size_t first = 0; first < n; first += SLICE) {
-        const size_t count = n - first < SLICE ? n - first : SLICE;
+        const double *from = x + first;
         const uint64_t *random = how->random ? how->random + first : NULL;
+        size_t count = SLICE;
+        if (n - first < SLICE) { /* padded with zeros, which are finite and not clipped */
+            count = n - first;
+            from = memcpy(last_x, from, 8 * count);
+            random = random ? memcpy(last_random, random, 8 * count) : NULL;
+        }
         int finite;
-        clipped += count_clipped(x + first, count, how->clip, &finite);
+        if (bound >= 0x1p51)
+            clipped += random
+                           ? round_slice(value, from, random, clip, scale, &finite, 1, 1)
+                           : round_slice(value, from, random, clip, scale, &finite, 0, 1);
+        else
+            clipped += random
+                           ? round_slice(value, from, random, clip, scale, &finite, 1, 0)
+                           : round_slice(value, from, random, clip, scale, &finite, 0, 0);
         if (!finite && *bad < 0)
             for (size_t i = count; i-- > 0;)
-                if (!(x[first + i] <= DBL_MAX && x[first + i] >= -DBL_MAX))
+                if (!(from[i] <= DBL_MAX && from[i] >= -DBL_MAX))
                     *bad = (ptrdiff_t)(first + i);
-        if (bound >= 0x1p51)
-            round_large(value, x + first, random, count, how->clip, how->scale);
-        else if (random)
-            round_small(value, x + first, random, count, how->clip, how->scale, 1);
-        else
-            round_small(value, x + first, random, count, how->clip, how->scale, 0);
-        reduce((uint8_t *)out + first * (lane / 8), value, count, how, small, lane);
+        reduce((uint8_t *)out + first * (size_t)(lane / 8), value, count, how, small, lane);
     }
-    return clipped;
+    secagg_wipe(value, sizeof value);
+    secagg_wipe(last_x, sizeof last_x);
+    return (size_t)clipped;
 }
 
 size_t secagg_encode32(uint32_t *out, const double *x, size_t n, const secagg_encoding *how,

@@ -128,7 +128,7 @@ AESNI static void modulo_group(uint64_t acc[2 * BLOCKS], uint64_t group, const s
         encrypt_group(state, counters, key);
         for (int i = 0; i < BLOCKS; i++)
             _mm_storeu_si128((__m128i *)(words + 2 * i), state[i]);
-        const uint64_t flip = j < plus ? 0 : modulus;
+        const uint64_t sign = j < plus ? 0 : ~(uint64_t)0;
         for (int i = 0; i < 2 * BLOCKS; i++) {
             unsigned __int128 wide = (unsigned __int128)words[i] * modulus;
             for (uint64_t domain = 1; __builtin_expect((uint64_t)wide < threshold, 0); domain++) {
@@ -143,9 +143,9 @@ AESNI static void modulo_group(uint64_t acc[2 * BLOCKS], uint64_t group, const s
                 wide = (unsigned __int128)pair[i % 2] * modulus;
             }
             const uint64_t value = (uint64_t)(wide >> 64);
-            /* acc ± value + R·[minus] is in [0, 2R): one conditional subtraction. */
-            const uint64_t sum = acc[i] + (flip ? flip - value : value);
-            acc[i] = sum >= modulus ? sum - modulus : sum;
+            /* value or R - value, so the sum is in [0, 2R); a branch would be a coin toss. */
+            const uint64_t less = acc[i] + ((value ^ sign) - sign) + (modulus & sign) - modulus;
+            acc[i] = less + (modulus & (0 - (less >> 63)));
         }
     }
     secagg_wipe(words, sizeof words);

@@ -1,0 +1,40 @@
+"""Secure aggregation: a server learns the sum of many private vectors and nothing else."""
+
+from __future__ import annotations
+
+from secagg import shamir
+from secagg.client import Client
+from secagg.errors import (
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    SecAggError,
+    TooFewSurvivors,
+)
+from secagg.field import Field
+from secagg.fixedpoint import FixedPoint, Integers
+from secagg.params import ClientPolicy, RoundParams
+from secagg.rounds import Phase
+from secagg.server import RoundResult, Server
+from secagg.simulate import SimulatedRound, simulate_round
+
+__all__ = [
+    "Client",
+    "ClientPolicy",
+    "Field",
+    "FixedPoint",
+    "Integers",
+    "LocalProtocolError",
+    "ParameterError",
+    "Phase",
+    "RemoteProtocolError",
+    "RoundParams",
+    "RoundResult",
+    "SecAggError",
+    "Server",
+    "SimulatedRound",
+    "TooFewSurvivors",
+    "shamir",
+    "simulate_round",
+]
+__version__ = "0.1.0"

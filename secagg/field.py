@@ -1,0 +1,199 @@
+"""GF(p) on arrays: the compiled GF(2^61 − 1), and any other prime through integers.
+
+Elements are ``uint64`` for p < 2^63 and Python objects (gmpy2 integers) beyond; always
+canonical, 0 ≤ x < p. Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import gmpy2
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.errors import ParameterError
+
+__all__ = ["M61", "Elements", "Field"]
+
+M61 = (1 << 61) - 1
+"""The Mersenne prime 2^61 − 1: the field that secrets are shared in."""
+
+Elements = NDArray[np.uint64] | NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class Field:
+    """The integers modulo a prime p.
+
+    Parameters
+    ----------
+    modulus : int
+        p. Fast for 2^61 − 1 (compiled), plain for every other prime.
+
+    Raises
+    ------
+    ParameterError
+        Not a prime. Methods raise it for elements outside [0, p), shapes that do not match,
+        and the inverse of zero.
+    """
+
+    modulus: int = M61
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.modulus, int) or not gmpy2.is_prime(self.modulus):
+            raise ParameterError(f"modulus {self.modulus!r} is not a prime; a field needs one")
+
+    def array(self, values: Sequence[int] | Sequence[Sequence[int]] | Elements) -> Elements:
+        """Return `values` as canonical elements.
+
+        Raises
+        ------
+        ParameterError
+            A value is not an integer in [0, p).
+        """
+        if isinstance(values, np.ndarray) and values.dtype == np.uint64:
+            wide: Elements = values
+        else:
+            wide = np.array(values, dtype=object)
+            if not all(isinstance(v, int) for v in wide.ravel().tolist()):
+                raise ParameterError("field elements must be integers")
+        if wide.size and not (int(wide.min()) >= 0 and int(wide.max()) < self.modulus):
+            raise ParameterError(f"field elements must lie in [0, {self.modulus})")
+        return self._pack(wide)
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Return a + b, elementwise."""
+        a, b = self._pair(a, b)
+        if self._compiled:
+            return _fast.m61_add(_narrow(a), _narrow(b))
+        return self._pack(_wide(a) + _wide(b))
+
+    def sub(self, a: Elements, b: Elements) -> Elements:
+        """Return a − b, elementwise."""
+        a, b = self._pair(a, b)
+        if self._compiled:
+            return _fast.m61_sub(_narrow(a), _narrow(b))
+        return self._pack(_wide(a) - _wide(b))
+
+    def mul(self, a: Elements, b: Elements) -> Elements:
+        """Return a · b, elementwise."""
+        a, b = self._pair(a, b)
+        if self._compiled:
+            return _fast.m61_mul(_narrow(a), _narrow(b))
+        return self._pack(_wide(a) * _wide(b))
+
+    def pow(self, a: Elements, exponent: int) -> Elements:
+        """Return a^exponent, elementwise, exponent ≥ 0; 0^0 = 1."""
+        if exponent < 0:
+            raise ParameterError(f"exponent {exponent} is negative; invert first")
+        power = self.array([1] * a.size)
+        square = self.array(a)
+        for bit in bin(exponent)[:1:-1]:
+            if bit == "1":
+                power = self.mul(power, square)
+            square = self.mul(square, square)
+        return power
+
+    def inv(self, a: Elements) -> Elements:
+        """Return 1 / a, elementwise, by batch inversion."""
+        a = self.array(a)
+        if not a.all():
+            raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
+        if self._compiled:
+            return _fast.m61_inv(_narrow(a))
+        return self._pack(_objects([gmpy2.invert(int(x), self.modulus) for x in a]))
+
+    def dot(self, a: Elements, b: Elements) -> int:
+        """Return Σ a_i · b_i."""
+        a, b = self._pair(a, b)
+        if self._compiled:
+            return _fast.m61_dot(_narrow(a), _narrow(b))
+        return int((_wide(a) * _wide(b)).sum()) % self.modulus
+
+    def matmul(self, a: Elements, b: Elements) -> Elements:
+        """Return the product of the matrices a (n × k) and b (k × m)."""
+        a, b = self.array(a), self.array(b)
+        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+            raise ParameterError(f"matrices of shapes {a.shape} and {b.shape} do not multiply")
+        if self._compiled:
+            return _fast.m61_matmul(_narrow(a), _narrow(b))
+        return self._pack(_wide(a) @ _wide(b))
+
+    def evaluate(self, coefficients: Elements, points: Elements) -> Elements:
+        """Evaluate m polynomials of t coefficients at n points by Horner's rule.
+
+        Parameters
+        ----------
+        coefficients : shape (t, m)
+            Row 0 holds the constant terms.
+        points : shape (n,)
+
+        Returns
+        -------
+        shape (n, m)
+        """
+        coefficients, points = self.array(coefficients), self.array(points)
+        if self._compiled:
+            return _fast.m61_poly_eval(_narrow(coefficients), _narrow(points))
+        x = _wide(points)[:, None]
+        value = np.zeros((points.size, coefficients.shape[1]), dtype=object)
+        for row in _wide(coefficients)[::-1]:
+            value = (value * x + row) % self.modulus
+        return self._pack(value)
+
+    def lagrange_at_zero(self, points: Elements) -> Elements:
+        """Return λ_i = Π_{j≠i} x_j / (x_j − x_i), so that f(0) = Σ λ_i f(x_i).
+
+        Raises
+        ------
+        ParameterError
+            Points are not distinct and non-zero.
+        """
+        points = self.array(points)
+        if not points.all() or len(set(points.tolist())) != points.size:
+            raise ParameterError("points of interpolation must be distinct and non-zero")
+        if self._compiled:
+            return _fast.m61_lagrange_at_zero(_narrow(points))
+        xs, p = [int(x) for x in points], self.modulus
+        above = gmpy2.mpz(1)
+        for x in xs:
+            above = above * x % p
+        below = []
+        for x in xs:
+            product = gmpy2.mpz(x)
+            for other in xs:
+                if other != x:
+                    product = product * (other - x) % p
+            below.append(product)
+        return self._pack(_objects([above * gmpy2.invert(b, p) for b in below]))
+
+    def _pair(self, a: Elements, b: Elements) -> tuple[Elements, Elements]:
+        a, b = self.array(a), self.array(b)
+        if a.shape != b.shape or a.ndim != 1:
+            raise ParameterError(f"arrays of shapes {a.shape} and {b.shape} do not match")
+        return a, b
+
+    @property
+    def _compiled(self) -> bool:
+        return self.modulus == M61
+
+    def _pack(self, values: Elements) -> Elements:
+        reduced = values % self.modulus if values.dtype == np.object_ else values
+        return reduced.astype(np.uint64) if self.modulus < 1 << 63 else _wide(reduced)
+
+
+def _narrow(a: Elements) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(a, dtype=np.uint64)
+
+
+def _wide(a: Elements) -> NDArray[np.object_]:
+    return a.astype(object)
+
+
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out

@@ -1,0 +1,254 @@
+"""Vectors as integers modulo R: fixed-point floats and plain counts.
+
+A float x becomes the signed integer round(clip(x) · 2^f); a sum of such integers is exact, so
+the only error of an aggregate is each client's own rounding. ``RoundParams`` proves that the
+sum of n of them stays inside R.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.errors import ParameterError
+from secagg.params import Entropy, Vector, check_integer
+from secagg.ring import Lanes, Ring
+
+__all__ = ["FixedPoint", "Integers"]
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Floats in [−clip, clip] as multiples of 2^−fractional_bits.
+
+    Parameters
+    ----------
+    clip : float
+        The largest absolute value; what lies beyond is clipped to it and counted.
+    fractional_bits : int
+        f, 0 ≤ f ≤ 52: the resolution is 2^−f.
+    rounding : "stochastic" or "nearest"
+        Stochastic rounding is unbiased, x on average, and draws on the client's entropy;
+        nearest (ties to even) is reproducible.
+    beyond_clip : "clip" or "refuse"
+        Whether a vector with elements beyond the clip is clipped or refused.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, or clip · 2^f exceeds 2^61.
+    """
+
+    clip: float
+    fractional_bits: int = 16
+    rounding: Literal["stochastic", "nearest"] = "stochastic"
+    beyond_clip: Literal["clip", "refuse"] = "clip"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clip, (int, float)) or not 0 < self.clip < math.inf:
+            raise ParameterError(f"clip must be a positive finite number, not {self.clip!r}")
+        check_integer("fractional_bits", self.fractional_bits, 0, 52)
+        if self.rounding not in ("stochastic", "nearest"):
+            raise ParameterError(
+                f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}"
+            )
+        if self.beyond_clip not in ("clip", "refuse"):
+            raise ParameterError(
+                f"beyond_clip must be 'clip' or 'refuse', not {self.beyond_clip!r}"
+            )
+        if self.clip * self.scale > 2.0**61:
+            raise ParameterError(
+                f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
+                "lower one of them"
+            )
+
+    @property
+    def scale(self) -> float:
+        """2^f, what a float is multiplied by."""
+        return 2.0**self.fractional_bits
+
+    @property
+    def max_encoded(self) -> int:
+        """⌈clip · 2^f⌉, the largest absolute value of an encoded element."""
+        return math.ceil(self.clip * self.scale)
+
+    @property
+    def signed(self) -> bool:
+        """True: encoded elements lie in [−max_encoded, max_encoded]."""
+        return True
+
+    def canonical(self) -> bytes:
+        """Return the bytes that stand for this encoding in the parameters' digest."""
+        return b"fixed point" + struct.pack("<dQ", self.clip, self.fractional_bits)
+
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
+    ) -> tuple[Lanes, int]:
+        """Clip, scale and round a vector, times an integer weight, modulo R.
+
+        Parameters
+        ----------
+        vector : float64 or float32 array, shape (d,)
+            Finite.
+        ring : Ring
+            Z_R of the result.
+        weight : int
+            0 ≤ weight, with weight · max_encoded < 2^62.
+        entropy : callable
+            Where stochastic rounding draws its 16-byte seed.
+
+        Returns
+        -------
+        lanes : uint32 or uint64 array, shape (d,), 0 ≤ y < R
+        clipped : int
+            How many elements lay beyond the clip.
+
+        Raises
+        ------
+        ParameterError
+            Not a 1-d array of floats, NaN or infinity, or beyond the clip where refused.
+        """
+        floats = _one_dimensional(vector, "f", "float64 or float32")
+        values = np.ascontiguousarray(floats, dtype=np.float64)
+        out = np.empty(values.size, dtype=ring.dtype)
+        random = self._rounding_bits(values.size, entropy)
+        clipped, bad = _fast.encode(
+            values, out, float(self.clip), self.scale, weight, ring.modulus, random
+        )
+        if bad >= 0:
+            raise ParameterError(
+                f"element {bad} of the vector is NaN or infinite; a sum would be lost with it"
+            )
+        if clipped and self.beyond_clip == "refuse":
+            raise ParameterError(
+                f"{clipped} elements lie beyond the clip {self.clip}; scale the vector, raise "
+                "the clip, or pass beyond_clip='clip' to have them clipped and counted"
+            )
+        return out, clipped
+
+    def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return a sum modulo R as floats and as the exact signed integers behind them.
+
+        Parameters
+        ----------
+        total : uint32 or uint64 array, shape (d,), 0 ≤ x < R
+        ring : Ring
+
+        Returns
+        -------
+        floats : float64 array, shape (d,)
+        integers : int64 array, shape (d,)
+        """
+        floats = np.empty(total.size, dtype=np.float64)
+        _fast.decode(total, floats, ring.modulus, 1.0 / self.scale)
+        return floats, ring.centre(total)
+
+    def encode_integers(
+        self, vector: Vector, entropy: Entropy = os.urandom
+    ) -> tuple[NDArray[np.int64], int]:
+        """Return the signed integers a client would add to the sum, and how many it clipped.
+
+        For aggregating the same integers without masks, e.g. to compare the two.
+
+        Raises
+        ------
+        ParameterError
+            As `encode`.
+        """
+        lanes, clipped = self.encode(vector, Ring(1 << 64), 1, entropy)
+        return lanes.view(np.int64), clipped
+
+    def decode_integers(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return signed integers, or sums of them, as floats."""
+        return integers / self.scale
+
+    def _rounding_bits(self, size: int, entropy: Entropy) -> NDArray[np.uint64] | None:
+        if self.rounding == "nearest":
+            return None
+        bits = np.zeros(size, dtype=np.uint64)
+        _fast.mask_words(bits, entropy(16), b"\x00")
+        return bits
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Integers in [0, max] as they are: counts, indicators, histograms.
+
+    Parameters
+    ----------
+    max : int
+        The largest element a client may send, 1 ≤ max ≤ 2^62.
+
+    Raises
+    ------
+    ParameterError
+        Out of range.
+    """
+
+    max: int
+
+    def __post_init__(self) -> None:
+        check_integer("max", self.max, 1, 1 << 62)
+
+    @property
+    def max_encoded(self) -> int:
+        """`max`, before any weight."""
+        return self.max
+
+    @property
+    def signed(self) -> bool:
+        """False: elements are never negative, so R need only exceed n · max."""
+        return False
+
+    def canonical(self) -> bytes:
+        """Return the bytes that stand for this encoding in the parameters' digest."""
+        return b"integers" + struct.pack("<Q", self.max)
+
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
+    ) -> tuple[Lanes, int]:
+        """Return weight · vector modulo R; nothing is ever clipped.
+
+        Raises
+        ------
+        ParameterError
+            Not a 1-d array of integers, or an element outside [0, max].
+        """
+        integers = _one_dimensional(vector, "iu", "an integer type")
+        outside = (integers < 0) | (integers > self.max)
+        if outside.any():
+            raise ParameterError(
+                f"element {int(outside.argmax())} of the vector lies outside [0, {self.max}]; "
+                "these elements are refused, not clipped"
+            )
+        lanes = ring.zeros(integers.size)
+        lanes[:] = integers.astype(np.uint64) * np.uint64(weight)
+        return lanes, 0
+
+    def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a sum modulo R as int64, twice: its units are the integers themselves."""
+        integers = total.astype(np.int64)
+        return integers, integers
+
+
+def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
+    if not isinstance(vector, np.ndarray) or vector.ndim != 1:
+        raise ParameterError(f"the vector must be a 1-d numpy array, not {_shape(vector)}")
+    if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8:
+        raise ParameterError(
+            f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
+        )
+    return vector
+
+
+def _shape(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"one of shape {value.shape}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,62 @@
+"""Who shares and masks with whom: everyone, or a k-regular Harary graph on a random order.
+
+Bell et al. 2020, §3.2 (Algorithm 2): clients are put on a ring in random order and each is
+linked to the k/2 before and the k/2 after it. A client's *holders* are its neighbours and
+itself, in ascending order; the i-th of them holds its share at the point i + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from secagg.params import Entropy
+
+__all__ = ["Graph", "draw"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An undirected graph of clients.
+
+    Attributes
+    ----------
+    holders : mapping of id to ascending tuple of ids
+        A client's neighbours and itself.
+    """
+
+    holders: Mapping[int, tuple[int, ...]]
+
+    def is_connected(self, among: Collection[int]) -> bool:
+        """Tell whether the graph restricted to `among` is in one piece.
+
+        Pieces would be unmasked one by one, and so give away more than the one sum.
+        """
+        rest = set(among)
+        frontier = [rest.pop()] if rest else []
+        while frontier and rest:
+            reached = rest.intersection(self.holders[frontier.pop()])
+            rest -= reached
+            frontier.extend(reached)
+        return not rest
+
+
+def draw(clients: Collection[int], neighbours: int | None, entropy: Entropy) -> Graph:
+    """Draw a graph on `clients`.
+
+    Parameters
+    ----------
+    clients : collection of distinct ids
+    neighbours : int or None
+        k, even. None, or k ≥ len(clients) − 1: the complete graph.
+    entropy : callable
+        Where the order on the ring comes from.
+    """
+    ids = tuple(sorted(clients))
+    if neighbours is None or neighbours >= len(ids) - 1:
+        return Graph(dict.fromkeys(ids, ids))
+    # sorting by 128 random bits each is a uniform order; ties have probability 2^-128 n²
+    order = sorted(ids, key=lambda _: entropy(16))
+    reach = neighbours // 2
+    ring = order[-reach:] + order + order[:reach]
+    return Graph({u: tuple(sorted(ring[i : i + 2 * reach + 1])) for i, u in enumerate(order)})

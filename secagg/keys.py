@@ -1,0 +1,161 @@
+"""Keys: X25519 agreement, HKDF-SHA256 under separate labels, AES-256-GCM sealed shares.
+
+Every derived key is bound to the session (as HKDF's salt) and to what it is for (a label),
+to whom (both ids) and to which public keys. A sealing key protects one message in one
+direction, so its nonce is zero: no key is ever used twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from secagg.params import Entropy
+
+__all__ = [
+    "KEY_BYTES",
+    "SEED_BYTES",
+    "TAG_BYTES",
+    "KeyPair",
+    "commitment",
+    "is_usable",
+    "open_sealed",
+    "pairwise_mask_key",
+    "roster_digest",
+    "seal",
+    "seal_key",
+    "self_mask_key",
+    "session_id",
+]
+
+KEY_BYTES = 32
+SEED_BYTES = 32
+TAG_BYTES = 16
+_MASK_KEY_BYTES = 16
+_SHARE_KEYS_ROUND = 1
+
+
+class KeyPair:
+    """An X25519 key pair (RFC 7748), made anew for every session.
+
+    Parameters
+    ----------
+    seed : bytes
+        32 bytes, the private scalar before clamping. What is shared of s_u is this.
+    """
+
+    __slots__ = ("_private", "public", "seed")
+
+    def __init__(self, seed: bytes) -> None:
+        self.seed = seed
+        self._private = X25519PrivateKey.from_private_bytes(seed)
+        self.public = self._private.public_key().public_bytes_raw()
+
+    def __repr__(self) -> str:
+        """Show nothing of the private half."""
+        return f"KeyPair(public={self.public.hex()})"
+
+    @classmethod
+    def generate(cls, entropy: Entropy) -> KeyPair:
+        """Draw a fresh key pair."""
+        return cls(entropy(SEED_BYTES))
+
+    def agree(self, peer: bytes) -> bytes | None:
+        """Return the shared secret, or None if the peer's key is of low order (RFC 7748 §6.1).
+
+        The result is not a key: only the functions below may use it.
+        """
+        try:
+            return self._private.exchange(X25519PublicKey.from_public_bytes(peer))
+        except ValueError:
+            return None
+
+
+def is_usable(public: bytes) -> bool:
+    """Tell whether a public key leads to a secret at all: not all-zero, not of low order."""
+    return _PROBE.agree(public) is not None
+
+
+_PROBE = KeyPair(bytes(range(SEED_BYTES)))
+
+
+def roster_digest(entries: list[tuple[int, bytes, bytes]]) -> bytes:
+    """SHA-256 over every client of U1: (id, sealing key, masking key), ascending ids."""
+    joined = b"".join(struct.pack("<Q", u) + c + s for u, c, s in entries)
+    return hashlib.sha256(b"secagg/1 roster" + joined).digest()
+
+
+def session_id(params_digest: bytes, roster: bytes) -> bytes:
+    """Return the name of this one session: its parameters and the fresh keys of its clients."""
+    return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
+
+
+def seal_key(shared: bytes, session: bytes, sender: int, receiver: int) -> bytes:
+    """Return the AES-256 key of the one message that `sender` seals for `receiver`."""
+    info = b"secagg/1 seal" + struct.pack("<QQ", sender, receiver)
+    return _derive(shared, session, info, KEY_BYTES)
+
+
+def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
+    """Encrypt and authenticate the shares that `sender` gives `receiver` (round 1)."""
+    return AESGCM(key).encrypt(bytes(12), shares, _associated_data(session, sender, receiver))
+
+
+def open_sealed(
+    key: bytes, session: bytes, sender: int, receiver: int, sealed: bytes
+) -> bytes | None:
+    """Return the shares, or None if they were altered, swapped, reflected or replayed."""
+    try:
+        return AESGCM(key).decrypt(
+            bytes(12), sealed, _associated_data(session, sender, receiver)
+        )
+    except InvalidTag:
+        return None
+
+
+def pairwise_mask_key(
+    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
+) -> bytes:
+    """Return the PRG key of s_uv (Bonawitz 2017, round 2); the same for u and v.
+
+    Parameters
+    ----------
+    shared : bytes
+        The X25519 secret of the two masking keys.
+    session : bytes
+    mine, theirs : (id, public masking key)
+    """
+    (u, u_key), (v, v_key) = sorted((mine, theirs))
+    info = b"secagg/1 pairwise mask" + struct.pack("<QQ", u, v) + u_key + v_key
+    return _derive(shared, session, info, _MASK_KEY_BYTES)
+
+
+def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
+    """Return the PRG key of b_u (Bonawitz 2017, round 2)."""
+    info = b"secagg/1 self mask" + struct.pack("<Q", client_id)
+    return _derive(seed, session, info, _MASK_KEY_BYTES)
+
+
+def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
+    """Return the value that b_u is checked against once it has been rebuilt.
+
+    Hiding because b_u is 32 uniform bytes, binding because SHA-256 is collision resistant.
+    """
+    label = b"secagg/1 self mask commitment"
+    return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
+
+
+def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
+
+
+def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:
+    return (
+        b"secagg/1 shares" + session + struct.pack("<QQB", sender, receiver, _SHARE_KEYS_ROUND)
+    )

@@ -1,0 +1,194 @@
+"""The messages of the protocol: one frozen type each, a version byte, strict decoding.
+
+On the wire a message is the byte 1 (the version) and a MessagePack array: an integer tag, then
+the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items,
+so that a decoder allocates no more than it was sent, and their lengths depend on the
+parameters alone, never on an input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from secagg.errors import RemoteProtocolError
+from secagg.params import RoundParams
+
+__all__ = [
+    "SEALED_BYTES",
+    "SHARE_BYTES",
+    "SHARE_LIMBS",
+    "VERSION",
+    "AdvertiseKeys",
+    "MaskedInput",
+    "Message",
+    "Roster",
+    "ShareKeys",
+    "Shares",
+    "UnmaskRequest",
+    "UnmaskShares",
+    "decode",
+    "encode",
+    "pack_ids",
+    "unpack_ids",
+]
+
+VERSION = 1
+SHARE_LIMBS = 5
+"""⌈32 / 7⌉ limbs of a 32-byte secret."""
+SHARE_BYTES = 8 * SHARE_LIMBS
+SEALED_BYTES = 2 * SHARE_BYTES + 16
+"""A share of b_u, one of s_u, and the tag of AES-GCM."""
+
+Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
+
+
+class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+    """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking)."""
+
+    sender: int
+    parameters: Bytes32
+    seal_key: Bytes32
+    mask_key: Bytes32
+
+
+class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
+    """Round 1, server to client: the receiver's neighbours and itself, ascending ids.
+
+    `size` is |U1|; `digest` covers every client of U1, also those the receiver does not see.
+    """
+
+    parameters: Bytes32
+    size: int
+    digest: Bytes32
+    ids: bytes
+    seal_keys: bytes
+    mask_keys: bytes
+
+
+class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
+    """Round 1, client to server: sealed shares for each neighbour in the roster's order."""
+
+    sender: int
+    session: Bytes32
+    commitment: Bytes32
+    sealed: bytes
+
+
+class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
+    """Round 2, server to client: what its neighbours in U2 sealed for it, ascending ids."""
+
+    session: Bytes32
+    senders: bytes
+    sealed: bytes
+
+
+class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=True):
+    """Round 2, client to server: y_u, packed at ⌈log2 R⌉ bits an element."""
+
+    sender: int
+    session: Bytes32
+    values: bytes
+
+
+class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
+    """Round 4, server to client: who of U2 is in U3 and who is not, ascending ids."""
+
+    session: Bytes32
+    survivors: bytes
+    dropped: bytes
+
+
+class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
+    """Round 4, client to server: b-shares of the survivors, then s-shares of the dropped."""
+
+    sender: int
+    session: Bytes32
+    shares: bytes
+
+
+Message = (
+    AdvertiseKeys | Roster | ShareKeys | Shares | MaskedInput | UnmaskRequest | UnmaskShares
+)
+M = TypeVar("M", bound=Struct)
+
+_ENCODER = msgspec.msgpack.Encoder()
+_FRAME = 256
+"""More than the tag, the fixed-width fields and the length prefixes of any message take."""
+
+
+def encode(message: Message) -> bytes:
+    """Return the message's bytes."""
+    return bytes([VERSION]) + _ENCODER.encode(message)
+
+
+def decode(
+    data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
+) -> M:
+    """Read one message of the kind that is due.
+
+    Parameters
+    ----------
+    data : bytes
+        Anything at all.
+    kind : type
+        The message's class.
+    params : RoundParams
+        They bound the size.
+    sender, phase
+        For the error.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Check "version", "size" or "encoding": not exactly one message of this kind.
+    """
+
+    def refuse(check: str, why: str) -> RemoteProtocolError:
+        return RemoteProtocolError(why, sender=sender, phase=phase, check=check)
+
+    if not isinstance(data, bytes) or not data:
+        raise refuse("encoding", "the message is empty or not bytes")
+    if data[0] != VERSION:
+        raise refuse("version", f"version {data[0]}; this library speaks {VERSION}")
+    limit = max_bytes(kind, params)
+    if len(data) > limit:
+        raise refuse("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
+    try:
+        return msgspec.msgpack.decode(memoryview(data)[1:], type=kind)
+    except (ValueError, RecursionError):
+        # the decoder's own words may quote the content, so they are not repeated
+        raise refuse("encoding", f"these bytes are not a {kind.__name__}") from None
+
+
+def max_bytes(kind: type[Struct], params: RoundParams) -> int:
+    """Return an upper bound on the size of a message of this kind under these parameters."""
+    holders = params.holders
+    variable = {
+        Roster: holders * (8 + 32 + 32),
+        ShareKeys: holders * SEALED_BYTES,
+        Shares: holders * (8 + SEALED_BYTES),
+        MaskedInput: -(-params.elements * params.ring.bits // 8),
+        UnmaskRequest: holders * 8,
+        UnmaskShares: holders * SHARE_BYTES,
+    }
+    return _FRAME + variable.get(kind, 0)
+
+
+def pack_ids(ids: Sequence[int]) -> bytes:
+    """Return ids as eight little-endian bytes each."""
+    return np.array(ids, dtype="<u8").tobytes()
+
+
+def unpack_ids(data: bytes) -> tuple[int, ...] | None:
+    """Return strictly ascending ids, or None if the bytes are not that."""
+    if len(data) % 8:
+        return None
+    ids = np.frombuffer(data, dtype="<u8")
+    if ids.size > 1 and not (ids[1:] > ids[:-1]).all():
+        return None
+    return tuple(ids.tolist())

@@ -1,0 +1,304 @@
+"""What a round agrees on beforehand: parameters that cannot fail or leak later.
+
+``RoundParams`` is the same on the server and on every client; its digest is in every roster,
+so that two machines with different parameters never talk past each other. ``ClientPolicy`` is
+the client's alone: what it insists on, whatever the server proposes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.errors import ParameterError
+from secagg.ring import Lanes, Ring
+
+__all__ = ["ClientPolicy", "Encoding", "Entropy", "RoundParams", "Vector", "check_integer"]
+
+Vector = (
+    NDArray[np.float64]
+    | NDArray[np.float32]
+    | NDArray[np.int64]
+    | NDArray[np.int32]
+    | NDArray[np.uint64]
+    | NDArray[np.uint32]
+)
+
+
+class Entropy(Protocol):
+    """A source of secret random bytes, ``os.urandom`` unless a test replays a round."""
+
+    def __call__(self, size: int, /) -> bytes:
+        """Return `size` uniformly random bytes."""
+        ...
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """How a client's vector becomes integers modulo R and a sum of them a vector again."""
+
+    @property
+    def max_encoded(self) -> int:
+        """The largest absolute value of an encoded element, before any weight."""
+        ...
+
+    @property
+    def signed(self) -> bool:
+        """Whether encoded elements can be negative."""
+        ...
+
+    def canonical(self) -> bytes:
+        """Return the bytes that stand for this encoding in the parameters' digest."""
+        ...
+
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
+    ) -> tuple[Lanes, int]:
+        """Return weight · encode(vector) mod R and how many elements were clipped."""
+        ...
+
+    def decode(self, total: Lanes, ring: Ring) -> tuple[Vector, NDArray[np.int64]]:
+        """Return a sum of encoded vectors in the caller's units, and as exact integers."""
+        ...
+
+
+def check_integer(name: str, value: int, low: int, high: int) -> None:
+    """Refuse anything but an int in [low, high].
+
+    Raises
+    ------
+    ParameterError
+        Names the parameter, its value and the range.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ParameterError(f"{name} must be an int, not {value!r}")
+    if not low <= value <= high:
+        raise ParameterError(f"{name} is {value}; it must lie between {low} and {high}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundParams:
+    """The parameters of one round of secure aggregation.
+
+    Parameters
+    ----------
+    n_clients : int
+        n, the most clients that may take part (2 ≤ n ≤ 2^20; 2 only with
+        `allow_two_clients`).
+    threshold : int
+        t, how many of the clients that hold shares of a peer it takes to reconstruct them.
+        More than half of the holders: all n on the complete graph, k + 1 on a graph.
+    length : int
+        d, the elements of a vector (1 ≤ d ≤ 2^31).
+    encoding : FixedPoint or Integers
+        How elements become integers.
+    modulus_bits : int, optional
+        b of R = 2^b (1 ≤ b ≤ 64); 32 when neither this nor `modulus` is given.
+    modulus : int, optional
+        R itself, 2 ≤ R ≤ 2^62 or a power of two up to 2^64, in place of `modulus_bits`.
+    neighbours : int, optional
+        k, even: each client shares and masks with k others on a random Harary graph (Bell et
+        al. 2020). None: with everyone (Bonawitz et al. 2017).
+    max_weight : int, optional
+        The largest weight a client may give its vector. None: an unweighted sum.
+    session : bytes, optional
+        A name for this round, up to 64 bytes, bound into every key. Give each round its own.
+    allow_two_clients : bool
+        Accept that with two clients each learns the other's input from the sum.
+    security : "semi-honest"
+        The adversary: a server and clients that follow the protocol and remember everything.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, the threshold leaves the minority able to reconstruct, or R
+        has no room for the sum of n vectors.
+    """
+
+    n_clients: int
+    threshold: int
+    length: int
+    encoding: Encoding
+    modulus_bits: int | None = None
+    modulus: int | None = None
+    neighbours: int | None = None
+    max_weight: int | None = None
+    session: bytes = b""
+    allow_two_clients: bool = False
+    security: Literal["semi-honest"] = "semi-honest"
+
+    def __post_init__(self) -> None:
+        self._check_cohort()
+        check_integer("length", self.length, 1, 1 << 31)
+        if not isinstance(self.encoding, Encoding):
+            raise ParameterError(
+                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
+            )
+        if self.max_weight is not None:
+            check_integer("max_weight", self.max_weight, 1, 1 << 53)
+        if not isinstance(self.session, bytes) or len(self.session) > 64:
+            raise ParameterError(f"session must be at most 64 bytes, not {self.session!r}")
+        if self.security != "semi-honest":
+            raise ParameterError(
+                f"security {self.security!r} is not offered; this version has 'semi-honest'"
+            )
+        if self.modulus is not None and self.modulus_bits is not None:
+            raise ParameterError("give modulus_bits or modulus, not both")
+        if self.modulus_bits is not None:
+            check_integer("modulus_bits", self.modulus_bits, 1, 64)
+        self._check_headroom()
+
+    def _check_cohort(self) -> None:
+        check_integer("n_clients", self.n_clients, 2, 1 << 20)
+        if self.n_clients == 2 and not self.allow_two_clients:
+            raise ParameterError(
+                "n_clients is 2: each client would learn the other's input from the sum; "
+                "pass allow_two_clients=True to accept that"
+            )
+        if self.neighbours is not None:
+            check_integer("neighbours", self.neighbours, 2, self.n_clients - 1)
+            if self.neighbours % 2:
+                raise ParameterError(
+                    f"neighbours is {self.neighbours}; a Harary graph is regular for every "
+                    f"cohort only when it is even: take {self.neighbours + 1}"
+                )
+        check_integer("threshold", self.threshold, 1, self.holders)
+        if 2 * self.threshold <= self.holders:
+            raise ParameterError(
+                f"threshold is {self.threshold}, too small for {self.holders} holders of each "
+                f"share: take more than half, at least {self.holders // 2 + 1}"
+            )
+
+    def _check_headroom(self) -> None:
+        weight = self.max_weight or 1
+        largest = self.n_clients * max(self.encoding.max_encoded * weight, weight)
+        needed = 2 * largest + 1 if self.encoding.signed else largest + 1
+        if self.ring.modulus < needed:
+            raise ParameterError(
+                f"modulus {self.ring} has no headroom: the sum of {self.n_clients} vectors "
+                f"with elements up to {self.encoding.max_encoded}"
+                f"{f' and weights up to {weight}' if self.max_weight else ''} needs R ≥ "
+                f"{needed}; take modulus_bits={(needed - 1).bit_length()} or more, or encode "
+                "smaller values"
+            )
+        if largest >= 1 << 63:
+            raise ParameterError(
+                f"sums up to {largest} do not fit the int64 they are returned in; encode "
+                "smaller values"
+            )
+
+    @cached_property
+    def ring(self) -> Ring:
+        """Z_R, where masked vectors live."""
+        if self.modulus is not None:
+            return Ring(self.modulus)
+        return Ring(1 << (32 if self.modulus_bits is None else self.modulus_bits))
+
+    @property
+    def holders(self) -> int:
+        """How many clients hold a share of each secret when nobody is missing."""
+        return self.n_clients if self.neighbours is None else self.neighbours + 1
+
+    @property
+    def elements(self) -> int:
+        """Elements of a masked vector: `length`, and one more for a weight."""
+        return self.length + (self.max_weight is not None)
+
+    @property
+    def min_survivors(self) -> int:
+        """The fewest inputs a sum may consist of: the threshold, and never below three.
+
+        Two only where two clients were asked for by name.
+        """
+        return max(self.threshold, 2 if self.allow_two_clients else 3)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical form, 32 bytes: equal exactly when the parameters are."""
+        numbers = struct.pack(
+            "<QQQQQ?",
+            self.n_clients,
+            self.threshold,
+            self.length,
+            self.neighbours or 0,
+            self.max_weight or 0,
+            self.allow_two_clients,
+        )
+        parts = (
+            b"secagg/1 parameters",
+            numbers,
+            self.ring.modulus.to_bytes(9, "little"),
+            self.encoding.canonical(),
+            self.security.encode(),
+            self.session,
+        )
+        return hashlib.sha256(b"".join(struct.pack("<Q", len(p)) + p for p in parts)).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientPolicy:
+    """What a client insists on before it computes anything secret.
+
+    Parameters
+    ----------
+    min_clients : int
+        The fewest clients (itself included) in the roster it sees, among those that shared
+        keys, and among the survivors of an unmask request. Below 3 only with
+        `allow_two_clients`.
+    min_threshold : int
+        The smallest threshold it accepts.
+    max_length : int
+        The longest vector it sends.
+    allow_two_clients : bool
+        Accept that with two clients the other one learns this client's input.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    min_clients: int = 3
+    min_threshold: int = 2
+    max_length: int = 1 << 28
+    allow_two_clients: bool = False
+
+    def __post_init__(self) -> None:
+        check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
+        check_integer("max_length", self.max_length, 1, 1 << 31)
+        check_integer("min_clients", self.min_clients, 2, 1 << 20)
+        if self.min_clients == 2 and not self.allow_two_clients:
+            raise ParameterError(
+                "min_clients is 2: the other client would learn this one's input; pass "
+                "allow_two_clients=True to accept that"
+            )
+
+    def check(self, params: RoundParams) -> None:
+        """Refuse parameters that fall short of this policy.
+
+        Raises
+        ------
+        ParameterError
+            Names the parameter, its value and what the policy asks for.
+        """
+        if params.threshold < self.min_threshold:
+            raise ParameterError(
+                f"threshold {params.threshold} is below this client's min_threshold "
+                f"{self.min_threshold}"
+            )
+        if params.holders < self.min_clients:
+            raise ParameterError(
+                f"a cohort of {params.holders} is below this client's min_clients "
+                f"{self.min_clients}; for two clients pass "
+                "ClientPolicy(min_clients=2, allow_two_clients=True)"
+            )
+        if params.length > self.max_length:
+            raise ParameterError(
+                f"length {params.length} is above this client's max_length {self.max_length}"
+            )

@@ -1,0 +1,103 @@
+"""Rebuilding b_v and s_u from the shares of round 4, and naming whoever sent a wrong one.
+
+A rebuilt secret is believed only after a check against what its owner published: b_v against
+its commitment, s_u against the advertised public key. All shares are compared with the
+polynomial, not only the t that define it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast, shamir
+from secagg.errors import RemoteProtocolError
+from secagg.keys import SEED_BYTES
+from secagg.rounds import Phase
+
+__all__ = ["Recovery"]
+
+
+class Recovery:
+    """Rebuilds secrets one by one; remembers interpolation weights and faulty senders.
+
+    Parameters
+    ----------
+    threshold : int
+        t.
+
+    Attributes
+    ----------
+    faulty : set of ids
+        Clients that sent a share off its polynomial.
+    """
+
+    def __init__(self, threshold: int) -> None:
+        self.threshold = threshold
+        self.faulty: set[int] = set()
+        self._weights: dict[bytes, NDArray[np.uint64]] = {}
+
+    def rebuild(
+        self,
+        owner: int,
+        holders: Sequence[int],
+        shares: Mapping[int, NDArray[np.uint64]],
+        verify: Callable[[bytes], bool],
+    ) -> bytes:
+        """Return the owner's 32-byte secret.
+
+        Parameters
+        ----------
+        owner : int
+        holders : ids
+            Everyone the secret was shared among, in the order of the points 1, 2, …
+        shares : mapping of id to uint64 array, shape (5,)
+            At least t of the holders' shares, each limb in [0, 2^61 − 1).
+        verify : callable
+            Whether a candidate is the secret.
+
+        Raises
+        ------
+        RemoteProtocolError
+            More shares are wrong than can be told apart; check "shares".
+        """
+        present = [(x, v) for x, v in enumerate(holders, start=1) if v in shares]
+        points = np.array([x for x, _ in present], dtype=np.uint64)
+        values = np.stack([shares[v] for _, v in present])
+        t = self.threshold
+        on_line = _fast.m61_matmul(self._interpolation(points), values[:t])
+        secret = shamir.from_limbs(on_line[0], SEED_BYTES)
+        verified = secret is not None and verify(secret)
+        if verified and np.array_equal(on_line[1:], values[t:]):
+            return secret or b""
+        corrected = shamir.find_wrong(points, values, t)
+        if corrected is not None:
+            limbs, wrong = corrected
+            secret = shamir.from_limbs(limbs, SEED_BYTES)
+            verified = secret is not None and verify(secret)
+        else:
+            wrong = [
+                t + int(i) for i in np.flatnonzero((on_line[1:] != values[t:]).any(axis=1))
+            ]
+        if not verified or secret is None:
+            raise RemoteProtocolError(
+                f"the {len(present)} shares of client {owner}'s secret do not give the one it "
+                "published, and too many are wrong to say which",
+                sender=owner,
+                phase=Phase.UNMASKING,
+                check="shares",
+            )
+        self.faulty.update(present[row][1] for row in wrong)
+        return secret
+
+    def _interpolation(self, points: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Weights that turn the first t values into those at zero and at the other points."""
+        name = points.tobytes()
+        if name not in self._weights:
+            first, rest = points[: self.threshold], points[self.threshold :]
+            # f(x) from t points is f(0) of the same polynomial moved by x
+            moved = [_fast.m61_sub(first, np.full_like(first, x)) for x in (0, *rest)]
+            self._weights[name] = np.stack([_fast.m61_lagrange_at_zero(xs) for xs in moved])
+        return self._weights[name]

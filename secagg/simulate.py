@@ -1,0 +1,188 @@
+"""A whole round in one process: what it gives, what it costs, who may vanish when."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from secagg.client import Client
+from secagg.errors import ParameterError
+from secagg.params import ClientPolicy, Entropy, RoundParams, Vector
+from secagg.rounds import Phase
+from secagg.server import RoundResult, Server
+
+__all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
+
+DROPOUT_PHASES = (
+    "advertise_keys",
+    "share_keys",
+    "masked_input",
+    "consistency_check",
+    "unmasking",
+)
+"""The paper's rounds 0 to 4, by name. A client vanishes before it sends that round's message.
+
+Round 3 belongs to the active variant; without it, vanishing there is vanishing in round 4.
+"""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SimulatedRound(RoundResult):
+    """A round's result and its costs.
+
+    Attributes
+    ----------
+    clipped : int
+        Elements that were clipped, over all survivors.
+    client_seconds : float
+        Time spent in all clients together.
+    server_seconds : float
+        Time spent in the server.
+    bytes_up, bytes_down : dict of id to int
+        What each client sent and was sent.
+    """
+
+    clipped: int
+    client_seconds: float
+    server_seconds: float
+    bytes_up: Mapping[int, int] = field(repr=False)
+    bytes_down: Mapping[int, int] = field(repr=False)
+
+
+def simulate_round(
+    vectors: Mapping[int, Vector] | Sequence[Vector],
+    params: RoundParams,
+    *,
+    dropouts: Mapping[int, str] | None = None,
+    weights: Mapping[int, int] | Sequence[int] | None = None,
+    policy: ClientPolicy | None = None,
+    entropy: Entropy = os.urandom,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> SimulatedRound:
+    """Run one round with real clients and a real server that exchange bytes.
+
+    Parameters
+    ----------
+    vectors : mapping of client id to vector, or a sequence of vectors
+        Each is looked up once, when its client masks it, so a mapping may make them on the
+        fly. In a sequence the ids are the positions.
+    params : RoundParams
+        At least as many `n_clients` as there are vectors.
+    dropouts : mapping of client id to phase, optional
+        Before which message of ``DROPOUT_PHASES`` a client vanishes.
+    weights : mapping or sequence, optional
+        As `vectors`; required exactly when the parameters have a `max_weight`.
+    policy : ClientPolicy, optional
+        Every client's policy.
+    entropy : callable, optional
+        Replace it only to replay a round in a test.
+    progress : callable, optional
+        Called with (phase, clients done, clients in all) after each client.
+
+    Returns
+    -------
+    SimulatedRound
+
+    Raises
+    ------
+    ParameterError
+        A dropout names an unknown client or phase, or a vector is refused.
+    TooFewSurvivors
+        Too many dropped out.
+    """
+    ids = sorted(vectors) if isinstance(vectors, Mapping) else range(len(vectors))
+    leaving = _check_dropouts(dropouts or {}, ids)
+    run = _Run(params, entropy, progress)
+    with run.clients():
+        clients = {u: Client(u, params, policy=policy, entropy=entropy) for u in ids}
+
+    present = [u for u in ids if leaving.get(u) != Phase.ADVERTISE_KEYS]
+    run.phase(dict.fromkeys(present, b""), lambda u, _: clients[u].advertise_keys())
+    inbox = run.close(leaving)
+    run.phase(inbox, lambda u, data: clients[u].share_keys(data))
+    inbox = run.close(leaving)
+    run.phase(
+        inbox,
+        lambda u, data: clients[u].masked_input(
+            data, vectors[u], None if weights is None else weights[u]
+        ),
+    )
+    inbox = run.close(leaving)
+    run.phase(inbox, lambda u, data: clients[u].unmask(data))
+    run.close(leaving)
+    return run.result(clients)
+
+
+class _Run:
+    """One simulated round under way: it carries the bytes and keeps the accounts."""
+
+    def __init__(
+        self,
+        params: RoundParams,
+        entropy: Entropy,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None:
+        self._server = Server(params, entropy=entropy)
+        self._progress = progress
+        self._client_seconds = self._server_seconds = 0.0
+        self._up: dict[int, int] = {}
+        self._down: dict[int, int] = {}
+
+    @contextmanager
+    def clients(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._client_seconds += time.perf_counter() - start
+
+    @contextmanager
+    def server(self) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._server_seconds += time.perf_counter() - start
+
+    def phase(self, inbox: Mapping[int, bytes], step: Callable[[int, bytes], bytes]) -> None:
+        """Let every client of the inbox take its step, and give the server its answer."""
+        phase = self._server.phase
+        for done, (u, data) in enumerate(inbox.items(), start=1):
+            with self.clients():
+                answer = step(u, data)
+            self._down[u] = self._down.get(u, 0) + len(data)
+            self._up[u] = self._up.get(u, 0) + len(answer)
+            with self.server():
+                self._server.receive(u, answer)
+            if self._progress is not None:
+                self._progress(phase, done, len(inbox))
+
+    def close(self, leaving: Mapping[int, Phase]) -> dict[int, bytes]:
+        """Close the phase; return the answers for those who do not vanish before the next."""
+        with self.server():
+            answers = self._server.close_round()
+        return {u: data for u, data in answers.items() if leaving.get(u) != self._server.phase}
+
+    def result(self, clients: Mapping[int, Client]) -> SimulatedRound:
+        result = self._server.result()
+        return SimulatedRound(
+            **{name: getattr(result, name) for name in RoundResult.__dataclass_fields__},
+            clipped=sum(clients[u].clipped for u in result.survivors),
+            client_seconds=self._client_seconds,
+            server_seconds=self._server_seconds,
+            bytes_up=self._up,
+            bytes_down=self._down,
+        )
+
+
+def _check_dropouts(dropouts: Mapping[int, str], ids: Collection[int]) -> dict[int, Phase]:
+    leaving = {}
+    for u, name in dropouts.items():
+        if u not in ids:
+            raise ParameterError(f"dropouts names client {u}, which has no vector")
+        if name not in DROPOUT_PHASES:
+            raise ParameterError(
+                f"client {u} cannot drop out in {name!r}; the phases are "
+                f"{', '.join(DROPOUT_PHASES)}"
+            )
+        leaving[u] = Phase.UNMASKING if name == "consistency_check" else Phase(name)
+    return leaving

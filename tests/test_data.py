@@ -43,7 +43,7 @@ def test_the_simulated_ratings_are_the_same_in_another_process():
 @pytest.mark.parametrize(
     ("name", "guess"),
     [
-        ("ml-100K", "ml-100k"),
+        ("ML-100K", "ml-100k"),
         ("ml100k", "ml-100k"),
         ("ml-1m ", "ml-1m"),
         ("simulate", "simulated"),

@@ -57,6 +57,7 @@ def test_large_numbers_are_read_exactly(tmp_path):
         (b"2::20::3:::4", "line 4: the time ':4' is not a number"),
         (b"2::2\xff0::3::4", r"line 4: the item id '2\\\\xff0' is not a number"),
         (b"2::20::3::\x00\x00", r"line 4: the time .* is not a number"),
+        (b"2::1234567890::3::4", "line 4: the item id '1234567890' is not a number"),
         (b"2::20::3::1234567890123", "line 4: the time '1234567890123' is not a number"),
         (b"2::20::6::4", "line 4: rating 6 is not in 1 to 5 by 1"),
         (b"2::20::0::4", "line 4: rating 0 is not in 1 to 5 by 1"),
@@ -72,6 +73,15 @@ def test_a_damaged_line_is_named(tmp_path, bad, message):
 def test_the_first_line_can_be_the_damaged_one(tmp_path):
     with pytest.raises(DataError, match="line 1: the user id 'u'"):
         table(tmp_path, b"u::1::1::1\n" + SOUND)
+
+
+def test_of_several_damages_the_first_is_named(tmp_path):
+    with pytest.raises(DataError, match="line 4: user 2 rates item 10 a second time"):
+        table(tmp_path, SOUND + b"2::10::3::4\n1::10::3::4\n")
+    with pytest.raises(DataError, match="line 4: rating 7"):
+        table(tmp_path, SOUND + b"2::30::7::4\n1::30::0::4\n")
+    with pytest.raises(DataError, match="line 4: the rating 'a'"):
+        table(tmp_path, SOUND + b"2::30::a::4\n1::30::3\n")
 
 
 def test_lines_are_counted_with_the_header(tmp_path):

@@ -33,7 +33,7 @@ TINY: dict[str, dict[str, bytes]] = {
             [
                 item_100k(1, "Cité, La (1995)", "Drama", "Sci-Fi"),
                 item_100k(2, "unknown", "unknown"),
-                item_100k(3, "Two Friends (1986) (V)"),
+                item_100k(3, "1984 (1956) or Two Friends (1986) (V) "),
                 "",
             ]
         ).encode("latin-1"),
@@ -105,7 +105,11 @@ def genres_of(ratings, item: int) -> set[str]:
 
 def test_titles_years_and_genres(tiny):
     full, million, latest = (tiny(name) for name in NAMES)
-    assert full.catalogue.titles == ("Cité, La (1995)", "unknown", "Two Friends (1986) (V)")
+    assert full.catalogue.titles == (
+        "Cité, La (1995)",
+        "unknown",
+        "1984 (1956) or Two Friends (1986) (V)",
+    )
     assert full.catalogue.years.tolist() == [1995, 0, 1986]
     assert [genres_of(full, item) for item in range(3)] == [
         {"Drama", "Sci-Fi"},

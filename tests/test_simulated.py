@@ -46,12 +46,23 @@ def test_the_ratings_are_integers_as_frequent_as_in_movielens():
 
 
 def test_nobody_rates_an_item_twice_and_times_ascend():
-    ratings = simulate(80, 90, 3000)
+    ratings = simulate()
     pairs = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
-    assert np.unique(pairs).size == 3000
+    assert np.unique(pairs).size == len(ratings)
     steps = np.diff(ratings.times)
     inside = np.diff(ratings.users) == 0
     assert (steps[inside] >= 0).all()
+    assert ratings.times.min() >= 875_000_000  # September 1997, as ml-100k
+    assert ratings.times.max() < 894_000_000
+
+
+def test_users_rate_popular_items_early_and_late_alike():
+    """Else leave_last would test on other items than it trains on."""
+    ratings = simulate()
+    popular = np.bincount(ratings.items)[ratings.items]
+    first = ratings.indptr[:-1, None] + np.arange(10)
+    last = ratings.indptr[1:, None] - 1 - np.arange(10)
+    assert popular[last].mean() == pytest.approx(popular[first].mean(), rel=0.05)
 
 
 def test_every_item_has_a_title_of_its_own_a_year_and_a_genre():
@@ -68,7 +79,16 @@ def test_every_item_has_a_title_of_its_own_a_year_and_a_genre():
 
 
 @pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (3, 4, 12), (5, 100, 20), (50, 10, 120), (10, 9, 85), (7, 30, 100)]
+    "shape",
+    [
+        (1, 1, 1),
+        (3, 4, 12),
+        (5, 100, 20),
+        (50, 10, 120),
+        (10, 9, 85),
+        (7, 30, 100),
+        (5, 100, 102),
+    ],
 )
 def test_any_possible_shape_is_met_exactly(shape):
     ratings = simulate(*shape)

@@ -1,0 +1,33 @@
+"""Federated recommenders, trained through secure aggregation: the server learns sums only."""
+
+from __future__ import annotations
+
+from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
+from fedmf.data import Ratings, Split, load
+from fedmf.errors import DataError, FedMFError, ModelError, SettingError
+from fedmf.history import History, RoundRecord
+from fedmf.mf import FedMF
+from fedmf.model import Factors
+from fedmf.presets import preset
+from fedmf.trainer import Trainer
+from fedmf.vectors import Aggregate
+
+__all__ = [
+    "Aggregate",
+    "Aggregation",
+    "DataError",
+    "Factors",
+    "FedMF",
+    "FedMFError",
+    "History",
+    "ModelError",
+    "PlainSum",
+    "Ratings",
+    "RoundRecord",
+    "SecAggSum",
+    "SettingError",
+    "Split",
+    "Trainer",
+    "load",
+    "preset",
+]

@@ -1,0 +1,287 @@
+"""The command ``fedmf``: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.data import NAMES, Ratings, Split, load
+from fedmf.errors import FedMFError, SettingError
+from fedmf.presets import PRESETS, preset
+from fedmf.splits import leave_last, official, random_split
+from fedmf.trainer import Trainer
+
+try:
+    import typer
+    from rich.console import Console
+
+    from fedmf.report import LiveReport, document, print_summary, save
+except ModuleNotFoundError as error:
+    if error.name not in ("typer", "rich"):
+        raise
+    print(
+        f"fedmf: the command line needs {error.name}: pip install 'secagg[cli]'",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130  # what shells report for a command that Ctrl-C ended
+LAST = 3  # ratings per user in the test part of --split last
+
+app = typer.Typer(
+    help="Federated recommenders, trained through secure aggregation.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+class ModelName(StrEnum):
+    """The models that can be trained."""
+
+    FEDMF = "fedmf"
+
+
+class SumName(StrEnum):
+    """How the users' gradients are summed."""
+
+    SECAGG = "secagg"
+    PLAIN = "plain"
+
+
+class SplitName(StrEnum):
+    """How the ratings are parted."""
+
+    RANDOM = "random"
+    LAST = "last"
+    U1 = "u1"
+    U2 = "u2"
+    U3 = "u3"
+    U4 = "u4"
+    U5 = "u5"
+
+
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    app()
+
+
+@app.callback()
+def _commands() -> None:
+    """Keep ``train`` a command of its own while it is the only one."""
+
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+fedmf train  [dim]# 300 simulated users, each a client of secure aggregation[/dim]
+
+fedmf train --out runs/demo  [dim]# keep model, history and learning curve[/dim]
+
+fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten vanishes in each round[/dim]
+
+FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
+
+fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
+"""
+
+
+@app.command(epilog=EXAMPLES)
+def train(
+    data: Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")] = "simulated",
+    model: Annotated[ModelName, typer.Option(help="What is trained.")] = ModelName.FEDMF,
+    preset_name: Annotated[
+        str,
+        typer.Option(
+            "--preset",
+            help="Hyper-parameters: "
+            + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
+            + ".",
+        ),
+    ] = "fast",
+    aggregation: Annotated[
+        SumName, typer.Option(help="How gradients are summed: securely, or in the clear.")
+    ] = SumName.SECAGG,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            help="With how many others each user shares keys: an even number, or 0 for all.",
+            show_default="all up to 100 users, else 60",
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            help="How many of the neighbours and the user must be left to recover the user's "
+            "masks.",
+            show_default="two thirds",
+        ),
+    ] = None,
+    cohort: Annotated[
+        str | None,
+        typer.Option(
+            help="Users per round: a number such as 100, or a fraction such as 0.5.",
+            show_default="everyone",
+        ),
+    ] = None,
+    dropout: Annotated[
+        float, typer.Option(help="The probability with which a user vanishes in a round.")
+    ] = 0.0,
+    rounds: Annotated[
+        int | None, typer.Option(help="How many rounds.", show_default="the preset's")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the split and of the training.")] = 0,
+    split: Annotated[
+        SplitName,
+        typer.Option(
+            help=f"What is held out: 20 % at random, each user's last {LAST}, or the data "
+            "set's own part."
+        ),
+    ] = SplitName.RANDOM,
+    factors: Annotated[
+        int | None,
+        typer.Option("--factors", "-k", help="k.", show_default="the preset's"),
+    ] = None,
+    reg: Annotated[
+        float | None, typer.Option(help="λ, per rating.", show_default="the preset's")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="γ, the step.", show_default="the preset's")
+    ] = None,
+    min_raters: Annotated[
+        int | None,
+        typer.Option(
+            help="Items with fewer raters are not trained: a sum over one user hides nothing.",
+            show_default="the preset's",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for model.fedmf, history.json and curve.png."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+    ] = False,
+) -> None:
+    """Train a recommender on users who keep their ratings to themselves.
+
+    Ctrl-C ends the training early and keeps what the finished rounds have taught.
+    """
+    console = Console(stderr=True, highlight=False)
+    with _errors_in_one_line():
+        chosen = preset(preset_name)
+        base = chosen.model
+        recipe = replace(
+            base,
+            k=base.k if factors is None else factors,
+            reg=base.reg if reg is None else reg,
+            rate=base.rate if rate is None else rate,
+            min_raters=base.min_raters if min_raters is None else min_raters,
+        )
+        live = LiveReport(console, chosen.rounds if rounds is None else rounds)
+        trainer = Trainer(
+            recipe,
+            _aggregation(aggregation, neighbours, threshold, live),
+            rounds=live.rounds,
+            seed=seed,
+            cohort=_cohort(cohort),
+            dropout=dropout,
+            callbacks=[live.round_done],
+        )
+        if out is not None:
+            _make_folder(out)
+        ratings = load(data)
+        parts = _split(ratings, split, seed)
+        with live:
+            trainer.fit(parts.train, parts.test)
+        settings: dict[str, object] = {
+            "data": data,
+            "model": model.value,
+            "preset": preset_name,
+            "split": split.value,
+        }
+        result = document(settings, trainer)
+        history = trainer.history_
+        if out is not None and len(history):
+            save(out, trainer, result, console)
+        if as_json:
+            typer.echo(json.dumps(result, indent=2))
+        elif len(history):
+            print_summary(Console(highlight=False), result)
+        if history.interrupted:
+            what = "kept" if out is not None else "not saved, for there is no --out"
+            kept = (
+                f"the {len(history)} rounds done are {what}"
+                if len(history)
+                else ("no round was over, nothing is kept")
+            )
+            console.print(f"interrupted: {kept}", style="yellow", markup=False)
+            raise typer.Exit(INTERRUPTED)
+        if all(record.aborted for record in history):
+            raise SettingError(
+                f"every round was aborted ({history.last.aborted}): lower --threshold or "
+                "--dropout, or take more --neighbours"
+            )
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except FedMFError as error:
+        typer.echo(f"fedmf: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("fedmf: interrupted before the training began, nothing is kept", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _aggregation(
+    name: SumName, neighbours: int | None, threshold: int | None, live: LiveReport
+) -> PlainSum | SecAggSum:
+    if name is SumName.PLAIN:
+        if neighbours is not None or threshold is not None:
+            raise SettingError(
+                "--neighbours and --threshold are of secure aggregation: leave them out, or "
+                "take --aggregation secagg"
+            )
+        return PlainSum()
+    if neighbours is None:
+        return SecAggSum(threshold=threshold, progress=live.phase)
+    return SecAggSum(neighbours=neighbours or None, threshold=threshold, progress=live.phase)
+
+
+def _cohort(text: str | None) -> int | float | None:
+    if text is None:
+        return None
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise SettingError(
+            f"--cohort {text} must be a number of users such as 100, or a fraction such as 0.5"
+        ) from None
+
+
+def _split(ratings: Ratings, name: SplitName, seed: int) -> Split:
+    if name is SplitName.RANDOM:
+        return random_split(ratings, seed=seed)
+    if name is SplitName.LAST:
+        return leave_last(ratings, LAST)
+    return official(ratings, int(name.value[1]))
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"--out {out} cannot be a folder: {error.strerror}") from error

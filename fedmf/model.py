@@ -1,0 +1,238 @@
+"""The factors a training leaves behind: predicting, recommending, and one file to keep them in.
+
+The file is a header (magic, version, length and SHA-256 of what follows) and an ``.npz``
+archive. The header is checked before anything is parsed, and nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.data import Ratings
+from fedmf.errors import ModelError
+
+__all__ = ["Factors"]
+
+MAGIC = b"fedmf model\n"
+VERSION = 1
+HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Item and user factors, and what each user has rated.
+
+    In a deployment the server holds only Q and each user only their own p_u and ratings; a
+    simulation holds all of them in one place, and so does the file it writes. Keep that file
+    as carefully as the ratings.
+
+    Parameters
+    ----------
+    user_factors
+        P, float64, shape (n_users, k): row u is p_u of the FedMMF paper's eq. 1.
+    item_factors
+        Q, float64, shape (n_items, k): row i is q_i.
+    seen_indptr, seen_items
+        int64 (n_users + 1,) and int32: the items each user rated in training, as of `Ratings`.
+    user_ids, item_ids
+        int64: the data set's own ids.
+
+    Raises
+    ------
+    ModelError
+        If the shapes do not fit together.
+    """
+
+    user_factors: NDArray[np.float64]
+    item_factors: NDArray[np.float64]
+    seen_indptr: NDArray[np.int64]
+    seen_items: NDArray[np.int32]
+    user_ids: NDArray[np.int64]
+    item_ids: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.user_factors.ndim != 2 or self.item_factors.ndim != 2:
+            raise ModelError("the factors must be two tables, one row per user and per item")
+        (n_users, k), (n_items, k_items) = self.user_factors.shape, self.item_factors.shape
+        if (
+            k != k_items
+            or self.user_ids.shape != (n_users,)
+            or self.item_ids.shape != (n_items,)
+            or self.seen_indptr.shape != (n_users + 1,)
+            or self.seen_items.shape != (self.seen_indptr[-1],)
+        ):
+            raise ModelError(
+                f"the model's tables do not fit together: {n_users} users of {k} factors, "
+                f"{n_items} items of {k_items}, {self.user_ids.size} user ids, "
+                f"{self.item_ids.size} item ids, {self.seen_items.size} rated items"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        user_factors: NDArray[np.float64],
+        item_factors: NDArray[np.float64],
+        ratings: Ratings,
+    ) -> Factors:
+        """Return the factors of a training on `ratings`."""
+        return cls(
+            user_factors,
+            item_factors,
+            ratings.indptr,
+            ratings.items,
+            ratings.user_ids,
+            ratings.item_ids,
+        )
+
+    @property
+    def n_users(self) -> int:
+        """The number of users."""
+        return int(self.user_factors.shape[0])
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, m."""
+        return int(self.item_factors.shape[0])
+
+    @property
+    def k(self) -> int:
+        """The number of latent factors."""
+        return int(self.item_factors.shape[1])
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
+        """Return r̂_ui = q_i · p_u (eq. 1) of each pair; not clipped to the scale.
+
+        Parameters
+        ----------
+        users, items
+            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
+
+        Raises
+        ------
+        ModelError
+            If a number is out of range or the shapes differ.
+        """
+        rows = self._numbers("user", users, self.n_users)
+        columns = self._numbers("item", items, self.n_items)
+        if rows.shape != columns.shape:
+            raise ModelError(
+                f"predict wants one item per user, not {rows.shape} users and "
+                f"{columns.shape} items"
+            )
+        products = self.user_factors[rows] * self.item_factors[columns]
+        return np.asarray(products.sum(axis=-1), dtype=np.float64)
+
+    def recommend(
+        self, user: int, k: int = 10
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the k items with the highest r̂ that the user has not rated, best first.
+
+        Fewer when fewer are left; equal predictions are ordered by item number.
+
+        Returns
+        -------
+        items : int64 array, shape (≤ k,)
+        predictions : float64 array, of the same shape
+
+        Raises
+        ------
+        ModelError
+            If the user is unknown or k < 1.
+        """
+        row = int(self._numbers("user", user, self.n_users))
+        if k < 1:
+            raise ModelError(f"k = {k} recommendations: ask for at least one")
+        scores = self.item_factors @ self.user_factors[row]
+        fresh = np.ones(self.n_items, dtype=np.bool_)
+        fresh[self.seen_items[self.seen_indptr[row] : self.seen_indptr[row + 1]]] = False
+        items = np.flatnonzero(fresh)
+        best = items[np.argsort(-scores[items], kind="stable")][:k]
+        return best.astype(np.int64), scores[best]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the factors to `path` at once: readers see the old file or the new one.
+
+        Raises
+        ------
+        ModelError
+            If the file cannot be written.
+        """
+        payload = io.BytesIO()
+        np.savez(payload, **{field.name: getattr(self, field.name) for field in fields(self)})
+        body = payload.getvalue()
+        header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
+        target = Path(path)
+        try:
+            with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
+                try:
+                    part.write(header + body)
+                    part.flush()
+                    os.fsync(part.fileno())
+                    os.replace(part.name, target)
+                except BaseException:
+                    os.unlink(part.name)
+                    raise
+        except OSError as error:
+            raise ModelError(f"the model cannot be written to {target}: {error}") from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Factors:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        ModelError
+            If the file is missing, is not a model, has another version, is cut short or
+            damaged; the message says which.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ModelError(f"the model {path} cannot be read: {error}") from error
+        body = _checked_body(data, path)
+        try:
+            with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+                return cls(**{field.name: archive[field.name] for field in fields(cls)})
+        except (KeyError, ValueError) as error:
+            raise ModelError(f"the model {path} lacks a table: {error}") from error
+
+    @staticmethod
+    def _numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
+        array = np.asarray(numbers)
+        if array.dtype.kind not in "iu" or (
+            array.size and not (array.min() >= 0 and array.max() < bound)
+        ):
+            raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
+        return array.astype(np.int64)
+
+
+def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
+    """Return what follows the header once magic, version, length and checksum are right."""
+    if not data.startswith(MAGIC[: len(data)]) or not data:
+        raise ModelError(f"{path} is not a model of fedmf")
+    if len(data) < HEADER.size:
+        raise ModelError(f"the model {path} is cut short: {len(data)} bytes, not a header")
+    _, version, length, checksum = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise ModelError(
+            f"the model {path} has version {version}; this fedmf reads version {VERSION}: "
+            "train it anew, or use the fedmf that wrote it"
+        )
+    body = data[HEADER.size :]
+    if len(body) != length:
+        raise ModelError(
+            f"the model {path} is cut short or has grown: {len(body)} bytes after its header "
+            f"instead of {length}"
+        )
+    if hashlib.sha256(body).digest() != checksum:
+        raise ModelError(f"the model {path} is damaged: its checksum does not match")
+    return body

@@ -1,0 +1,102 @@
+"""Pictures of a training; drawn without a screen, and without matplotlib's global state."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+from fedmf.errors import ModelError
+from fedmf.history import History
+
+__all__ = ["learning_curve"]
+
+TRAIN, TEST, USER, SERVER = "#8a8f98", "#1f5fa8", "#e0a030", "#7a4b94"
+
+
+def learning_curve(
+    history: History, path: str | os.PathLike[str], *, title: str = "FedMF"
+) -> None:
+    """Draw the errors per round above the time that a user and the server took.
+
+    The axis of the errors leaves the first rounds out where they would flatten the rest.
+
+    Parameters
+    ----------
+    history
+        Of at least one round; aborted rounds are marked.
+    path
+        Where the PNG goes.
+    title
+        Stands above the picture.
+
+    Raises
+    ------
+    ModelError
+        If there is no round to draw, or the picture cannot be written.
+    """
+    if not len(history):
+        raise ModelError("there is no learning curve: not one round was finished")
+    rounds = [record.round for record in history]
+    marker = "o" if len(rounds) <= 60 else None
+    figure = Figure(figsize=(7.5, 5.6), dpi=144, layout="constrained")
+    FigureCanvasAgg(figure)
+    errors, times = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+
+    train = [record.train_rmse for record in history]
+    test = [math.nan if one.test_rmse is None else one.test_rmse for one in history]
+    errors.plot(rounds, train, color=TRAIN, lw=1.6, marker=marker, ms=2.5, label="train")
+    if not all(map(math.isnan, test)):
+        errors.plot(rounds, test, color=TEST, lw=2, marker=marker, ms=3, label="test")
+        errors.annotate(
+            f"{test[-1]:.4f}",
+            (rounds[-1], test[-1]),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="right",
+            color=TEST,
+            weight="bold",
+        )
+    aborted = [record.round for record in history if record.aborted]
+    if aborted:
+        marks = [train[rounds.index(number)] for number in aborted]
+        errors.plot(aborted, marks, "x", color="#c03030", ms=7, label="aborted round")
+    errors.set_ylim(*_window([*train, *test]))
+    errors.set_ylabel("RMSE")
+    errors.set_title(title, loc="left", fontsize=11)
+    errors.legend(frameon=False, loc="upper right")
+
+    users = [1000 * record.client_seconds / record.cohort for record in history]
+    server = [1000 * record.server_seconds for record in history]
+    times.plot(rounds, users, color=USER, lw=1.6, label="one user")
+    times.plot(rounds, server, color=SERVER, lw=1.6, label="the server")
+    times.set_yscale("log")
+    times.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    times.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    times.yaxis.set_minor_locator(NullLocator())
+    times.set_ylabel("ms per round")
+    times.set_xlabel("round")
+    times.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 0.96))
+    times.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+    for axes in (errors, times):
+        axes.grid(True, which="major", color="#e4e6ea", lw=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    try:
+        figure.savefig(path, format="png")
+    except OSError as error:
+        raise ModelError(f"the learning curve cannot be written to {path}: {error}") from error
+
+
+def _window(errors: Sequence[float]) -> tuple[float, float]:
+    """Return the range to show: up to twice the spread of all but the highest tenth."""
+    known = sorted(error for error in errors if math.isfinite(error))
+    low, typical, high = known[0], known[(9 * len(known)) // 10], known[-1]
+    top = min(high, typical + (typical - low)) if typical > low else high
+    margin = 0.06 * (top - low) or 0.01
+    return low - margin, top + margin

@@ -1,0 +1,267 @@
+"""Federated training, round by round: cohort, local steps, secure sum, server step, metrics.
+
+Every choice the loop makes (the starting factors, each round's cohort and dropouts) is drawn
+from the seed and the number of the round alone. So two trainings with the same seed and
+different aggregations see the same users doing the same, and must arrive at the same integers.
+
+The errors that are recorded after each round are the simulation's, which sees all ratings; in
+a deployment the users would have to sum their squared errors securely, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
+from fedmf.data import Ratings
+from fedmf.errors import ModelError, SettingError
+from fedmf.history import History, RoundRecord
+from fedmf.metrics import mae, rmse
+from fedmf.mf import FedMF
+from fedmf.model import Factors
+from fedmf.schedule import Draw, Schedule
+from fedmf.vectors import Aggregate, Rows, Vectors
+
+__all__ = ["Trainer"]
+
+Floats = NDArray[np.float64]
+
+
+class Trainer:
+    """Trains a federated model on ratings, each user a client of the aggregation.
+
+    Parameters
+    ----------
+    model
+        What is trained: the hyper-parameters and steps.
+    aggregation
+        How the users' gradients are summed.
+    rounds
+        How many, at least 1.
+    seed
+        Of every random choice that training makes, at least 0. (The keys and masks of secure
+        aggregation come from the operating system; the sum does not depend on them.)
+    cohort
+        Who takes part in a round: a number of users of at least 3, a fraction of them in
+        (0, 1], or None for everyone. A sampled cohort counts the raters of the items in each
+        round anew; everyone counts only once.
+    dropout
+        The probability in [0, 1) with which a user vanishes in a round, before sending the
+        message of a phase that is drawn evenly from all four. Those who vanish before their
+        masked input are not in the sum and keep their factors.
+    callbacks
+        Called with the record of each round when it is over.
+
+    Attributes
+    ----------
+    factors_ : Factors
+        What was learnt.
+    history_ : History
+        A record of each round.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range.
+    """
+
+    factors_: Factors
+    history_: History
+
+    def __init__(
+        self,
+        model: FedMF | None = None,
+        aggregation: Aggregation | None = None,
+        *,
+        rounds: int = 40,
+        seed: int = 0,
+        cohort: int | float | None = None,
+        dropout: float = 0.0,
+        callbacks: Sequence[Callable[[RoundRecord], None]] = (),
+    ) -> None:
+        if not isinstance(rounds, int) or rounds < 1:
+            raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+        self.model = FedMF() if model is None else model
+        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
+        self.rounds = rounds
+        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+        self.callbacks = tuple(callbacks)
+
+    def fit(self, train: Ratings, test: Ratings | None = None) -> Self:
+        """Train from the start, and measure the errors after each round.
+
+        A KeyboardInterrupt ends the training early: what the finished rounds taught is kept,
+        and ``history_.interrupted`` says so.
+
+        Parameters
+        ----------
+        train, test
+            Over the same users and items, as of `Split`.
+
+        Raises
+        ------
+        SettingError
+            If the settings do not fit the data, or the factors grow beyond all bounds.
+        """
+        if test is not None and (test.n_users, test.n_items) != (train.n_users, train.n_items):
+            raise SettingError(
+                "train and test must be over the same users and items: split one"
+            )
+        self.schedule.size(train.n_users)  # an impossible cohort is refused before any work
+        p, q = self.model.initial(train, self.schedule.rng(Draw.START))
+        done = _Progress(Factors.of(p, q, train), None, ())
+        self.factors_, self.history_ = done.factors, History()
+        interrupted = False
+        try:
+            for number in range(1, self.rounds + 1):
+                done = self._round(number, done, train, test)
+                for callback in self.callbacks:
+                    callback(done.records[-1])
+        except KeyboardInterrupt:
+            interrupted = True
+        self.factors_, self.history_ = done.factors, History(done.records, interrupted)
+        return self
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return the predicted ratings; see `Factors.predict`."""
+        return self._fitted().predict(users, items)
+
+    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
+        """Return the best unrated items; see `Factors.recommend`."""
+        return self._fitted().recommend(user, k)
+
+    def _fitted(self) -> Factors:
+        if not hasattr(self, "factors_"):
+            raise ModelError("the model is not trained yet: call fit first")
+        return self.factors_
+
+    def _round(
+        self, number: int, before: _Progress, train: Ratings, test: Ratings | None
+    ) -> _Progress:
+        """Do one round; `before` stays as it is, so that an interrupt loses this round only."""
+        start = perf_counter()
+        users = self.schedule.users(number, train.n_users)
+        factors, sums = before.factors, list[Aggregate]()
+        counts = before.counts if users.size == train.n_users else None
+        aborted: str | None = None
+        count_digest: str | None = None
+        try:
+            if counts is None and self.model.needs_counts:
+                counted = self._count(number, users, train)
+                counts, count_digest = counted.integers, counted.digest
+                sums.append(counted)
+            moved, gradients = self._local_steps(users, factors, counts, train)
+            total = self.aggregation.sum(
+                gradients,
+                dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
+                session=self._session("sum", number),
+            )
+            sums.append(total)
+            factors = self._moved(factors, counts, total, moved, train)
+        except RoundAborted as error:
+            aborted = str(error)
+        record = RoundRecord(
+            round=number,
+            cohort=users.size,
+            survivors=0 if aborted else len(sums[-1].survivors),
+            aborted=aborted,
+            trained_items=(
+                None if counts is None else int((counts >= self.model.min_raters).sum())
+            ),
+            client_seconds=sum(one.client_seconds for one in sums),
+            server_seconds=sum(one.server_seconds for one in sums),
+            bytes_up=sum(one.bytes_up for one in sums),
+            bytes_down=sum(one.bytes_down for one in sums),
+            clipped=sum(one.clipped for one in sums),
+            digest=None if aborted else sums[-1].digest,
+            count_digest=count_digest,
+            train_rmse=_error(factors, train),
+        )
+        if test is not None:
+            predictions = factors.predict(test.users, test.items)
+            record = replace(
+                record,
+                test_rmse=rmse(test.values, predictions),
+                test_mae=mae(test.values, predictions),
+            )
+        record = replace(record, seconds=perf_counter() - start)
+        return _Progress(factors, counts, (*before.records, record))
+
+    def _session(self, what: str, number: int) -> bytes:
+        return f"fedmf {what} {number}".encode()
+
+    def _count(self, number: int, users: NDArray[np.int64], train: Ratings) -> Aggregate:
+        """Let the users count, for each item, how many of them rated it."""
+
+        def indicator(user: int) -> Rows:
+            items, _ = train.of_user(user)
+            return Rows(items, np.ones((items.size, 1), dtype=np.int64), train.n_items)
+
+        return self.aggregation.count(
+            Vectors(users.tolist(), indicator, (train.n_items, 1)),
+            dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
+            session=self._session("count", number),
+        )
+
+    def _local_steps(
+        self,
+        users: NDArray[np.int64],
+        factors: Factors,
+        counts: NDArray[np.int64] | None,
+        train: Ratings,
+    ) -> tuple[dict[int, Floats], Vectors]:
+        """Return the users' gradients, and a dict that fills with the p_u behind them."""
+        moved: dict[int, Floats] = {}
+        q, p = factors.item_factors, factors.user_factors
+        trained = self.model.trained_items(counts, train.n_items)
+
+        def gradient(user: int) -> Rows:
+            moved[user], rows = self.model.local_step(q, p[user], *train.of_user(user), trained)
+            return rows
+
+        return moved, Vectors(users.tolist(), gradient, q.shape)
+
+    def _moved(
+        self,
+        factors: Factors,
+        counts: NDArray[np.int64] | None,
+        total: Aggregate,
+        moved: Mapping[int, Floats],
+        train: Ratings,
+    ) -> Factors:
+        """Return the factors after the server's step, and the users' as they then are."""
+        q = self.model.server_step(
+            factors.item_factors, total.sum.reshape(factors.item_factors.shape), counts
+        )
+        p = factors.user_factors.copy()
+        for user in total.survivors:
+            p[user] = moved[user]
+        if self.model.solves_users:  # exact and local: every user can do it at any time
+            for user in range(train.n_users):
+                items, values = train.of_user(user)
+                p[user] = self.model.user_factors(q[items], p[user], values)
+        if not (np.isfinite(q).all() and np.isfinite(p).all()):
+            raise SettingError(
+                f"the factors have grown beyond all bounds: rate = {self.model.rate} is too "
+                "high for these ratings; halve it"
+            )
+        return replace(factors, user_factors=p, item_factors=q)
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """What has been reached after some rounds; replaced as a whole."""
+
+    factors: Factors
+    counts: NDArray[np.int64] | None
+    records: tuple[RoundRecord, ...]
+
+
+def _error(factors: Factors, ratings: Ratings) -> float:
+    return rmse(ratings.values, factors.predict(ratings.users, ratings.items))

@@ -1,0 +1,129 @@
+"""What goes into an aggregation, the users' tables, and what comes out of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Aggregate", "Rows", "Table", "Vectors"]
+
+Table = NDArray[np.float64] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An (m, k) table that is zero outside a few rows: what a user has to send, in short.
+
+    What leaves the user is `dense()`. The short form is for adding up in the clear, where it
+    is quicker and gives the same integers.
+
+    Parameters
+    ----------
+    indices
+        Shape (n,), 0 ≤ index < n_rows, without repetition: the rows that are given.
+    values
+        Shape (n, k): float64 to be summed, or int64 zeros and ones to be counted.
+    n_rows
+        m.
+    """
+
+    indices: NDArray[np.int32]
+    values: Table
+    n_rows: int
+
+    def dense(self) -> Table:
+        """Return all m · k elements, row by row."""
+        table = np.zeros_like(self.values, shape=(self.n_rows, self.values.shape[1]))
+        table[self.indices] = self.values
+        return cast(Table, table.reshape(-1))
+
+
+class Vectors(Mapping[int, Rows]):
+    """The tables of a cohort by user id; none is kept, so that memory holds one at a time.
+
+    Parameters
+    ----------
+    users
+        The ids, whole numbers of at least 0.
+    compute
+        Called with an id whenever that user's table is looked up.
+    shape
+        (m, k), the shape of every table.
+    """
+
+    def __init__(
+        self, users: Iterable[int], compute: Callable[[int], Rows], shape: tuple[int, int]
+    ) -> None:
+        self.shape = shape
+        self._users = dict.fromkeys(sorted(users))
+        self._compute = compute
+
+    def __getitem__(self, user: int) -> Rows:
+        if user not in self._users:
+            raise KeyError(user)
+        return self._compute(user)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._users)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def dense(self) -> Mapping[int, Table]:
+        """Return the same mapping with every table in full, as it leaves the user."""
+        return _Dense(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """What came of one aggregation.
+
+    Parameters
+    ----------
+    sum
+        float64, shape (m · k,): the sum over the survivors.
+    integers
+        int64, shape (m · k,): the same as the exact sum of the encoded integers.
+    survivors
+        The ids of the users whose vectors are in the sum, ascending (U3 of the protocol).
+    clipped
+        How many elements, over all users, lay beyond the encoding's clip.
+    client_seconds, server_seconds
+        The time all clients together (their local steps included) and the server took.
+    bytes_up, bytes_down
+        What one user sent and received on average, the model itself not counted.
+    """
+
+    sum: NDArray[np.float64]
+    integers: NDArray[np.int64]
+    survivors: tuple[int, ...]
+    clipped: int
+    client_seconds: float
+    server_seconds: float
+    bytes_up: float
+    bytes_down: float
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal of the integers and the survivors, as little-endian int64."""
+        numbers = np.concatenate((self.integers, np.array(self.survivors, dtype=np.int64)))
+        return hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
+
+
+class _Dense(Mapping[int, Table]):
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
+
+    def __getitem__(self, user: int) -> Table:
+        return self._vectors[user].dense()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._vectors)
+
+    def __len__(self) -> int:
+        return len(self._vectors)

@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+
+from fedmf.errors import DataError
+from fedmf.metrics import mae, rmse
+
+
+def test_errors_of_known_differences():
+    ratings, predictions = np.array([4.0, 2.0, 5.0]), np.array([3.0, 4.0, 5.0])
+    assert rmse(ratings, predictions) == pytest.approx((5 / 3) ** 0.5)
+    assert mae(ratings, predictions) == pytest.approx(1.0)
+
+
+def test_errors_are_averaged_per_rating_and_not_per_user():
+    """Three ratings of one user count three times as much as one of another."""
+    assert mae(np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0, 5.0])) == 1.0
+
+
+@pytest.mark.parametrize("error", [rmse, mae])
+def test_nothing_to_average_and_other_shapes_are_refused(error):
+    with pytest.raises(DataError, match=r"\(0,\)"):
+        error(np.array([]), np.array([]))
+    with pytest.raises(DataError, match=r"\(2,\) predictions of \(1,\)"):
+        error(np.array([1.0]), np.array([1.0, 2.0]))

@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.data import load
+from fedmf.errors import SettingError
+from fedmf.mf import FedMF
+from fedmf.vectors import Vectors
+
+TWO = np.array([True, True])
+
+
+def small(seed, n_u=5, k=3, m=7):
+    rng = np.random.default_rng(seed)
+    items = rng.choice(m, n_u, replace=False).astype(np.int32)
+    return rng.normal(size=(m, k)), rng.normal(size=k), items, rng.uniform(1, 5, n_u)
+
+
+def test_one_paper_step_by_hand():
+    """Two users, two items, one factor: eq. 7, 6 and 3 on paper.
+
+    q = (1, 2), λ = .5, γ = .1. User 0 has p = 1 and r = (3, 4), so e = (2, 2),
+    p ← 1 − .1 · (2 · .5 · 1 − (2·1 + 2·2)) = 1.5, e = (1.5, 1), η = (.5 − 2.25, 1 − 1.5).
+    User 1 has p = 2 and r_1 = 1 for item 1 only, so e = −3, p ← 2 − .1 · (.5 · 2 + 6) = 1.3,
+    e = −1.6, η_1 = 1 + 1.6 · 1.3 = 3.08.
+    """
+    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", min_raters=1)
+    q = np.array([[1.0], [2.0]])
+    both = np.array([0, 1], dtype=np.int32)
+    p_0, eta_0 = model.local_step(q, np.array([1.0]), both, np.array([3.0, 4.0]), TWO)
+    p_1, eta_1 = model.local_step(q, np.array([2.0]), both[1:], np.array([1.0]), TWO)
+    np.testing.assert_allclose([p_0, p_1], [[1.5], [1.3]])
+    np.testing.assert_allclose(eta_0.dense(), [-1.75, -0.5])
+    np.testing.assert_allclose(eta_1.dense(), [0.0, 3.08])
+    total = (eta_0.dense() + eta_1.dense()).reshape(2, 1)
+    np.testing.assert_allclose(model.server_step(q, total, None), [[1.175], [1.742]])
+
+
+def loss(model, q, p_u, items, values):
+    """Return the user's part of eq. 2, as the stepwise eq. 3 and 4 regularise it."""
+    rated = q[items]
+    squares = (rated**2).sum() + items.size * (p_u**2).sum()
+    return 0.5 * ((values - rated @ p_u) ** 2).sum() + 0.5 * model.reg * squares
+
+
+@given(st.integers(0, 1000))
+def test_gradients_are_those_of_the_loss(seed):
+    """η_ui and the step of p_u against central differences of eq. 2."""
+    q, p_u, items, values = small(seed)
+    model = FedMF(k=3, reg=0.3, rate=0.01, update="paper", min_raters=1)
+    h = 1e-6
+    numeric = np.zeros(3)
+    for j, unit in enumerate(np.eye(3) * h):
+        numeric[j] = loss(model, q, p_u + unit, items, values)
+        numeric[j] -= loss(model, q, p_u - unit, items, values)
+    moved, rows = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    np.testing.assert_allclose(moved, p_u - 0.01 * numeric / (2 * h), atol=1e-6)
+    for index in np.ndindex(q.shape):
+        shifted = np.zeros_like(q)
+        shifted[index] = h
+        above = loss(model, q + shifted, moved, items, values)
+        below = loss(model, q - shifted, moved, items, values)
+        slope = (above - below) / (2 * h)
+        assert rows.dense().reshape(q.shape)[index] == pytest.approx(slope, abs=1e-5)
+
+
+@given(st.integers(0, 1000), st.sampled_from([1, 2, 5]))
+def test_ridge_solves_the_normal_equations(seed, n_u):
+    q, p_u, items, values = small(seed, n_u)
+    model = FedMF(k=3, reg=0.3)
+    solved = model.user_factors(q[items], p_u, values)
+    left = q[items].T @ q[items] @ solved + 0.3 * n_u * solved
+    np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
+
+
+def test_ridge_without_regularisation_and_too_few_ratings_still_solves():
+    solved = FedMF(k=2, reg=0.0).user_factors(
+        np.array([[1.0, 0.0]]), np.zeros(2), np.array([3.0])
+    )
+    np.testing.assert_allclose(solved, [3.0, 0.0])
+
+
+def test_ridge_steps_divide_by_the_raters_and_leave_the_unrated_alone():
+    model = FedMF(k=1, rate=0.5)
+    q, total = np.array([[1.0], [2.0], [3.0]]), np.array([[4.0], [3.0], [0.0]])
+    moved = model.server_step(q, total, np.array([4, 3, 0]))
+    np.testing.assert_allclose(moved, [[0.5], [1.5], [3.0]])
+    with pytest.raises(SettingError, match="count them"):
+        model.server_step(q, total, None)
+
+
+@pytest.mark.parametrize("update", ["paper", "ridge"])
+def test_a_user_without_ratings_keeps_their_factors_and_sends_zeros(update):
+    q, p_u, _, _ = small(0)
+    nothing = np.array([], dtype=np.int32)
+    model = FedMF(k=3, update=update)
+    moved, rows = model.local_step(q, p_u, nothing, np.array([]), np.ones(7, dtype=bool))
+    np.testing.assert_array_equal(moved, p_u)
+    np.testing.assert_array_equal(rows.dense(), np.zeros(21))
+
+
+@pytest.mark.parametrize("n_u", [0, 1, 6])
+def test_what_leaves_the_user_has_one_size_whatever_they_rated(n_u):
+    """A server that saw rated rows only would know which items a user rated."""
+    q, p_u, items, values = small(1, n_u)
+    _, rows = FedMF(k=3).local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    assert rows.dense().shape == (7 * 3,)
+
+
+def test_messages_have_one_size_whatever_the_users_rated():
+    """On the wire, too: a user of no ratings and one of all send as many bytes."""
+    import secagg
+
+    tables = {}
+    for user, n_u in enumerate((0, 1, 3, 7)):
+        q, p_u, items, values = small(user, n_u)
+        model = FedMF(k=3)
+        _, tables[user] = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
+    vectors = Vectors(tables, tables.__getitem__, (7, 3))
+    encoding = secagg.FixedPoint(16.0, rounding="nearest")
+    params = SecAggSum().params(4, 21, encoding, b"sizes")
+    result = secagg.simulate_round(vectors.dense(), params)
+    assert len(set(result.bytes_up.values())) == 1
+    assert PlainSum().sum(vectors, dropouts={}).digest  # the same tables, and they add up
+
+
+@pytest.mark.check(31)
+def test_check31_items_with_few_raters_send_zeros():
+    q, p_u, items, values = small(2, n_u=7)
+    counts = np.array([0, 1, 2, 3, 4, 9, 1])
+    model = FedMF(k=3, min_raters=3)
+    trained = model.trained_items(counts, 7)
+    assert trained.tolist() == [False, False, False, True, True, True, False]
+    _, rows = model.local_step(q, p_u, items, values, trained)
+    sent = rows.dense().reshape(7, 3)
+    assert (sent[~trained] == 0).all()
+    assert (sent[trained] != 0).all()
+
+
+@pytest.mark.check(31)
+def test_check31_counting_is_needed_exactly_where_items_may_be_left_out():
+    assert FedMF(update="paper", min_raters=2).needs_counts
+    assert not FedMF(update="paper", min_raters=1).needs_counts
+    assert FedMF().min_raters >= 3
+    assert FedMF(update="paper", min_raters=1).trained_items(None, 4).all()
+
+
+def test_starts_are_zero_mean_or_neutral():
+    ratings = load("simulated")
+    p, q = FedMF(k=10, start="zero-mean", spread=0.3).initial(ratings, np.random.default_rng(1))
+    assert p.shape == (ratings.n_users, 10)
+    assert q.shape == (ratings.n_items, 10)
+    assert abs(q.mean()) < 0.02
+    assert q.std() == pytest.approx(0.3, rel=0.05)
+    p, q = FedMF(k=10, start="neutral", spread=0.01).initial(ratings, np.random.default_rng(1))
+    first = p @ q.T
+    assert first.mean() == pytest.approx(3.5, abs=0.02)
+    assert first.std() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"k": 0}, "k = 0"),
+        ({"k": 2.0}, r"k = 2\.0"),
+        ({"reg": -0.1}, r"reg = -0\.1 must be finite and at least 0"),
+        ({"reg": float("nan")}, "reg = nan"),
+        ({"rate": 0.0}, r"rate = 0\.0 must be finite and positive"),
+        ({"spread": float("inf")}, "spread = inf"),
+        ({"update": "sgd"}, "'sgd' must be 'paper' or 'ridge'"),
+        ({"start": "ones"}, "'ones' must be 'zero-mean' or 'neutral'"),
+        ({"min_raters": 0}, "min_raters = 0"),
+    ],
+)
+def test_impossible_hyper_parameters_are_refused_by_name(setting, message):
+    with pytest.raises(SettingError, match=message):
+        FedMF(**setting)

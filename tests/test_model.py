@@ -1,0 +1,161 @@
+import os
+import struct
+
+import numpy as np
+import pytest
+
+import fedmf.model
+from fedmf.errors import ModelError
+from fedmf.model import HEADER, MAGIC, Factors
+
+
+@pytest.fixture
+def factors():
+    return Factors(
+        user_factors=np.array([[1.0, 2.0], [0.0, -1.0]]),
+        item_factors=np.array([[3.0, 0.0], [1.0, 1.0], [0.0, 2.0], [1.0, 1.0]]),
+        seen_indptr=np.array([0, 1, 1]),
+        seen_items=np.array([2], dtype=np.int32),
+        user_ids=np.array([7, 9]),
+        item_ids=np.array([10, 20, 30, 40]),
+    )
+
+
+def test_predictions_are_products_and_not_clipped(factors):
+    np.testing.assert_array_equal(
+        factors.predict([0, 0, 1, 1], [0, 2, 2, 1]), [3.0, 4.0, -2.0, -1.0]
+    )
+    assert factors.predict(0, 1) == 3.0
+
+
+def test_recommendations_leave_out_what_is_seen_and_break_ties_by_number(factors):
+    items, predictions = factors.recommend(0, k=2)
+    assert items.tolist() == [0, 1]
+    assert predictions.tolist() == [3.0, 3.0]
+    items, predictions = factors.recommend(0, k=9)
+    assert items.tolist() == [0, 1, 3]
+    assert factors.recommend(1, k=4)[0].tolist() == [0, 1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "message"),
+    [
+        ([2], [0], "user .*0 to 1"),
+        ([-1], [0], "user .*0 to 1"),
+        ([0], [4], "item .*0 to 3"),
+        ([0.5], [0], "user"),
+        ([0, 1], [0], "one item per user"),
+    ],
+)
+def test_predict_refuses_what_the_model_does_not_know(factors, users, items, message):
+    with pytest.raises(ModelError, match=message):
+        factors.predict(users, items)
+
+
+def test_recommend_refuses_what_it_cannot_give(factors):
+    with pytest.raises(ModelError, match="user 2"):
+        factors.recommend(2)
+    with pytest.raises(ModelError, match="at least one"):
+        factors.recommend(0, k=0)
+
+
+def test_tables_that_do_not_fit_are_refused(factors):
+    with pytest.raises(ModelError, match="2 users of 2 factors, 4 items of 3"):
+        Factors(
+            factors.user_factors,
+            np.zeros((4, 3)),
+            factors.seen_indptr,
+            factors.seen_items,
+            factors.user_ids,
+            factors.item_ids,
+        )
+
+
+def test_a_saved_model_comes_back_whole(factors, tmp_path):
+    path = tmp_path / "model.fedmf"
+    factors.save(path)
+    loaded = Factors.load(path)
+    for name in (
+        "user_factors", "item_factors", "seen_indptr", "seen_items", "user_ids", "item_ids",
+    ):  # fmt: skip
+        found, meant = getattr(loaded, name), getattr(factors, name)
+        np.testing.assert_array_equal(found, meant)
+        assert found.dtype == meant.dtype
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.fedmf"]
+
+
+@pytest.mark.parametrize("where", [HEADER.size, HEADER.size + 200, -1, len(MAGIC) + 20])
+def test_a_damaged_model_is_refused(factors, tmp_path, where):
+    path = tmp_path / "model.fedmf"
+    factors.save(path)
+    data = bytearray(path.read_bytes())
+    data[where] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="damaged: its checksum"):
+        Factors.load(path)
+
+
+def test_a_model_cut_short_anywhere_is_refused(factors, tmp_path):
+    path = tmp_path / "model.fedmf"
+    factors.save(path)
+    data = path.read_bytes()
+    for size in (*range(1, HEADER.size + 3), len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:size])
+        with pytest.raises(ModelError, match="cut short"):
+            Factors.load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(ModelError, match="has grown"):
+        Factors.load(path)
+
+
+def test_another_version_is_refused_by_number(factors, tmp_path):
+    path = tmp_path / "model.fedmf"
+    factors.save(path)
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, len(MAGIC), 2)
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="has version 2; this fedmf reads version 1"):
+        Factors.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 an npz", b"FEDMF MODEL\n" + bytes(80)])
+def test_what_is_no_model_is_refused(tmp_path, data):
+    path = tmp_path / "model.fedmf"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="is not a model"):
+        Factors.load(path)
+
+
+def test_a_missing_model_and_a_missing_folder_are_named(factors, tmp_path):
+    with pytest.raises(ModelError, match="nowhere"):
+        Factors.load(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match="cannot be written"):
+        factors.save(tmp_path / "nowhere" / "model.fedmf")
+
+
+def test_pickled_objects_are_never_loaded(factors, tmp_path, monkeypatch):
+    """Whoever can write a right checksum still cannot make the reader run code."""
+    path = tmp_path / "model.fedmf"
+    real = np.savez
+    monkeypatch.setattr(
+        fedmf.model.np,
+        "savez",
+        lambda file, **tables: real(file, **tables | {"user_ids": np.array([factors, 1])}),
+    )
+    factors.save(path)
+    with pytest.raises(ModelError, match="allow_pickle"):
+        Factors.load(path)
+
+
+def test_a_failed_save_leaves_the_old_model_and_no_litter(factors, tmp_path, monkeypatch):
+    path = tmp_path / "model.fedmf"
+    path.write_bytes(b"old")
+
+    def failing(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(ModelError, match="disk full"):
+        factors.save(path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.fedmf"]

@@ -17,6 +17,7 @@ __all__ = [
     "COMPILED",
     "TIER",
     "TIERS",
+    "choose_tier",
     "decode",
     "encode",
     "m61_add",
@@ -34,12 +35,17 @@ __all__ = [
 ]
 
 
-def _choose(available: tuple[str, ...]) -> str:
-    """Return the best tier, or the one the environment asks for."""
-    wanted = os.environ.get("SECAGG_TIER") or available[0]
-    if wanted not in available:
+def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
+    """Return the tier that is wanted, or the best when none is.
+
+    Raises
+    ------
+    ParameterError
+        It is not available here; the message names those that are.
+    """
+    if wanted and wanted not in available:
         raise ParameterError(f"SECAGG_TIER={wanted} is not one of {', '.join(available)}")
-    return wanted
+    return wanted or available[0]
 
 
 TIERS: tuple[str, ...] = ("pure",)
@@ -53,7 +59,7 @@ if os.environ.get("SECAGG_PURE") != "1":
     else:
         TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
 
-TIER = _choose(TIERS)
+TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
 
 if TIER in ("portable", "pure"):

@@ -106,9 +106,9 @@ def encode(
         value = down.astype(np.int64) + up
     value *= weight
     if modulus & (modulus - 1):
-        value %= modulus
-    # Truncating two's complement is the residue mod 2^b.
-    out[:] = (value.astype(np.uint64) & min(modulus - 1, 2**64 - 1)).astype(out.dtype)
+        out[:] = value % modulus
+    else:  # the low bits of two's complement are the residue mod 2^b
+        out[:] = (value.astype(np.uint64) & (modulus - 1)).astype(out.dtype)
     return clipped, -1
 
 
@@ -161,7 +161,8 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     _check_lane(values)
     _check_bits(bits, values.itemsize)
     octets = values.astype(f"<u{values.itemsize}").view(np.uint8)
-    table = np.unpackbits(octets.reshape(values.size, -1), axis=1, bitorder="little")
+    octets = octets.reshape(values.size, values.itemsize)
+    table = np.unpackbits(octets, axis=1, bitorder="little")
     return np.packbits(table[:, :bits], bitorder="little").tobytes()
 
 

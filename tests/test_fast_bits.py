@@ -1,0 +1,121 @@
+"""Bit packing against one big integer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg import _fast
+from secagg._fast import reference
+
+every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
+lanes = pytest.mark.parametrize("lane", [np.uint32, np.uint64])
+
+
+def random_values(seed: int, size: int, lane: type) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, np.iinfo(lane).max, size, dtype=lane, endpoint=True)
+
+
+def test_known_answer():
+    """By hand: 1, 2, 3 at 3 bits are 0b011_010_001, two bytes from the low end."""
+    for kernels in (reference, _fast):
+        assert kernels.pack_bits(np.array([1, 2, 3], np.uint32), 3) == b"\xd1\x00"
+        assert kernels.pack_bits(np.array([0x12345], np.uint32), 20) == b"\x45\x23\x01"
+
+
+@every
+@lanes
+@settings(deadline=None, max_examples=150)
+@given(
+    bits=st.integers(1, 64),
+    size=st.one_of(st.integers(0, 40), st.integers(0, 300)),
+    seed=st.integers(0, 99),
+)
+def test_against_one_big_integer(kernels, lane, bits, size, seed):
+    bits = min(bits, 8 * np.dtype(lane).itemsize)
+    values = random_values(seed, size, lane)
+    kept = [value % 2**bits for value in values.tolist()]
+    string = sum(value << i * bits for i, value in enumerate(kept))
+    packed = kernels.pack_bits(values, bits)
+    assert type(packed) is bytes
+    assert packed == string.to_bytes((size * bits + 7) // 8, "little")
+    out = np.full(size, 77, lane)
+    kernels.unpack_bits(packed, bits, out)
+    assert out.tolist() == kept
+
+
+@every
+@pytest.mark.parametrize("bits", range(1, 65))
+def test_all_ones_at_every_width(kernels, bits):
+    for size in (1, 2, 7, 8, 9, 16, 17):
+        values = np.full(size, 2**64 - 1, np.uint64)
+        packed = kernels.pack_bits(values, bits)
+        assert int.from_bytes(packed, "little") == 2 ** (size * bits) - 1
+        out = np.zeros(size, np.uint64)
+        kernels.unpack_bits(packed, bits, out)
+        assert (out == 2**bits - 1).all()
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
+@lanes
+@settings(deadline=None, max_examples=30)
+@given(bits=st.integers(1, 64), size=st.integers(0, 5000), seed=st.integers(0, 99))
+def test_long_vectors_against_the_reference(lane, bits, size, seed):
+    bits = min(bits, 8 * np.dtype(lane).itemsize)
+    values = random_values(seed, size, lane)
+    packed = _fast.pack_bits(values, bits)
+    assert packed == reference.pack_bits(values, bits)
+    out, expected = np.zeros(size, lane), np.zeros(size, lane)
+    _fast.unpack_bits(packed, bits, out)
+    reference.unpack_bits(packed, bits, expected)
+    np.testing.assert_array_equal(out, expected)
+
+
+@every
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_bytes_like(kernels, kind):
+    out = np.zeros(3, np.uint32)
+    kernels.unpack_bits(kind(b"\xd1\x00"), 3, out)
+    assert out.tolist() == [1, 2, 3]
+
+
+@every
+@pytest.mark.parametrize("bit", range(1, 8))
+def test_set_padding_is_refused(kernels, bit):
+    """9 bits of 16 are used: any of the 7 others is an error."""
+    out = np.zeros(3, np.uint32)
+    with pytest.raises(ValueError, match="padding"):
+        kernels.unpack_bits(bytes([0xFF, 1 | 1 << bit]), 3, out)
+    kernels.unpack_bits(b"\xff\x01", 3, out)
+    assert out.tolist() == [7, 7, 7]
+
+
+@every
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0"])
+def test_wrong_length_is_refused(kernels, data):
+    with pytest.raises(ValueError, match="bytes"):
+        kernels.unpack_bits(data, 3, np.zeros(3, np.uint32))
+
+
+@every
+@pytest.mark.parametrize(
+    ("values", "bits"),
+    [
+        (np.zeros(4, np.uint32), 0),
+        (np.zeros(4, np.uint32), 33),
+        (np.zeros(4, np.uint64), 65),
+        (np.zeros(4, np.uint64), -1),
+        (np.zeros(4, np.int32), 8),
+        (np.zeros(4, np.float64), 8),
+        (np.zeros((2, 2), np.uint32), 8),
+        (np.zeros(8, np.uint32)[::2], 8),
+    ],
+)
+def test_refuses_wrong_shapes(kernels, values, bits):
+    with pytest.raises(ValueError, match=r"."):
+        kernels.pack_bits(values, bits)
+    with pytest.raises(ValueError, match=r"."):
+        kernels.unpack_bits(bytes(max(0, (values.size * bits + 7) // 8)), bits, values)

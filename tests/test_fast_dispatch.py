@@ -1,0 +1,110 @@
+"""Which implementation runs: chosen once, forced by the environment, never by accident."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from secagg import _fast
+from secagg._fast import reference
+from secagg.errors import ParameterError
+
+PROBE = """
+import numpy as np
+from secagg import _fast
+acc = np.zeros(100, np.uint64)
+_fast.mask_words(acc, bytes(16), b"\\1", 3)
+acc %= 97
+_fast.mask_mod(acc, bytes(range(16)), b"\\0", 97, 3)
+print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64])
+"""
+WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
+
+
+def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("SECAGG_")}
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def expected_masks() -> str:
+    acc = np.zeros(100, np.uint64)
+    reference.mask_words(acc, bytes(16), b"\1", 3)
+    acc %= 97
+    reference.mask_mod(acc, bytes(range(16)), b"\0", 97, 3)
+    return acc.tobytes().hex()[:64]
+
+
+@pytest.mark.skipif(
+    os.environ.get("SECAGG_PURE") == "1"
+    or os.environ.get("SECAGG_TIER") == "pure"
+    or os.environ.get("SECAGG_NO_EXTENSION") == "1",
+    reason="pure Python was asked for",
+)
+def test_compiled_code_runs_unless_told_otherwise():
+    assert _fast.COMPILED
+    assert _fast.TIER != "pure"
+
+
+def test_the_choice_is_one_of_those_available():
+    assert _fast.TIER in _fast.TIERS
+    assert _fast.TIERS[-1] == "pure"
+    assert (_fast.TIER != "pure") == _fast.COMPILED
+
+
+@pytest.mark.parametrize("tier", _fast.TIERS)
+def test_every_tier_can_be_forced_and_gives_the_same_masks(tier):
+    done = probe(SECAGG_TIER=tier)
+    chosen, compiled, _, masks = done.stdout.split()
+    assert chosen == tier
+    assert compiled == str(tier != "pure")
+    assert masks == expected_masks()
+
+
+def test_pure_leaves_nothing_else_to_choose():
+    assert probe(SECAGG_PURE="1").stdout.split()[:3] == ["pure", "False", "pure"]
+    done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
+    assert "SECAGG_TIER=portable is not one of pure" in done.stderr
+
+
+def test_an_unknown_tier_is_refused_by_name():
+    done = probe(SECAGG_TIER="abacus")
+    assert done.returncode != 0
+    assert "ParameterError: SECAGG_TIER=abacus is not one of" in done.stderr
+    with pytest.raises(ParameterError) as caught:
+        _fast.choose_tier("abacus", ("aesni", "portable"))
+    assert "aesni, portable" in str(caught.value)
+
+
+def test_the_best_tier_is_the_default():
+    assert _fast.choose_tier(None, ("aesni", "portable", "pure")) == "aesni"
+    assert _fast.choose_tier("", ("portable", "pure")) == "portable"
+
+
+def test_without_the_extension_the_twins_run():
+    done = probe(WITHOUT_EXTENSION)
+    assert done.stdout.split() == ["pure", "False", "pure", expected_masks()]
+
+
+def test_both_sides_offer_the_same_functions():
+    functions = {name for name in _fast.__all__ if name.islower()}
+    assert functions | {"keystream"} == set(reference.__all__) | {"choose_tier"}
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
+def test_masks_of_an_unknown_tier_do_not_exist():
+    from secagg._fast import _kernels
+
+    with pytest.raises(ValueError, match="abacus"):
+        _kernels.Masks("abacus")
+    with pytest.raises(TypeError):
+        _kernels.Masks()

@@ -1,0 +1,225 @@
+"""Fixed point: encoding and decoding against Python's integers and floats."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg import _fast
+from secagg._fast import reference
+
+every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
+
+# clip · scale from 3 to 2^62: past 2^51 a value no longer fits the mantissa with a half.
+ranges = st.sampled_from(
+    [
+        (1.0, 3.0),
+        (8.0, 65536.0),
+        (0.3, 1e6),
+        (1e-3, 2.0**20),
+        (1.0, 2.0**50),
+        (0.9999, 2.0**51),
+        (1.0, 2.0**51),
+        (4.0, 2.0**51),
+        (1.0, 2.0**62),
+        (1e300, 1e-290),
+    ]
+)
+modulus_of_64 = st.one_of(
+    st.integers(1, 64).map(lambda b: 2**b),
+    st.integers(2, 2**62),
+    st.sampled_from([3, 2**61 - 1, 2**62 - 1, 3 << 60]),
+)
+fractions = st.one_of(
+    st.floats(-1.5, 1.5),
+    st.integers(-40, 40).map(lambda i: i / 16),
+    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0, 1e308, -1e308]),
+)
+
+
+@st.composite
+def encodings(draw):
+    clip, scale = draw(ranges)
+    x = [value * min(clip, 1.0) for value in draw(st.lists(fractions, max_size=30))]
+    if draw(st.booleans()):  # halves, the ties of round to nearest
+        x = [(math.floor(value * scale) + 0.5) / scale for value in x if abs(value) < 1e300]
+    x = x * draw(st.sampled_from([1, 1, 20]))
+    most = max(1, int(2.0**62 / (clip * scale)))
+    weight = draw(st.one_of(st.just(1), st.integers(0, min(most, 1000)), st.just(most)))
+    if clip * scale * max(weight, 1) > 2.0**62:
+        weight = 1
+    lane = draw(st.sampled_from([np.uint32, np.uint64]))
+    modulus = draw(
+        st.integers(1, 32).map(lambda b: 2**b) if lane is np.uint32 else modulus_of_64
+    )
+    seed = draw(st.integers(0, 2**32))
+    random = np.random.default_rng(seed).integers(0, 2**64, len(x), dtype=np.uint64)
+    return np.array(x, np.float64), lane, clip, scale, weight, modulus, random
+
+
+def round_one(x: float, clip: float, scale: float, noise: int | None) -> int:
+    y = min(max(x, -clip), clip) * scale
+    if noise is None:
+        return round(y)
+    return math.floor(y) + ((noise >> 11) < (y - float(math.floor(y))) * 2.0**53)
+
+
+@every
+@settings(deadline=None, max_examples=200)
+@given(encoding=encodings(), stochastic=st.booleans())
+def test_encode_against_python(kernels, encoding, stochastic):
+    x, lane, clip, scale, weight, modulus, random = encoding
+    out = np.full(x.size, 123, lane)
+    found = kernels.encode(x, out, clip, scale, weight, modulus, random if stochastic else None)
+    assert found == (sum(abs(value) > clip for value in x.tolist()), -1)
+    assert [type(value) for value in found] == [int, int]
+    noise = random.tolist() if stochastic else [None] * x.size
+    expected = [
+        round_one(value, clip, scale, r) * weight % modulus
+        for value, r in zip(x.tolist(), noise, strict=True)
+    ]
+    assert out.tolist() == expected
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.integers(0, 3000),
+    bounds=ranges,
+    modulus=modulus_of_64,
+    stochastic=st.booleans(),
+)
+def test_long_vectors_against_the_reference(seed, size, bounds, modulus, stochastic):
+    clip, scale = bounds
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=size) * clip
+    random = rng.integers(0, 2**64, size, dtype=np.uint64) if stochastic else None
+    out, expected = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    found = _fast.encode(x, out, clip, scale, 1, modulus, random)
+    assert found == reference.encode(x, expected, clip, scale, 1, modulus, random)
+    np.testing.assert_array_equal(out, expected)
+    back, exact = np.zeros(size), np.zeros(size)
+    _fast.decode(out, back, modulus, 1 / scale)
+    reference.decode(out, exact, modulus, 1 / scale)
+    np.testing.assert_array_equal(back, exact)
+
+
+@every
+def test_nearest_takes_ties_to_even(kernels):
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, 2.5001])
+    out = np.zeros(x.size, np.uint64)
+    kernels.encode(x, out, 8.0, 1.0, 1, 2**64, None)
+    assert out.view(np.int64).tolist() == [0, 2, 2, 0, -2, 2, 3]
+
+
+@every
+@pytest.mark.parametrize("y", [0.25, -0.25, 3.625, -7.75, 0.0, -2.0])
+def test_stochastic_rounding_has_the_right_mean(kernels, y):
+    """Over noise spread evenly the mean is y itself, exactly."""
+    random = np.arange(1024, dtype=np.uint64) << np.uint64(54)
+    out = np.zeros(1024, np.uint64)
+    kernels.encode(np.full(1024, y), out, 8.0, 1.0, 1, 2**64, random)
+    values = out.view(np.int64)
+    assert values.mean() == y
+    assert set(values.tolist()) <= {math.floor(y), math.ceil(y)}
+
+
+@every
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 255, 256, 700])
+@pytest.mark.parametrize("random", [None, np.zeros(701, np.uint64)])
+def test_the_first_non_finite_element_is_named(kernels, bad, place, random):
+    x = np.full(701, 9.0)
+    x[place:] = bad
+    found = kernels.encode(x, np.zeros(701, np.uint32), 8.0, 16.0, 1, 2**32, random)
+    assert found == (place if np.isnan(bad) else 701, place)
+
+
+@every
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), scale=st.sampled_from([1.0, 2.0**-16, 1e-6, 0.1]))
+def test_decode_against_python(kernels, data, scale):
+    narrow = data.draw(st.booleans())
+    modulus = data.draw(st.integers(1, 32).map(lambda b: 2**b) if narrow else modulus_of_64)
+    half = (modulus - 1) // 2
+    residues = st.one_of(
+        st.integers(0, modulus - 1),
+        st.sampled_from(sorted({0, 1, half, min(half + 1, modulus - 1), modulus - 1})),
+    )
+    values = data.draw(st.lists(residues, max_size=40))
+    out = np.full(len(values), 5.0)
+    kernels.decode(np.array(values, np.uint32 if narrow else np.uint64), out, modulus, scale)
+    lifted = [v if v <= half else v - modulus for v in values]
+    assert out.tolist() == [float(v) * scale for v in lifted]
+
+
+X, OUT, NOISE = np.zeros(4), np.zeros(4, np.uint32), np.zeros(4, np.uint64)
+
+
+@every
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("x", X[:3]),
+        ("x", X.astype(np.float32)),
+        ("x", X.reshape(2, 2)),
+        ("x", np.zeros(8)[::2]),
+        ("out", OUT[:3]),
+        ("out", OUT.astype(np.int32)),
+        ("out", OUT.astype(np.uint8)),
+        ("out", OUT.reshape(2, 2)),
+        ("random", NOISE[:3]),
+        ("random", X),
+        ("clip", 0.0),
+        ("clip", math.nan),
+        ("clip", math.inf),
+        ("scale", -1.0),
+        ("scale", 2.0**63),
+        ("weight", -1),
+        ("weight", 2**62),
+        ("modulus", 1),
+        ("modulus", 0),
+        ("modulus", 3),
+        ("modulus", 2**33),
+    ],
+)
+def test_encode_refuses_what_cannot_be(kernels, change, value):
+    arguments = {
+        "x": X, "out": OUT, "clip": 8.0, "scale": 16.0, "weight": 1, "modulus": 2**32,
+        "random": NOISE,
+    }  # fmt: skip
+    kernels.encode(*arguments.values())
+    arguments[change] = value
+    with pytest.raises(ValueError, match=r"."):
+        kernels.encode(*arguments.values())
+
+
+@every
+@pytest.mark.parametrize("modulus", [0, 1, 2**62 + 1, 2**65])
+def test_64_bit_lanes_refuse_wrong_moduli(kernels, modulus):
+    wide = np.zeros(4, np.uint64)
+    with pytest.raises(ValueError, match="modulus"):
+        kernels.encode(X, wide, 8.0, 16.0, 1, modulus, None)
+    with pytest.raises(ValueError, match="modulus"):
+        kernels.decode(wide, X.copy(), modulus, 1.0)
+
+
+@every
+@pytest.mark.parametrize(
+    ("values", "out"),
+    [
+        (NOISE, X[:3]),
+        (NOISE.astype(np.int64), X),
+        (NOISE, X.astype(np.float32)),
+        (NOISE.reshape(2, 2), X),
+        (NOISE, X.reshape(2, 2)),
+    ],
+)
+def test_decode_refuses_wrong_shapes(kernels, values, out):
+    with pytest.raises(ValueError, match=r"."):
+        kernels.decode(values, out, 2**32, 1.0)

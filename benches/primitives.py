@@ -1,0 +1,193 @@
+"""The kernels against what one would write without them.
+
+Every baseline is the plain way to do the same work with ``cryptography``, numpy and Python
+integers, and gives the same result unless its label says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+from benches.ratio import Row, compare
+from secagg import _fast
+
+__all__ = ["ROWS"]
+
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+P = 2**61 - 1
+LENGTH = 100_000
+PEERS = 100
+CLIP, SCALE = 8.0, 65536.0
+
+_rng = np.random.default_rng(2017)
+KEYS = _rng.bytes(16 * PEERS)
+SIGNS = bytes(j % 2 for j in range(PEERS))
+
+
+def masks() -> Iterable[Row]:
+    """Masks of 100 peers on a vector of 100,000."""
+    plain = "cryptography, whole stream, then numpy add"
+    for acc in (np.zeros(LENGTH, np.uint32), np.zeros(LENGTH, np.uint64)):
+        yield compare(
+            f"masks, {8 * acc.itemsize}-bit words, k = {PEERS}, d = {LENGTH:,}",
+            partial(_fast.mask_words, acc, KEYS, SIGNS),
+            partial(plain_masks, acc.copy()),
+            plain,
+        )
+    acc, other = np.zeros(LENGTH, np.uint64), np.zeros(LENGTH, np.uint64)
+    yield compare(
+        f"masks mod 2^61 - 1, k = {PEERS}, d = {LENGTH:,}",
+        lambda: _fast.mask_mod(acc, KEYS, SIGNS, P),
+        lambda: plain_masks_mod(other),
+        "cryptography, whole stream, then numpy % p (not uniform)",
+        repeats=5,
+    )
+
+
+def plain_masks(acc: U32 | U64) -> None:
+    """Add or subtract the whole stream of every key."""
+    for j, minus in enumerate(SIGNS):
+        mask = np.frombuffer(_stream(j, acc.nbytes), acc.dtype)
+        (np.subtract if minus else np.add)(acc, mask, out=acc)
+
+
+def plain_masks_mod(acc: U64) -> None:
+    """Do the same mod p with the obvious, slightly biased, remainder."""
+    for j, minus in enumerate(SIGNS):
+        mask = np.frombuffer(_stream(j, acc.nbytes), np.uint64) % P
+        acc[:] = (acc + (P - mask if minus else mask)) % P
+
+
+def _stream(j: int, length: int) -> bytes:
+    key = KEYS[16 * j : 16 * (j + 1)]
+    return Cipher(AES(key), CTR(bytes(16))).encryptor().update(bytes(length))
+
+
+def shamir() -> Iterable[Row]:
+    """One element of GF(2^61 - 1) split and put together again."""
+    for t, n in ((67, 100), (667, 1000)):
+        coeffs = _rng.integers(0, P, (t, 1), dtype=np.uint64)
+        xs = np.arange(1, n + 1, dtype=np.uint64)
+        plain_coeffs, points = coeffs[:, 0].tolist(), xs.tolist()
+        yield compare(
+            f"Shamir split, t = {t}, n = {n}",
+            partial(_fast.m61_poly_eval, coeffs, xs),
+            partial(plain_split, plain_coeffs, points),
+            "Python integers, Horner",
+            repeats=5,
+        )
+        shares = np.ascontiguousarray(_fast.m61_poly_eval(coeffs, xs)[:t, 0])
+        yield compare(
+            f"Shamir reconstruct, t = {t}",
+            partial(reconstruct, shares, xs[:t].copy()),
+            partial(plain_reconstruct, shares.tolist(), points[:t]),
+            "Python integers, Lagrange",
+            repeats=5,
+        )
+
+
+def reconstruct(shares: U64, xs: U64) -> int:
+    """Interpolate at zero with the kernels."""
+    return _fast.m61_dot(_fast.m61_lagrange_at_zero(xs), shares)
+
+
+def plain_split(coeffs: list[int], points: list[int]) -> list[int]:
+    """Evaluate one polynomial by Horner's rule."""
+    shares = []
+    for x in points:
+        value = 0
+        for coefficient in reversed(coeffs):
+            value = (value * x + coefficient) % P
+        shares.append(value)
+    return shares
+
+
+def plain_reconstruct(shares: list[int], points: list[int]) -> int:
+    """Interpolate at zero by Lagrange's formula."""
+    secret = 0
+    for i, x in enumerate(points):
+        above = below = 1
+        for j, other in enumerate(points):
+            if i != j:
+                above, below = above * other % P, below * (other - x) % P
+        secret += shares[i] * above * pow(below, -1, P)
+    return secret % P
+
+
+def fixed_point() -> Iterable[Row]:
+    """100,000 floats to integers mod 2^32 and back."""
+    x = _rng.normal(size=LENGTH) * 4
+    noise = _rng.integers(0, 2**64, LENGTH, dtype=np.uint64)
+    out = np.zeros(LENGTH, np.uint32)
+    for name, random in (("stochastic", noise), ("nearest", None)):
+        yield compare(
+            f"encode, {name}, d = {LENGTH:,}",
+            partial(_fast.encode, x, out, CLIP, SCALE, 1, 2**32, random),
+            partial(plain_encode, x, random),
+            "numpy",
+        )
+    back = np.zeros(LENGTH)
+    yield compare(
+        f"decode, d = {LENGTH:,}",
+        partial(_fast.decode, out, back, 2**32, 1 / SCALE),
+        lambda: out.view(np.int32) * (1 / SCALE),
+        "numpy",
+    )
+
+
+def plain_encode(x: NDArray[np.float64], random: U64 | None) -> U32:
+    """Clip, check, scale and round with numpy, given the same random words."""
+    if not np.isfinite(x).all():
+        raise ValueError("not finite")
+    y = np.clip(x, -CLIP, CLIP) * SCALE
+    if random is None:
+        return np.rint(y).astype(np.int64).astype(np.uint32)
+    down = np.floor(y)
+    up = (random >> 11) < (y - down) * 2.0**53
+    return (down.astype(np.int64) + up).astype(np.uint32)
+
+
+def bits() -> Iterable[Row]:
+    """100,000 values of 26 bits to bytes and back."""
+    values = _rng.integers(0, 2**26, LENGTH, dtype=np.uint32)
+    packed, out = _fast.pack_bits(values, 26), np.zeros(LENGTH, np.uint32)
+    yield compare(
+        f"pack 26 bits, d = {LENGTH:,}",
+        lambda: _fast.pack_bits(values, 26),
+        lambda: plain_pack(values),
+        "numpy unpackbits, packbits",
+        repeats=5,
+    )
+    yield compare(
+        f"unpack 26 bits, d = {LENGTH:,}",
+        lambda: _fast.unpack_bits(packed, 26, out),
+        lambda: plain_unpack(packed),
+        "numpy unpackbits, packbits",
+        repeats=5,
+    )
+
+
+def plain_pack(values: U32) -> bytes:
+    """Spread the values to one byte per bit and pack those."""
+    spread = np.unpackbits(values.view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+    return np.packbits(spread[:, :26], bitorder="little").tobytes()
+
+
+def plain_unpack(packed: bytes) -> U32:
+    """Spread the string to one byte per bit and gather those of each value."""
+    spread = np.zeros((LENGTH, 32), np.uint8)
+    string = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
+    spread[:, :26] = string[: 26 * LENGTH].reshape(LENGTH, 26)
+    return np.packbits(spread, axis=1, bitorder="little").view(np.uint32)[:, 0]
+
+
+ROWS: list[Callable[[], Iterable[Row]]] = [masks, shamir, fixed_point, bits]

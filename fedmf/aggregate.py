@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal, Protocol
@@ -82,7 +83,7 @@ class _IntegerSum(ABC):
     fractional_bits: int = 16
 
     def __post_init__(self) -> None:
-        self._fixed_point()
+        _ = self.encoding  # an impossible one is refused at once
 
     def sum(
         self,
@@ -92,7 +93,7 @@ class _IntegerSum(ABC):
         session: bytes = b"",
     ) -> Aggregate:
         """Sum tables of floats, as fixed-point integers; see `Aggregation`."""
-        return self._add(vectors, dropouts, session, self._fixed_point())
+        return self._add(vectors, dropouts, session, self.encoding)
 
     def count(
         self,
@@ -104,12 +105,11 @@ class _IntegerSum(ABC):
         """Add up tables of zeros and ones; see `Aggregation`."""
         return self._add(vectors, dropouts, session, secagg.Integers(1))
 
-    def _fixed_point(self) -> secagg.FixedPoint:
-        """Return the encoding of floats; it rounds to nearest, hence repeatably."""
-        try:
+    @property
+    def encoding(self) -> secagg.FixedPoint:
+        """The encoding of floats; it rounds to nearest, hence repeatably."""
+        with _refusals():
             return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
-        except secagg.ParameterError as error:
-            raise SettingError(str(error)) from error
 
     @abstractmethod
     def _add(
@@ -155,7 +155,8 @@ class PlainSum(_IntegerSum):
         clipped, server_seconds, start = 0, 0.0, perf_counter()
         for user in survivors:
             rows = vectors[user]
-            integers, beyond = _integers(encoding, rows.values.reshape(-1))
+            with _refusals():
+                integers, beyond = _integers(encoding, rows.values.reshape(-1))
             clipped += beyond
             arrived = perf_counter()
             total[rows.indices] += integers.reshape(rows.values.shape)
@@ -228,7 +229,7 @@ class SecAggSum(_IntegerSum):
         threshold = self.threshold
         if threshold is None:
             threshold = math.ceil(2 * holders / 3)
-        try:
+        with _refusals():
             return secagg.RoundParams(
                 n_clients=n_clients,
                 threshold=threshold,
@@ -238,8 +239,6 @@ class SecAggSum(_IntegerSum):
                 neighbours=neighbours,
                 session=session,
             )
-        except secagg.ParameterError as error:
-            raise SettingError(str(error)) from error
 
     def _add(
         self,
@@ -250,9 +249,10 @@ class SecAggSum(_IntegerSum):
     ) -> Aggregate:
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
-            result = secagg.simulate_round(
-                vectors.dense(), params, dropouts=dropouts, progress=self.progress
-            )
+            with _refusals():
+                result = secagg.simulate_round(
+                    vectors.dense(), params, dropouts=dropouts, progress=self.progress
+                )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error
         survivors = tuple(sorted(result.survivors))
@@ -267,6 +267,15 @@ class SecAggSum(_IntegerSum):
             bytes_up=sum(result.bytes_up.values()) / n_clients,
             bytes_down=sum(result.bytes_down.values()) / n_clients,
         )
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Let the refusals of secagg be told as refusals of fedmf."""
+    try:
+        yield
+    except secagg.ParameterError as error:
+        raise SettingError(str(error)) from error
 
 
 def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:

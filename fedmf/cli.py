@@ -24,10 +24,11 @@ try:
 
     from fedmf.report import LiveReport, document, print_summary, save
 except ModuleNotFoundError as error:
-    if error.name not in ("typer", "rich"):
+    missing = str(error.name).partition(".")[0]
+    if missing not in ("typer", "rich"):
         raise
     print(
-        f"fedmf: the command line needs {error.name}: pip install 'secagg[cli]'",
+        f"fedmf: the command line needs {missing}: pip install 'secagg[cli]'",
         file=sys.stderr,
     )
     raise SystemExit(2) from None

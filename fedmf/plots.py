@@ -70,14 +70,16 @@ def learning_curve(
     errors.set_title(title, loc="left", fontsize=11)
     errors.legend(frameon=False, loc="upper right")
 
-    users = [1000 * record.client_seconds / record.cohort for record in history]
-    server = [1000 * record.server_seconds for record in history]
-    times.plot(rounds, users, color=USER, lw=1.6, label="one user")
-    times.plot(rounds, server, color=SERVER, lw=1.6, label="the server")
-    times.set_yscale("log")
-    times.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-    times.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    times.yaxis.set_minor_locator(NullLocator())
+    # An aborted round has taken no time that is known: a gap.
+    users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
+    server = [1000 * one.server_seconds or math.nan for one in history]
+    times.plot(rounds, users, color=USER, lw=1.6, marker=marker, ms=2.5, label="one user")
+    times.plot(rounds, server, color=SERVER, lw=1.6, marker=marker, ms=2.5, label="the server")
+    if any(map(math.isfinite, users + server)):
+        times.set_yscale("log")
+        times.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+        times.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        times.yaxis.set_minor_locator(NullLocator())
     times.set_ylabel("ms per round")
     times.set_xlabel("round")
     times.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 0.96))

@@ -177,7 +177,7 @@ def save(out: Path, trainer: Trainer, run: dict[str, object], console: Console) 
     try:
         from fedmf.plots import learning_curve
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+        if str(error.name).partition(".")[0] != "matplotlib":
             raise
         console.print("no curve.png: pip install 'secagg[fedmf]'", markup=False)
     else:

@@ -26,7 +26,7 @@ from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.schedule import Draw, Schedule
-from fedmf.vectors import Aggregate, Rows, Vectors
+from fedmf.vectors import Aggregate, Rows, Table, Vectors
 
 __all__ = ["Trainer"]
 
@@ -120,7 +120,8 @@ class Trainer:
         interrupted = False
         try:
             for number in range(1, self.rounds + 1):
-                done = self._round(number, done, train, test)
+                with np.errstate(over="ignore", invalid="ignore"):  # told by _check_finite
+                    done = self._round(number, done, train, test)
                 for callback in self.callbacks:
                     callback(done.records[-1])
         except KeyboardInterrupt:
@@ -223,6 +224,7 @@ class Trainer:
 
         def gradient(user: int) -> Rows:
             moved[user], rows = self.model.local_step(q, p[user], *train.of_user(user), trained)
+            self._check_finite(rows.values)
             return rows
 
         return moved, Vectors(users.tolist(), gradient, q.shape)
@@ -246,12 +248,15 @@ class Trainer:
             for user in range(train.n_users):
                 items, values = train.of_user(user)
                 p[user] = self.model.user_factors(q[items], p[user], values)
-        if not (np.isfinite(q).all() and np.isfinite(p).all()):
+        self._check_finite(p, q)
+        return replace(factors, user_factors=p, item_factors=q)
+
+    def _check_finite(self, *tables: Table) -> None:
+        if not all(np.isfinite(table).all() for table in tables):
             raise SettingError(
                 f"the factors have grown beyond all bounds: rate = {self.model.rate} is too "
                 "high for these ratings; halve it"
             )
-        return replace(factors, user_factors=p, item_factors=q)
 
 
 @dataclass(frozen=True)

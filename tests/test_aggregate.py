@@ -1,0 +1,203 @@
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PHASES, PlainSum, RoundAborted, SecAggSum
+from fedmf.errors import SettingError
+from fedmf.vectors import Rows, Vectors
+
+M, K = 6, 2
+
+
+def gradients(users, *, big=()):
+    """Return a table of a few rows for each user, drawn from the user's id."""
+
+    def table(user):
+        rng = np.random.default_rng(user)
+        rows = np.sort(rng.choice(M, user % 5, replace=False)).astype(np.int32)
+        values = rng.normal(scale=3, size=(rows.size, K))
+        if user in big:
+            values[0] = (100.0, -100.0)
+        return Rows(rows, values, M)
+
+    return Vectors(users, table, (M, K))
+
+
+def indicators(users):
+    def table(user):
+        rows = np.arange(user % (M + 1), dtype=np.int32)
+        return Rows(rows, np.ones((rows.size, 1), dtype=np.int64), M)
+
+    return Vectors(users, table, (M, 1))
+
+
+def test_rows_stand_for_the_dense_vector():
+    rows = Rows(np.array([2, 0], dtype=np.int32), np.array([[1.0, 2.0], [3.0, 4.0]]), 4)
+    assert rows.dense().tolist() == [3.0, 4.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0]
+
+
+def test_plain_sum_is_the_sum_of_what_each_rounds_to():
+    """Each user's own rounding, not that of the sum: .3 · 4 = 1.2 rounds to 1, thrice."""
+    rows = Rows(np.array([1], dtype=np.int32), np.array([[0.3, -9.0]]), 2)
+    vectors = Vectors([4, 7, 9], lambda _: rows, (2, 2))
+    found = PlainSum(clip=8.0, fractional_bits=2).sum(vectors, dropouts={})
+    assert found.integers.tolist() == [0, 0, 3, -96]
+    assert found.sum.tolist() == [0.0, 0.0, 0.75, -24.0]
+    assert found.clipped == 3
+    assert found.survivors == (4, 7, 9)
+
+
+def test_rows_summed_in_short_are_the_integers_of_the_dense_vectors():
+    vectors = gradients(range(20))
+    short = PlainSum().sum(vectors, dropouts={})
+    every_row = np.arange(M, dtype=np.int32)
+    long = PlainSum().sum(
+        Vectors(
+            range(20),
+            lambda user: Rows(every_row, vectors[user].dense().reshape(M, K), M),
+            (M, K),
+        ),
+        dropouts={},
+    )
+    assert short.digest == long.digest
+
+
+def test_the_digest_is_that_of_the_integers_and_the_survivors():
+    found = PlainSum().count(indicators([1, 2, 300]), dropouts={})
+    assert found.integers.tolist() == [3, 2, 1, 1, 1, 1]  # 300 % 7 = 6
+    content = struct.pack("<6q3q", 3, 2, 1, 1, 1, 1, 1, 2, 300)
+    assert found.digest == hashlib.sha256(content).hexdigest()
+    assert found.digest != PlainSum().count(indicators([1, 2, 300, 7]), dropouts={}).digest
+
+
+def test_each_table_is_computed_once_and_none_for_the_dropped():
+    asked = []
+    vectors = gradients(range(12))
+
+    def counting(user):
+        asked.append(user)
+        return vectors[user]
+
+    counted = Vectors(range(12), counting, (M, K))
+    PlainSum().sum(counted, dropouts={3: "masked_input"})
+    plain, asked = asked, []
+    SecAggSum().sum(counted, dropouts={3: "masked_input"})
+    assert plain == sorted(asked) == [u for u in range(12) if u != 3]
+    with pytest.raises(KeyError):
+        vectors[12]
+
+
+SCHEDULES = [
+    {},
+    *({5: phase} for phase in PHASES),
+    {1: "advertise_keys", 4: "share_keys", 9: "masked_input", 11: "unmasking"},
+]
+
+
+@pytest.mark.parametrize("neighbours", [None, 8])
+@pytest.mark.parametrize("dropouts", SCHEDULES)
+def test_plain_and_secure_sums_are_the_same_integers(dropouts, neighbours):
+    """Through the real protocol, whoever vanishes before whichever message."""
+    secure, plain = SecAggSum(neighbours=neighbours, threshold=7), PlainSum()
+    if neighbours:
+        secure = SecAggSum(neighbours=neighbours, threshold=5)
+    ids = [u * u + 1 for u in range(12)]
+    leaving = {ids[u]: phase for u, phase in dropouts.items()}
+    vectors = gradients(ids, big=(ids[6],))
+    meant = plain.sum(vectors, dropouts=leaving)
+    found = secure.sum(vectors, dropouts=leaving, session=b"test sum")
+    stay = [u for u in ids if leaving.get(u) in (None, "unmasking")]
+    assert found.survivors == meant.survivors == tuple(stay)
+    np.testing.assert_array_equal(found.integers, meant.integers)
+    np.testing.assert_array_equal(found.sum, meant.sum)
+    assert found.digest == meant.digest
+    assert found.clipped == meant.clipped == 2
+    counted = secure.count(indicators(ids), dropouts=leaving, session=b"test count")
+    assert counted.digest == plain.count(indicators(ids), dropouts=leaving).digest
+
+
+def test_costs_are_reported_per_user():
+    vectors = gradients(range(12))
+    plain = PlainSum().sum(vectors, dropouts={})
+    assert plain.bytes_up == M * K * 4
+    assert plain.bytes_down == 0
+    secure = SecAggSum().sum(vectors, dropouts={}, session=b"costs")
+    assert secure.bytes_up > plain.bytes_up
+    assert secure.bytes_down > 0
+    for found in (plain, secure):
+        assert found.client_seconds > 0
+        assert found.server_seconds > 0
+
+
+def test_too_few_survivors_abort_without_a_sum():
+    leaving = dict.fromkeys(range(6), "masked_input")
+    with pytest.raises(RoundAborted, match="masked_input"):
+        SecAggSum().sum(gradients(range(12)), dropouts=leaving, session=b"few")
+    with pytest.raises(RoundAborted, match="none of the 12"):
+        PlainSum().sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
+
+
+def test_progress_is_told_by_phase():
+    told = []
+    secure = SecAggSum(progress=lambda *arguments: told.append(arguments))
+    secure.sum(gradients(range(5)), dropouts={}, session=b"progress")
+    assert {phase for phase, _, _ in told} == set(PHASES)
+    assert told[-1][1:] == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "neighbours", "threshold"),
+    [
+        (12, {}, None, 8),
+        (100, {}, None, 67),
+        (101, {}, 60, 41),
+        (943, {}, 60, 41),
+        (943, {"neighbours": None}, None, 629),
+        (943, {"neighbours": 60, "threshold": 31}, 60, 31),
+    ],
+)
+def test_neighbours_and_threshold_follow_the_rule(n, settings, neighbours, threshold):
+    secure = SecAggSum(**settings)
+    params = secure.params(n, 10, secure.encoding, b"")
+    assert (params.neighbours, params.threshold) == (neighbours, threshold)
+
+
+def test_the_modulus_grows_with_the_cohort():
+    """6040 users of ml-1m times 16 · 2^16 do not fit 32 bits."""
+    secure = SecAggSum()
+    assert secure.params(943, 10, secure.encoding, b"").ring.bits == 32
+    assert secure.params(2047, 10, secure.encoding, b"").ring.bits == 32
+    assert secure.params(2048, 10, secure.encoding, b"").ring.bits == 33
+    assert secure.params(6040, 10, secure.encoding, b"").ring.bits == 34
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"neighbours": 7}, "neighbours is 7"),
+        ({"neighbours": 12}, "neighbours"),
+        ({"threshold": 6}, "threshold is 6, too small for 12 holders"),
+        ({"threshold": 13}, "threshold is 13"),
+    ],
+)
+def test_settings_that_do_not_fit_the_cohort_are_refused(settings, message):
+    with pytest.raises(SettingError, match=message):
+        SecAggSum(**settings).sum(gradients(range(12)), dropouts={}, session=b"refused")
+
+
+def test_impossible_encodings_are_refused_at_once():
+    with pytest.raises(SettingError, match="clip"):
+        PlainSum(clip=0.0)
+    with pytest.raises(SettingError, match="fractional_bits is 99"):
+        SecAggSum(fractional_bits=99)
+    with pytest.raises(SettingError, match="'all' must be an even number"):
+        SecAggSum(neighbours="all")
+
+
+def test_infinite_gradients_are_refused():
+    rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
+    for aggregation in (PlainSum(), SecAggSum()):
+        with pytest.raises(SettingError, match="NaN or infinite"):
+            aggregation.sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})

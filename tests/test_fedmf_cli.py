@@ -1,0 +1,224 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import fedmf.aggregate
+from fedmf import report
+from fedmf.cli import app
+from fedmf.model import Factors
+
+RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["train", *arguments])
+
+
+def result_of(document):
+    return json.loads(document)["result"]
+
+
+def test_secure_and_plain_training_print_the_same_errors():
+    """The real protocol from end to end, by 30 of the 300 simulated users in each round."""
+    common = ("--rounds", "2", "--cohort", "30", "--dropout", "0.1", "--json", "--seed", "3")
+    secure = invoke(*common)
+    plain = invoke(*common, "--aggregation", "plain")
+    assert secure.exit_code == plain.exit_code == 0, secure.stderr + plain.stderr
+    one, other = json.loads(secure.stdout), json.loads(plain.stdout)
+    assert one["settings"]["aggregation"]["name"] == "SecAggSum"
+    assert other["settings"]["aggregation"]["name"] == "PlainSum"
+    for name in ("rmse", "mae", "train_rmse", "trained_items", "survivors_per_round"):
+        assert one["result"][name] == other["result"][name]
+    digests = [[r["digest"] for r in run["history"]["rounds"]] for run in (one, other)]
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == 2
+    assert "round   2" in secure.stderr
+
+
+def test_the_table_and_the_files(tmp_path):
+    out = tmp_path / "runs" / "one"
+    ran = invoke("--aggregation", "plain", "--rounds", "2", "-k", "5", "--out", str(out))
+    assert ran.exit_code == 0, ran.stderr
+    assert sorted(path.name for path in out.iterdir()) == [
+        "curve.png", "history.json", "model.fedmf",
+    ]  # fmt: skip
+    assert Factors.load(out / "model.fedmf").k == 5
+    result = result_of((out / "history.json").read_text())
+    assert re.search(rf"test RMSE +{result['rmse']:.4f}", ran.stdout)
+    assert re.search(r"users in a sum +300\.0 of 300", ran.stdout)
+    assert "saved in" in ran.stderr
+
+
+def test_presets_and_options_reach_the_training():
+    ran = invoke(
+        *("--aggregation", "plain", "--preset", "paper", "--rounds", "1", "--json"),
+        *("--rate", "0.002", "--min-raters", "4", "--split", "last", "--seed", "9"),
+    )
+    settings = json.loads(ran.stdout)["settings"]
+    assert settings["hyper_parameters"] == {
+        "k": 10,
+        "reg": 0.05,
+        "rate": 0.002,
+        "update": "paper",
+        "start": "zero-mean",
+        "spread": 0.3,
+        "min_raters": 4,
+    }
+    assert (settings["split"], settings["seed"], settings["rounds"]) == ("last", 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--data", "ml-100"), "did you mean 'ml-100k'"),
+        (("--preset", "slow"), "preset 'slow' is unknown"),
+        (("--rounds", "0"), "rounds = 0"),
+        (("--dropout", "1"), r"dropout = 1\.0"),
+        (("--cohort", "half"), "--cohort half must be a number"),
+        (("--cohort", "301"), "301 of 300 users"),
+        (("--neighbours", "7"), "neighbours is 7"),
+        (("--threshold", "5"), "threshold is 5, too small"),
+        (("--aggregation", "plain", "--threshold", "5"), "leave them out"),
+        (("--split", "u1"), "only ml-100k"),
+        (("-k", "0"), "k = 0"),
+        (("--out", "/dev/null/runs"), "cannot be a folder"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(arguments, message):
+    ran = invoke(*arguments)
+    assert ran.exit_code == 2
+    assert ran.stdout == ""
+    assert re.search(message, ran.stderr)
+    assert ran.stderr.startswith("fedmf: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_training_without_one_sum_is_an_error_that_names_the_way_out(tmp_path):
+    ran = invoke("--rounds", "1", "--cohort", "12", "--dropout", "0.9")
+    assert ran.exit_code == 2
+    assert "every round was aborted" in ran.stderr
+    assert "lower --threshold or --dropout" in ran.stderr
+
+
+def run_without(module, *arguments):
+    """Run the command where `module` is not installed."""
+    code = f"""
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {module!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+{RUN[2]}"""
+    command = [sys.executable, "-c", code, "train", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+
+
+def test_without_matplotlib_there_is_a_hint_in_place_of_the_curve(tmp_path):
+    ran = run_without(
+        "matplotlib", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "no curve.png: pip install 'secagg[fedmf]'" in ran.stderr
+    assert (tmp_path / "model.fedmf").exists()
+    assert not (tmp_path / "curve.png").exists()
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_the_extra_the_command_says_what_to_install(module):
+    ran = run_without(module)
+    assert ran.returncode == 2
+    assert re.fullmatch(
+        r"fedmf: the command line needs \w+: pip install 'secagg\[cli\]'\n", ran.stderr
+    )
+
+
+def test_help_shows_train_and_its_examples():
+    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    runner = CliRunner()
+    assert "train" in runner.invoke(app, ["--help"], env=environment).stdout
+    shown = runner.invoke(app, ["train", "--help"], env=environment).stdout
+    assert "fedmf train --out runs/demo" in shown
+    assert "--neighbours" in shown
+
+
+def start(*arguments):
+    return subprocess.Popen(  # noqa: S603
+        [*RUN, "train", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+
+
+def wait_for(stream, text):
+    for line in stream:
+        if text in line:
+            return
+    raise AssertionError(f"the process ended without {text!r}")
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_ctrl_c_keeps_what_the_finished_rounds_taught(tmp_path, out):
+    """A real process and a real signal; it trains 100,000 rounds unless it obeys."""
+    where = ("--out", str(tmp_path)) if out else ("--json",)
+    with start("--aggregation", "plain", "--rounds", "100000", *where) as process:
+        wait_for(process.stderr, "round   1")
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    document = (tmp_path / "history.json").read_text() if out else stdout
+    run = json.loads(document)
+    assert run["history"]["interrupted"]
+    done = run["result"]["rounds"]
+    assert 1 <= done < 100_000
+    assert f"interrupted: the {done} rounds done are {'kept' if out else 'not saved'}" in stderr
+    if out:
+        assert Factors.load(tmp_path / "model.fedmf").n_users == 300
+
+
+def test_ctrl_c_in_the_middle_of_the_protocol(tmp_path):
+    """The round under way is lost, the rounds before it are kept."""
+    with start("--rounds", "9", "--cohort", "40", "--out", str(tmp_path)) as process:
+        wait_for(process.stderr, "round   1")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert (tmp_path / "model.fedmf").exists()
+
+
+def test_ctrl_c_before_the_first_round_is_over_keeps_nothing(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fedmf.aggregate.PlainSum, "_add", interrupted)
+    ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
+    assert ran.exit_code == 130
+    assert "no round was over, nothing is kept" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_loading_is_told_too(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fedmf.cli, "load", interrupted)
+    ran = invoke()
+    assert ran.exit_code == 130
+    assert "before the training began" in ran.stderr
+
+
+def test_long_trainings_print_a_line_now_and_then(monkeypatch):
+    monkeypatch.setattr(report, "LINES", 4)
+    ran = invoke("--aggregation", "plain", "--rounds", "21", "--json")
+    shown = re.findall(r"round +(\d+)", ran.stderr)
+    assert shown == ["1", "5", "10", "15", "20", "21"]

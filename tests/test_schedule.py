@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PHASES
+from fedmf.errors import SettingError
+from fedmf.schedule import Draw, Schedule
+
+
+def test_draws_depend_on_seed_purpose_and_round_alone():
+    one, again, other = Schedule(seed=3), Schedule(seed=3, dropout=0.5), Schedule(seed=4)
+    draws = {
+        (schedule.seed, draw, number): schedule.rng(draw, number).integers(1 << 62)
+        for schedule in (one, other)
+        for draw in Draw
+        for number in (1, 2)
+    }
+    assert len(set(draws.values())) == len(draws)
+    assert again.rng(Draw.COHORT, 2).integers(1 << 62) == draws[3, Draw.COHORT, 2]
+
+
+def test_cohorts_are_numbers_or_fractions_or_everyone():
+    assert Schedule().users(1, 10).tolist() == list(range(10))
+    assert Schedule(cohort=1.0).size(10) == 10
+    assert Schedule(cohort=0.25).size(10) == 3
+    assert Schedule(cohort=4).size(10) == 4
+    users = Schedule(cohort=4).users(1, 10)
+    assert len(set(users.tolist())) == 4
+    assert (np.diff(users) > 0).all()
+    assert users.tolist() != Schedule(cohort=4).users(2, 10).tolist()
+
+
+def test_dropouts_have_the_asked_rate_and_spread_over_all_phases():
+    users = np.arange(20_000)
+    leaving = Schedule(dropout=0.1).dropouts(Draw.DROPOUTS, 1, users)
+    assert len(leaving) == pytest.approx(2000, abs=150)
+    for phase in PHASES:
+        assert list(leaving.values()).count(phase) == pytest.approx(500, abs=100)
+    assert Schedule().dropouts(Draw.DROPOUTS, 1, users) == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seed": -1}, "seed = -1"),
+        ({"dropout": 1.0}, r"dropout = 1\.0 must be a probability"),
+        ({"dropout": float("nan")}, "dropout = nan"),
+        ({"cohort": 0.0}, r"cohort = 0\.0 must be a fraction"),
+        ({"cohort": 1.5}, r"cohort = 1\.5 must be a fraction"),
+        ({"cohort": 2}, "cohort = 2 users are too few"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(SettingError, match=message):
+        Schedule(**settings)
+
+
+@pytest.mark.parametrize(("cohort", "n_users"), [(11, 10), (0.1, 10), (None, 2)])
+def test_a_cohort_that_the_data_cannot_give_is_refused(cohort, n_users):
+    with pytest.raises(SettingError, match=f"of {n_users} users"):
+        Schedule(cohort=cohort).size(n_users)

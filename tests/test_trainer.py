@@ -1,0 +1,263 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.errors import ModelError, SettingError
+from fedmf.metrics import rmse
+from fedmf.mf import FedMF
+from fedmf.presets import PRESETS, preset
+from fedmf.schedule import Draw, Schedule
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+from fedmf.trainer import Trainer
+
+PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
+RIDGE = FedMF(k=3)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return random_split(simulate(24, 40, 500, seed=5), seed=1)
+
+
+class Watched:
+    """A plain sum that keeps what it was asked, and can be told to abort or be interrupted."""
+
+    def __init__(self, *outcomes):
+        self.plain = PlainSum()
+        self.calls = []
+        self.outcomes = list(outcomes)
+
+    def _call(self, kind, vectors, dropouts, session):
+        dense = {user: vectors[user].dense() for user in vectors}
+        self.calls.append((kind, dense, dict(dropouts), session))
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome:
+            raise outcome
+        return getattr(self.plain, kind)(vectors, dropouts=dropouts)
+
+    def sum(self, vectors, *, dropouts, session):
+        return self._call("sum", vectors, dropouts, session)
+
+    def count(self, vectors, *, dropouts, session):
+        return self._call("count", vectors, dropouts, session)
+
+
+@pytest.mark.parametrize("model", [PAPER, RIDGE])
+@pytest.mark.parametrize("cohort", [None, 14])
+def test_plain_and_secure_training_are_the_same(split, model, cohort):
+    """Same seed, cohorts and dropouts: the same integers, and so the same model."""
+    settings = {"rounds": 3, "seed": 8, "cohort": cohort, "dropout": 0.2}
+    secure = Trainer(model, SecAggSum(threshold=cohort and 8), **settings)
+    plain = Trainer(model, PlainSum(), **settings)
+    secure.fit(split.train, split.test)
+    plain.fit(split.train, split.test)
+    assert [record.aborted for record in secure.history_] == [None] * 3
+    for name in ("digest", "count_digest", "survivors", "test_rmse", "clipped"):
+        found, meant = ([getattr(one, name) for one in t.history_] for t in (secure, plain))
+        assert found == meant
+    assert len({record.digest for record in plain.history_}) == 3
+    np.testing.assert_array_equal(secure.factors_.item_factors, plain.factors_.item_factors)
+    np.testing.assert_array_equal(secure.factors_.user_factors, plain.factors_.user_factors)
+
+
+def test_a_paper_round_is_a_step_of_centralised_gradient_descent(split):
+    """All users' eq. 7 and the sum of eq. 6, as one computation over the rating matrix."""
+    train = split.train
+    trainer = Trainer(PAPER, PlainSum(clip=64.0, fractional_bits=40), rounds=1, seed=2)
+    trainer.fit(train)
+    p, q = PAPER.initial(train, Schedule(seed=2).rng(Draw.START))
+    ratings, known = np.zeros((24, 40)), np.zeros((24, 40))
+    ratings[train.users, train.items] = train.values
+    known[train.users, train.items] = 1
+    e = known * (ratings - p @ q.T)
+    p -= 0.005 * (0.05 * known.sum(1)[:, None] * p - e @ q)
+    e = known * (ratings - p @ q.T)
+    q -= 0.005 * (0.05 * known.sum(0)[:, None] * q - e.T @ p)
+    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-10)
+    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-10)
+    record = trainer.history_.last
+    assert record.train_rmse == pytest.approx(rmse(ratings[known > 0], (p @ q.T)[known > 0]))
+    assert record.test_rmse is None
+    assert record.count_digest is None
+
+
+def test_training_learns_what_the_mean_does_not_know():
+    parts = random_split(simulate(120, 80, 5000, seed=1), seed=0)
+    trainer = Trainer(rounds=25).fit(parts.train, parts.test)
+    mean = np.full(parts.test.n_ratings, parts.train.values.mean())
+    errors = [record.test_rmse for record in trainer.history_]
+    assert errors[-1] < 0.9 * rmse(parts.test.values, mean)
+    assert errors[-1] < errors[0]
+    found = trainer.predict(parts.test.users, parts.test.items)
+    assert rmse(parts.test.values, found) == errors[-1]
+    items, _ = trainer.recommend(3, k=5)
+    assert items.size == 5
+    assert not set(items.tolist()) & set(parts.train.of_user(3)[0].tolist())
+
+
+def test_the_seed_decides_everything(split):
+    settings = {"rounds": 2, "cohort": 0.5, "dropout": 0.3}
+    one, same, other = (
+        Trainer(RIDGE, seed=seed, **settings).fit(split.train).history_ for seed in (1, 1, 2)
+    )
+    assert [record.digest for record in one] == [record.digest for record in same]
+    assert one.last.digest != other.last.digest
+
+
+@pytest.mark.check(31)
+def test_check31_items_with_few_raters_are_counted_and_never_moved(split):
+    train = split.train
+    raters = np.bincount(train.items, minlength=40)
+    model = replace(RIDGE, min_raters=11)
+    rare = raters < 11
+    assert 0 < rare.sum() < 40
+    watched = Watched()
+    trainer = Trainer(model, watched, rounds=3, seed=1).fit(train)
+    kinds = [kind for kind, *_ in watched.calls]
+    assert kinds == ["count", "sum", "sum", "sum"]
+    counted = sum(watched.calls[0][1].values())
+    np.testing.assert_array_equal(counted, raters)
+    for _, sent, *_ in watched.calls[1:]:
+        total = sum(np.abs(vector) for vector in sent.values()).reshape(40, 3)
+        assert (total[rare] == 0).all()
+        assert (total[~rare] > 0).all()
+    _, start = model.initial(train, Schedule(seed=1).rng(Draw.START))
+    moved = trainer.factors_.item_factors != start
+    np.testing.assert_array_equal(moved.any(axis=1), ~rare)
+    assert trainer.history_.last.trained_items == 40 - rare.sum()
+
+
+@pytest.mark.check(31)
+def test_check31_a_sampled_cohort_is_counted_for_itself(split):
+    """Three raters among all users may be one in the cohort: each round counts its own."""
+    watched = Watched()
+    Trainer(RIDGE, watched, rounds=2, cohort=9).fit(split.train)
+    assert [kind for kind, *_ in watched.calls] == ["count", "sum"] * 2
+    for (_, counting, *_), (_, summing, *_) in zip(
+        watched.calls[::2], watched.calls[1::2], strict=True
+    ):
+        assert set(counting) == set(summing)
+        few = sum(counting.values()) < 3
+        total = sum(np.abs(vector) for vector in summing.values()).reshape(40, 3)
+        assert few.any()
+        assert (total[few] == 0).all()
+
+
+@pytest.mark.check(31)
+def test_check31_those_who_vanish_while_counting_are_not_counted(split):
+    watched = Watched()
+    trainer = Trainer(RIDGE, watched, rounds=1, dropout=0.5, seed=4).fit(split.train)
+    _, sent, leaving, _ = watched.calls[0]
+    stay = [user for user in sent if leaving.get(user) in (None, "unmasking")]
+    assert len(stay) < len(sent)
+    enough = sum(sent[user] for user in stay) >= 3
+    assert trainer.history_.last.trained_items == enough.sum()
+
+
+def test_every_round_has_a_session_of_its_own(split):
+    watched = Watched()
+    Trainer(RIDGE, watched, rounds=3, cohort=0.5).fit(split.train)
+    sessions = [session for *_, session in watched.calls]
+    assert len(set(sessions)) == len(sessions) == 6
+
+
+def test_an_aborted_round_changes_nothing_and_training_goes_on(split):
+    watched = Watched(None, RoundAborted("too few"))
+    trainer = Trainer(PAPER, watched, rounds=3).fit(split.train, split.test)
+    first, second, third = trainer.history_
+    assert (first.aborted, second.aborted, third.aborted) == (None, "too few", None)
+    assert second.test_rmse == first.test_rmse != third.test_rmse
+    assert second.survivors == 0
+    assert second.digest is None
+    twice = Trainer(PAPER, Watched(), rounds=2).fit(split.train, split.test)
+    np.testing.assert_array_equal(trainer.factors_.item_factors, twice.factors_.item_factors)
+
+
+def test_an_aborted_count_is_made_again(split):
+    watched = Watched(RoundAborted("too few"))
+    trainer = Trainer(RIDGE, watched, rounds=2).fit(split.train)
+    assert [kind for kind, *_ in watched.calls] == ["count", "count", "sum"]
+    first, second = trainer.history_
+    assert first.trained_items is None
+    assert second.trained_items is not None
+
+
+def test_users_who_vanish_before_the_sum_keep_their_factors(split):
+    watched = Watched()
+    trainer = Trainer(PAPER, watched, rounds=1, dropout=0.5, seed=3).fit(split.train)
+    start, _ = PAPER.initial(split.train, Schedule(seed=3).rng(Draw.START))
+    leaving = watched.calls[0][2]
+    gone = [user for user, phase in leaving.items() if phase != "unmasking"]
+    kept = (trainer.factors_.user_factors == start).all(axis=1)
+    assert sorted(gone) == np.flatnonzero(kept).tolist()
+    assert trainer.history_.last.survivors == 24 - len(gone)
+
+
+def test_users_outside_the_cohort_still_find_their_factors(split):
+    """With exact local solves p_u follows from Q: it costs a user no message."""
+    trainer = Trainer(RIDGE, rounds=1, cohort=5).fit(split.train)
+    factors = trainer.factors_
+    for user in range(24):
+        items, values = split.train.of_user(user)
+        solved = RIDGE.user_factors(factors.item_factors[items], np.zeros(3), values)
+        np.testing.assert_allclose(factors.user_factors[user], solved)
+
+
+def test_an_interrupt_keeps_the_rounds_that_are_over(split):
+    whole = Trainer(RIDGE, rounds=2).fit(split.train, split.test)
+    watched = Watched(None, None, None, KeyboardInterrupt())
+    trainer = Trainer(RIDGE, watched, rounds=9).fit(split.train, split.test)
+    assert trainer.history_.interrupted
+    assert len(trainer.history_) == 2
+    np.testing.assert_array_equal(trainer.factors_.item_factors, whole.factors_.item_factors)
+    early = Trainer(RIDGE, Watched(KeyboardInterrupt())).fit(split.train)
+    assert early.history_.interrupted
+    with pytest.raises(ModelError, match="before its first round"):
+        _ = early.history_.last
+
+
+def test_an_interrupt_in_a_callback_keeps_its_round(split):
+    seen = []
+
+    def stop(record):
+        seen.append(record)
+        raise KeyboardInterrupt
+
+    trainer = Trainer(RIDGE, rounds=9, callbacks=[stop]).fit(split.train)
+    assert list(trainer.history_) == seen
+    assert len(seen) == 1
+
+
+def test_the_history_is_json(split):
+    trainer = Trainer(RIDGE, rounds=2, dropout=0.1).fit(split.train, split.test)
+    told = json.loads(json.dumps(trainer.history_.as_dict(), allow_nan=False))
+    assert told["interrupted"] is False
+    assert [one["round"] for one in told["rounds"]] == [1, 2]
+    assert told["rounds"][1]["digest"] == trainer.history_.last.digest
+
+
+@pytest.mark.parametrize("rate", [1e100, 1e307])
+def test_factors_beyond_all_bounds_are_told_with_the_remedy(split, rate):
+    with pytest.raises(SettingError, match=r"rate = 1e\+\d+ is too high .* halve it"):
+        Trainer(replace(PAPER, rate=rate), rounds=9).fit(split.train)
+
+
+def test_impossible_settings_are_refused(split):
+    with pytest.raises(SettingError, match="rounds = 0"):
+        Trainer(rounds=0)
+    with pytest.raises(SettingError, match="cohort = 25 makes 25 of 24"):
+        Trainer(cohort=25).fit(split.train)
+    with pytest.raises(SettingError, match="same users and items"):
+        Trainer().fit(split.train, simulate(24, 41, 500))
+    with pytest.raises(ModelError, match="call fit first"):
+        Trainer().predict([0], [0])
+
+
+def test_presets_go_by_name():
+    assert preset("paper") is PRESETS["paper"]
+    with pytest.raises(SettingError, match="'papre' is unknown; there are fast, tuned, paper"):
+        preset("papre")

@@ -11,6 +11,10 @@
 #include <float.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 enum { SLICE = 256, PAIR = 2 };
 
 typedef double doubles __attribute__((vector_size(8 * PAIR)));
@@ -19,9 +23,20 @@ typedef uint64_t words __attribute__((vector_size(8 * PAIR)));
 
 static inline doubles both(double a) { return (doubles){a, a}; }
 
-static inline doubles select(integers mask, doubles yes, doubles no)
+static inline doubles choose(integers mask, doubles yes, doubles no)
 {
     return (doubles)(((integers)yes & mask) | ((integers)no & ~mask));
+}
+
+/* x > -clip ? x : -clip, then y < clip ? y : clip: NaN becomes -clip. */
+static inline doubles clamp(doubles x, doubles clip)
+{
+#if defined(__x86_64__) /* one instruction each, defined as these very comparisons */
+    return _mm_min_pd(_mm_max_pd(x, -clip), clip);
+#else
+    const doubles y = choose(x > -clip, x, -clip);
+    return choose(y < clip, y, clip);
+#endif
 }
 
 /* Exact for u < 2^53: the halves become the mantissas of 2^84 + high 2^32 and 2^52 + low. */
@@ -42,7 +57,7 @@ static inline __attribute__((always_inline)) doubles nearest(doubles y, integers
     }
     const doubles shift = (doubles)(((integers)y & INT64_MIN) | (integers)both(0x1p52));
     const integers fraction = (y > -0x1p52) & (y < 0x1p52);
-    const doubles whole = select(fraction, (y + shift) - shift, y);
+    const doubles whole = choose(fraction, (y + shift) - shift, y);
     *value = __builtin_convertvector(whole, integers);
     return whole;
 }
@@ -60,8 +75,7 @@ round_slice(int64_t *value, const double *x, const uint64_t *random, double clip
         const doubles size = (doubles)((integers)each & INT64_MAX);
         clipped -= size > clip;
         all_finite &= size <= DBL_MAX;
-        doubles y = select(each > -clip, each, both(-clip)); /* NaN becomes -clip */
-        y = select(y < clip, y, both(clip)) * scale;
+        const doubles y = clamp(each, both(clip)) * scale;
         integers v;
         const doubles past = y - nearest(y, &v, large);
         if (stochastic) {
@@ -78,14 +92,14 @@ round_slice(int64_t *value, const double *x, const uint64_t *random, double clip
     return (uint64_t)(clipped[0] + clipped[1]);
 }
 
-/* value · weight mod R as a lane; `small` promises |value · weight| < R. */
+/* value mod R as a lane; `small` promises |value| < R. */
 static inline __attribute__((always_inline)) void
-reduce(void *out, const int64_t *value, size_t n, const secagg_encoding *how, int small, int lane)
+reduce(void *out, const int64_t *value, size_t n, uint64_t largest, int small, int lane)
 {
-    const uint64_t largest = how->largest, modulus = largest + 1;
+    const uint64_t modulus = largest + 1;
     const int power_of_two = (modulus & largest) == 0;
     for (size_t i = 0; i < n; i++) {
-        const int64_t v = value[i] * how->weight;
+        const int64_t v = value[i];
         uint64_t residue;
         if (power_of_two)
             residue = (uint64_t)v & largest;
@@ -134,7 +148,11 @@ encode(void *out, const double *x, size_t n, const secagg_encoding *how, ptrdiff
             for (size_t i = count; i-- > 0;)
                 if (!(from[i] <= DBL_MAX && from[i] >= -DBL_MAX))
                     *bad = (ptrdiff_t)(first + i);
-        reduce((uint8_t *)out + first * (size_t)(lane / 8), value, count, how, small, lane);
+        if (how->weight != 1)
+            for (size_t i = 0; i < SLICE; i++)
+                value[i] *= how->weight;
+        reduce((uint8_t *)out + first * (size_t)(lane / 8), value, count, how->largest, small,
+               lane);
     }
     secagg_wipe(value, sizeof value);
     secagg_wipe(last_x, sizeof last_x);

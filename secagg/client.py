@@ -277,9 +277,8 @@ class Client:
             shared = state.seal_pair.agree(holders[v][0])
             if shared is None:
                 raise self._violation("public key", f"client {v}'s sealing key is of low order")
-            key = keys.seal_key(shared, session, me, v)
+            key, opening[v] = keys.seal_keys(shared, session, me, v)
             sealed.append(keys.seal(key, session, me, v, row.tobytes()))
-            opening[v] = keys.seal_key(shared, session, v, me)
         publics = {v: mask_public for v, (_, mask_public) in holders.items()}
         commitment = keys.commitment(seed, session, me)
         answer = encode(ShareKeys(me, session, commitment, b"".join(sealed)))

@@ -1,6 +1,6 @@
 """GF(p) on arrays: the compiled GF(2^61 − 1), and any other prime through integers.
 
-Elements are ``uint64`` for p < 2^63 and Python objects (gmpy2 integers) beyond; always
+Elements are ``uint64`` for p < 2^63 and Python integers beyond; always
 canonical, 0 ≤ x < p. Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
 """
 
@@ -104,7 +104,7 @@ class Field:
             raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
         if self._compiled:
             return _fast.m61_inv(_narrow(a))
-        return self._pack(_objects([gmpy2.invert(int(x), self.modulus) for x in a]))
+        return self._pack(_objects([int(gmpy2.invert(int(x), self.modulus)) for x in a]))
 
     def dot(self, a: Elements, b: Elements) -> int:
         """Return Σ a_i · b_i."""
@@ -168,7 +168,7 @@ class Field:
                 if other != x:
                     product = product * (other - x) % p
             below.append(product)
-        return self._pack(_objects([above * gmpy2.invert(b, p) for b in below]))
+        return self._pack(_objects([int(above * gmpy2.invert(b, p)) for b in below]))
 
     def _pair(self, a: Elements, b: Elements) -> tuple[Elements, Elements]:
         a, b = self.array(a), self.array(b)
@@ -193,7 +193,7 @@ def _wide(a: Elements) -> NDArray[np.object_]:
     return a.astype(object)
 
 
-def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+def _objects(values: Sequence[int]) -> NDArray[np.object_]:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out

@@ -29,7 +29,7 @@ __all__ = [
     "pairwise_mask_key",
     "roster_digest",
     "seal",
-    "seal_key",
+    "seal_keys",
     "self_mask_key",
     "session_id",
 ]
@@ -96,10 +96,17 @@ def session_id(params_digest: bytes, roster: bytes) -> bytes:
     return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
 
 
-def seal_key(shared: bytes, session: bytes, sender: int, receiver: int) -> bytes:
-    """Return the AES-256 key of the one message that `sender` seals for `receiver`."""
-    info = b"secagg/1 seal" + struct.pack("<QQ", sender, receiver)
-    return _derive(shared, session, info, KEY_BYTES)
+def seal_keys(shared: bytes, session: bytes, me: int, peer: int) -> tuple[bytes, bytes]:
+    """Return the AES-256 keys of the one message to `peer` and of the one from it.
+
+    Both come from one derivation over the ascending ids; the first half belongs to the
+    message from the lower id to the higher.
+    """
+    low, high = sorted((me, peer))
+    info = b"secagg/1 seal" + struct.pack("<QQ", low, high)
+    derived = _derive(shared, session, info, 2 * KEY_BYTES)
+    upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
+    return (upward, downward) if me == low else (downward, upward)
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from harness import ReplayedEntropy
+from secagg import FixedPoint, Integers, ParameterError
+from secagg.ring import Ring
+
+RING = Ring(1 << 32)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
+def test_check15_nan_and_infinity_are_refused_by_position(bad: float, rounding: str) -> None:
+    vector = np.zeros(9)
+    vector[6] = bad
+    with pytest.raises(ParameterError, match=r"element 6 .* NaN or infinite"):
+        FixedPoint(clip=1.0, rounding=rounding).encode(vector, RING)
+
+
+def test_check15_clipping_is_counted_or_refused() -> None:
+    vector = np.array([0.5, 1.0, -1.0, 1.5, -7.0])
+    lanes, clipped = FixedPoint(clip=1.0, fractional_bits=4).encode(vector, RING)
+    assert clipped == 2
+    assert RING.centre(lanes).tolist() == [8, 16, -16, 16, -16]
+    with pytest.raises(ParameterError, match=r"2 elements lie beyond the clip 1\.0"):
+        FixedPoint(clip=1.0, beyond_clip="refuse").encode(vector, RING)
+
+
+def test_check15_stochastic_rounding_is_unbiased() -> None:
+    """The mean of 200,000 roundings of x is x, within five standard errors."""
+    encoding = FixedPoint(clip=1.0, fractional_bits=2)
+    entropy = ReplayedEntropy("unbiased")
+    for x in (0.3, -0.3, 0.01, 0.999, -0.74):
+        integers, _ = encoding.encode_integers(np.full(200_000, x), entropy)
+        fraction = (x * 4) % 1
+        error = np.sqrt(fraction * (1 - fraction) / 200_000)
+        assert abs(integers.mean() - x * 4) < 5 * error
+        assert set(integers.tolist()) == {int(np.floor(x * 4)), int(np.floor(x * 4)) + 1}
+
+
+def test_check15_stochastic_rounding_draws_on_the_injected_entropy() -> None:
+    encoding = FixedPoint(clip=1.0, fractional_bits=2)
+    vector = np.full(100, 0.3)
+    entropy = ReplayedEntropy(1)
+    first = encoding.encode_integers(vector, entropy)[0]
+    assert [len(drawn) for drawn in entropy.drawn] == [16]
+    assert first.tolist() == encoding.encode_integers(vector, ReplayedEntropy(1))[0].tolist()
+    assert first.tolist() != encoding.encode_integers(vector, ReplayedEntropy(2))[0].tolist()
+
+    def none(size: int) -> bytes:
+        raise AssertionError("nearest rounding needs no entropy")
+
+    FixedPoint(clip=1.0, rounding="nearest").encode_integers(vector, none)
+
+
+@given(
+    arrays(np.float64, st.integers(1, 20), elements=st.floats(-100, 100)),
+    st.sampled_from([1 << 32, 1 << 64, 1 << 40, (1 << 61) - 1, 4_294_967_311]),
+    st.integers(0, 12),
+    st.sampled_from(["nearest", "stochastic"]),
+)
+def test_decoding_gives_back_the_vector_to_its_resolution(
+    vector: np.ndarray, modulus: int, bits: int, rounding: str
+) -> None:
+    encoding = FixedPoint(clip=50.0, fractional_bits=bits, rounding=rounding)
+    ring = Ring(modulus)
+    lanes, clipped = encoding.encode(vector, ring)
+    floats, integers = encoding.decode(lanes, ring)
+    inside = np.clip(vector, -50.0, 50.0)
+    assert clipped == np.count_nonzero(np.abs(vector) > 50.0)
+    assert np.all(np.abs(floats - inside) <= 2.0**-bits / (2 if rounding == "nearest" else 1))
+    assert floats.tolist() == encoding.decode_integers(integers).tolist()
+    assert np.abs(integers).max() <= encoding.max_encoded
+
+
+@pytest.mark.parametrize(
+    ("vector", "named"),
+    [
+        ([1.0, 2.0], "not a list"),
+        (np.zeros((2, 2)), r"shape \(2, 2\)"),
+        (np.zeros(2, dtype=np.int64), "float64 or float32, not int64"),
+        (np.zeros(2, dtype=complex), "complex128"),
+        (np.array(["a"]), "dtype"),
+    ],
+)
+def test_a_wrong_vector_is_refused_by_name(vector: object, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        FixedPoint(clip=1.0).encode(vector, RING)
+
+
+def test_float32_and_strided_vectors_are_taken_as_they_are() -> None:
+    vector = np.arange(10, dtype=np.float32)[::2] / 8
+    integers, _ = FixedPoint(clip=4.0, rounding="nearest").encode_integers(vector)
+    assert integers.tolist() == [0, 16_384, 32_768, 49_152, 65_536]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"clip": 0.0}, "clip must be"),
+        ({"clip": np.inf}, "clip must be"),
+        ({"clip": "8"}, "clip must be"),
+        ({"clip": 1.0, "fractional_bits": 53}, "fractional_bits is 53"),
+        ({"clip": 1.0, "rounding": "up"}, "rounding must be"),
+        ({"clip": 1.0, "beyond_clip": "wrap"}, "beyond_clip must be"),
+        ({"clip": 1e6, "fractional_bits": 50}, "exceeds 2\\^61"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name(settings: dict[str, object], named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        FixedPoint(**settings)
+
+
+def test_integers_outside_their_range_are_refused() -> None:
+    encoding = Integers(max=5)
+    lanes, clipped = encoding.encode(np.array([0, 5]), RING, 3)
+    assert (lanes.tolist(), clipped) == ([0, 15], 0)
+    for bad in ([0, 6], [-1, 0]):
+        with pytest.raises(ParameterError, match=r"outside \[0, 5\]"):
+            encoding.encode(np.array(bad), RING)
+    with pytest.raises(ParameterError, match="integer type"):
+        encoding.encode(np.array([0.0]), RING)
+    with pytest.raises(ParameterError, match="max is 0"):
+        Integers(max=0)

@@ -1,0 +1,154 @@
+"""Any bytes are one message of the kind that is due, or RemoteProtocolError; nothing else."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from harness import Cohort, make_params
+from secagg import RemoteProtocolError, messages
+from secagg.messages import (
+    AdvertiseKeys,
+    MaskedInput,
+    Roster,
+    ShareKeys,
+    Shares,
+    UnmaskRequest,
+    UnmaskShares,
+    decode,
+    encode,
+    max_bytes,
+)
+
+KINDS = (AdvertiseKeys, Roster, ShareKeys, Shares, MaskedInput, UnmaskRequest, UnmaskShares)
+PARAMS = make_params(6, neighbours=4)
+
+
+def transcript() -> dict[type, bytes]:
+    """One real message of each kind."""
+    cohort = Cohort(PARAMS)
+    seen = []
+    for _ in range(4):
+        seen.append(next(iter(cohort.step().values())))
+        answers = cohort.deliver(cohort.sent[-1])
+        seen += list(answers.values())[:1]
+    return dict(zip(KINDS, seen, strict=True))
+
+
+REAL = transcript()
+
+
+def attempt(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct | None:
+    try:
+        return decode(data, kind, PARAMS, sender=3, phase="share_keys")
+    except RemoteProtocolError as error:
+        assert (error.sender, error.phase) == (3, "share_keys")
+        assert error.check in ("version", "size", "encoding")
+        return None
+
+
+@given(st.sampled_from(KINDS), st.binary(max_size=200))
+@example(AdvertiseKeys, b"\x01\xdd\xff\xff\xff\xff")
+@example(AdvertiseKeys, b"\x01" + b"\x91" * 199)
+@example(ShareKeys, b"\x01\x94\x03\xcf" + b"\xff" * 8)
+def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes) -> None:
+    attempt(data, kind)
+
+
+@given(st.sampled_from(KINDS), st.data())
+@settings(max_examples=500)
+def test_check26_mutated_messages_give_a_value_or_the_one_error(
+    kind: type, data: st.DataObject
+) -> None:
+    message = bytearray(REAL[kind])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, min(len(message), 60)))
+        cut = data.draw(st.integers(0, 3))
+        message[at : at + cut] = data.draw(st.binary(max_size=4))
+    value = attempt(bytes(message), kind)
+    if value is not None:
+        assert type(value) is kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_check26_strict_lengths_versions_and_tags(kind: type) -> None:
+    real = REAL[kind]
+    assert attempt(real, kind) is not None
+    assert encode(attempt(real, kind)) == real
+    assert attempt(real + b"\x00", kind) is None, "trailing bytes"
+    assert attempt(real[:-1], kind) is None, "cut short"
+    assert attempt(b"\x02" + real[1:], kind) is None, "an unknown version"
+    assert attempt(b"", kind) is None
+    tag = real[2]
+    for other in range(128):
+        if other != tag:
+            assert attempt(real[:2] + bytes([other]) + real[3:], kind) is None
+    fields = msgspec.msgpack.decode(real[1:])
+    for wrong in ([*fields, b""], fields[:-1]):
+        assert attempt(b"\x01" + msgspec.msgpack.encode(wrong), kind) is None, "field count"
+
+
+def test_check26_not_even_bytes() -> None:
+    for data in (None, "text", 5, bytearray(REAL[Roster])):
+        assert attempt(data, Roster) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_check26_a_message_larger_than_the_parameters_allow_is_not_read(kind: type) -> None:
+    assert len(REAL[kind]) <= max_bytes(kind, PARAMS)
+    with pytest.raises(RemoteProtocolError, match="has at most"):
+        decode(b"\x01" + bytes(max_bytes(kind, PARAMS)), kind, PARAMS, sender=None, phase="x")
+
+
+def test_check26_decoding_allocates_no_more_than_it_was_sent() -> None:
+    """A header that promises 4 GiB costs nothing."""
+    promises = [b"\x01\xdd\xff\xff\xff\xff", b"\x01\x94\x03\x00\xc6\xff\xff\xff\xff"]
+    tracemalloc.start()
+    try:
+        for data in promises:
+            for kind in KINDS:
+                attempt(data, kind)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_ids_are_strictly_ascending_or_nothing() -> None:
+    ids = [0, 7, (1 << 64) - 1]
+    assert messages.unpack_ids(messages.pack_ids(ids)) == tuple(ids)
+    assert messages.unpack_ids(b"") == ()
+    assert messages.unpack_ids(messages.pack_ids([7, 7])) is None
+    assert messages.unpack_ids(messages.pack_ids([7, 0])) is None
+    assert messages.unpack_ids(bytes(9)) is None
+
+
+@pytest.mark.parametrize("weights", [None, 50])
+def test_check17_sizes_do_not_depend_on_inputs(weights: int | None) -> None:
+    """Zero, dense and huge vectors, with any weight, make messages of one size each."""
+    sizes = set()
+    for fill in (0.0, 1e-9, 3.7, 1e9):
+        cohort = Cohort(make_params(5, max_weight=weights, modulus_bits=40))
+        cohort.vectors = {u: np.full(4, fill * (u % 2)) for u in cohort.ids}
+        cohort.advance(4)
+        sizes.add(tuple(frozenset(len(data) for data in sent.values()) for sent in cohort.sent))
+    assert len(sizes) == 1
+
+
+def test_check17_messages_carry_no_field_but_the_protocols() -> None:
+    """No counts, norms or metrics: this list is everything a message can say."""
+    fields = {kind.__name__: kind.__struct_fields__ for kind in KINDS}
+    assert fields == {
+        "AdvertiseKeys": ("sender", "parameters", "seal_key", "mask_key"),
+        "Roster": ("parameters", "size", "digest", "ids", "seal_keys", "mask_keys"),
+        "ShareKeys": ("sender", "session", "commitment", "sealed"),
+        "Shares": ("session", "senders", "sealed"),
+        "MaskedInput": ("sender", "session", "values"),
+        "UnmaskRequest": ("session", "survivors", "dropped"),
+        "UnmaskShares": ("sender", "session", "shares"),
+    }

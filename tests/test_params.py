@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from harness import make_params
+from secagg import Client, ClientPolicy, FixedPoint, Integers, ParameterError, simulate_round
+
+
+@pytest.mark.parametrize(
+    ("n", "neighbours", "threshold", "accepted"),
+    [
+        (10, None, 5, False),
+        (10, None, 6, True),
+        (10, None, 10, True),
+        (10, None, 11, False),
+        (9, None, 4, False),
+        (9, None, 5, True),
+        (100, 20, 10, False),
+        (100, 20, 11, True),
+        (100, 20, 21, True),
+        (100, 20, 22, False),
+    ],
+)
+def test_check05_the_threshold_is_a_majority_of_the_holders(
+    n: int, neighbours: int | None, threshold: int, accepted: bool
+) -> None:
+    if accepted:
+        assert make_params(n, threshold, neighbours=neighbours).threshold == threshold
+    else:
+        with pytest.raises(ParameterError, match=f"threshold is {threshold}"):
+            make_params(n, threshold, neighbours=neighbours)
+
+
+def test_check06_two_clients_are_refused_unless_asked_for_by_name() -> None:
+    with pytest.raises(ParameterError, match="allow_two_clients=True"):
+        make_params(2, 2)
+    params = make_params(2, 2, allow_two_clients=True)
+    with pytest.raises(ParameterError, match="min_clients"):
+        Client(0, params)
+    with pytest.raises(ParameterError, match="allow_two_clients=True"):
+        ClientPolicy(min_clients=2)
+    both = ClientPolicy(min_clients=2, allow_two_clients=True)
+    assert Client(0, params, policy=both).phase == "advertise_keys"
+
+
+def test_check06_a_sum_never_has_fewer_than_three_inputs() -> None:
+    assert make_params(3, 2).min_survivors == 3
+    assert make_params(2, 2, allow_two_clients=True).min_survivors == 2
+    assert make_params(9, 7).min_survivors == 7
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [
+        (ClientPolicy(min_threshold=6), "min_threshold 6"),
+        (ClientPolicy(min_clients=10), "min_clients 10"),
+        (ClientPolicy(max_length=3), "max_length 3"),
+    ],
+)
+def test_check04_parameters_below_the_clients_policy_are_refused(
+    policy: ClientPolicy, named: str
+) -> None:
+    def no_entropy(size: int) -> bytes:
+        raise AssertionError("something secret was computed first")
+
+    with pytest.raises(ParameterError, match=named):
+        Client(0, make_params(9, 5), policy=policy, entropy=no_entropy)
+
+
+def test_check14_headroom_counts_all_clients_not_the_neighbours() -> None:
+    """R must exceed the sum of n vectors, however few of them share masks."""
+    fits = make_params(100, encoding=Integers(max=2), modulus_bits=8, neighbours=4)
+    assert fits.ring.modulus == 256
+    with pytest.raises(ParameterError, match=r"no headroom.*modulus_bits=9"):
+        make_params(100, encoding=Integers(max=3), modulus_bits=8, neighbours=4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "smallest"),
+    [
+        ({"encoding": Integers(max=7)}, 5 * 7 + 1),
+        ({"encoding": Integers(max=7), "max_weight": 10}, 5 * 70 + 1),
+        ({"encoding": FixedPoint(clip=2.0, fractional_bits=3)}, 2 * 5 * 16 + 1),
+        ({"encoding": FixedPoint(clip=0.3, fractional_bits=0)}, 2 * 5 * 1 + 1),
+        ({"encoding": FixedPoint(clip=2.0, fractional_bits=3), "max_weight": 3}, 2 * 240 + 1),
+    ],
+)
+def test_check14_the_smallest_modulus_is_exact(
+    changes: dict[str, object], smallest: int
+) -> None:
+    assert make_params(5, modulus=smallest, **changes).ring.modulus == smallest
+    with pytest.raises(ParameterError, match=f"R ≥ {smallest}"):
+        make_params(5, modulus=smallest - 1, **changes)
+
+
+def test_check14_the_largest_possible_sum_comes_out_right() -> None:
+    import numpy as np
+
+    for sign in (1.0, -1.0):
+        params = make_params(
+            5, encoding=FixedPoint(2.0, 3, rounding="nearest"), modulus=161, max_weight=None
+        )
+        result = simulate_round([np.full(4, 2.0 * sign)] * 5, params)
+        assert result.sum.tolist() == [10.0 * sign] * 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"n": 1}, "n_clients is 1"),
+        ({"n": 5.0}, "n_clients must be an int"),
+        ({"threshold": 0}, "threshold is 0"),
+        ({"length": 0}, "length is 0"),
+        ({"neighbours": 3}, "take 4"),
+        ({"neighbours": 6}, "neighbours is 6"),
+        ({"modulus_bits": 65}, "modulus_bits is 65"),
+        ({"modulus": 1}, "modulus 1 is below 2"),
+        ({"modulus": (1 << 62) + 1}, "above 2\\^62"),
+        ({"modulus": 97, "modulus_bits": 8}, "not both"),
+        ({"encoding": None}, "encoding must be"),
+        ({"max_weight": 0}, "max_weight is 0"),
+        ({"session": "name"}, "session must be"),
+        ({"session": bytes(65)}, "session must be"),
+        ({"security": "active"}, "'active' is not offered"),
+        ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
+    ],
+)
+def test_a_bad_parameter_is_named_with_its_value(
+    changes: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        make_params(**{"n": 5, **changes})
+
+
+def test_the_digest_tells_any_two_parameters_apart() -> None:
+    base = make_params(7, 5, neighbours=4)
+    other = [
+        dataclasses.replace(base, n_clients=8),
+        dataclasses.replace(base, threshold=4),
+        dataclasses.replace(base, length=5),
+        dataclasses.replace(base, neighbours=None),
+        dataclasses.replace(base, max_weight=1),
+        dataclasses.replace(base, session=b"x"),
+        dataclasses.replace(base, modulus_bits=33),
+        dataclasses.replace(base, modulus=(1 << 32) + 1),
+        dataclasses.replace(base, allow_two_clients=True),
+        dataclasses.replace(base, encoding=FixedPoint(clip=4.0)),
+        dataclasses.replace(base, encoding=FixedPoint(clip=8.0, fractional_bits=15)),
+        dataclasses.replace(base, encoding=Integers(max=8)),
+    ]
+    assert len({p.digest for p in [base, *other]}) == len(other) + 1
+    assert dataclasses.replace(base).digest == base.digest

@@ -1,0 +1,234 @@
+"""Any order of sending, losing, delaying, repeating, timing out: the exact sum or an abort."""
+
+from __future__ import annotations
+
+from hypothesis import note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from harness import TWO, Cohort, make_params
+from secagg import (
+    ClientPolicy,
+    FixedPoint,
+    Integers,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    RemoteProtocolError,
+    RoundParams,
+    TooFewSurvivors,
+)
+
+PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
+ENDED = (Phase.FINISHED, Phase.FAILED)
+
+
+@st.composite
+def round_params(draw: st.DrawFn) -> RoundParams:
+    """Any parameters that RoundParams accepts, for up to 12 clients."""
+    n = draw(st.integers(2, 12))
+    neighbours = draw(st.none() | st.sampled_from(list(range(2, n, 2)) or [None]))
+    holders = n if neighbours is None else neighbours + 1
+    modulus = draw(
+        st.integers(8, 64).map(lambda b: {"modulus_bits": b})
+        | st.sampled_from(PRIMES).map(lambda p: {"modulus": p})
+    )
+    room = (
+        (1 << modulus["modulus_bits"]) if "modulus_bits" in modulus else modulus["modulus"]
+    ) - 1
+    room = min(room // n, (1 << 62) // n)
+    max_weight = draw(st.none() | st.integers(1, max(1, min(room // 4, 1 << 20))))
+    room //= max_weight or 1
+    if room >= 4 and draw(st.booleans()):
+        bits = draw(st.integers(0, min(16, (room // 2).bit_length() - 1)))
+        clip = draw(st.integers(1, max(1, min((room // 2) >> bits, 1 << 20))))
+        encoding = FixedPoint(float(clip), bits, rounding="nearest")
+    else:
+        encoding = Integers(max=draw(st.integers(1, max(1, room))))
+    return make_params(
+        n,
+        draw(st.integers(holders // 2 + 1, holders)),
+        length=draw(st.integers(1, 9)),
+        encoding=encoding,
+        neighbours=neighbours,
+        max_weight=max_weight,
+        allow_two_clients=n == 2,
+        session=draw(st.binary(max_size=8)),
+        **modulus,
+    )
+
+
+class AnyRound(RuleBasedStateMachine):
+    """The server's caller and the network, at their worst short of lying."""
+
+    @initialize(params=round_params(), data=st.data())
+    def start(self, params: RoundParams, data: st.DataObject) -> None:
+        note(repr(params))
+        ids = data.draw(
+            st.lists(
+                st.integers(0, 40) | st.integers(0, (1 << 64) - 1),
+                min_size=params.n_clients,
+                max_size=params.n_clients,
+                unique=True,
+            )
+        )
+        policy = TWO if params.n_clients == 2 else ClientPolicy()
+        self.cohort = Cohort(params, ids, policy)
+        self.server = self.cohort.server
+        self.present = set(ids)
+        self.step = 0
+        self.inbox = dict(self.cohort.inbox)
+        self.outbox: dict[int, bytes] = {}
+        self.delivered: list[tuple[int, bytes]] = []
+        self.counts: list[set[int]] = [set()]
+
+    def running(self) -> bool:
+        return self.server.phase not in ENDED
+
+    @precondition(running)
+    @rule(data=st.data())
+    def send(self, data: st.DataObject) -> None:
+        """One client makes its message; it may arrive late or never."""
+        ready = sorted(self.inbox.keys() & self.present)
+        if ready:
+            u = data.draw(st.sampled_from(ready))
+            self.outbox[u] = self.make(u)
+
+    @precondition(running)
+    @rule(data=st.data())
+    def arrive(self, data: st.DataObject) -> None:
+        """One message reaches the server."""
+        if self.outbox:
+            self.hand_over(data.draw(st.sampled_from(sorted(self.outbox))))
+
+    @precondition(running)
+    @rule()
+    def everyone_answers(self) -> None:
+        """All that are present send, and all that was sent arrives."""
+        for u in sorted(self.inbox.keys() & self.present):
+            self.outbox[u] = self.make(u)
+        for u in sorted(self.outbox):
+            self.hand_over(u)
+
+    @precondition(running)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        """Bytes that were accepted come again: ignored."""
+        if self.delivered:
+            self.server.receive(*data.draw(st.sampled_from(self.delivered)))
+
+    @precondition(running)
+    @rule(data=st.data())
+    def cross(self, data: st.DataObject) -> None:
+        """A client's message comes under another's name: refused, or was that other's own."""
+        if self.delivered:
+            u, message = data.draw(st.sampled_from(self.delivered))
+            v = data.draw(st.sampled_from(sorted(self.cohort.ids)))
+            if u != v:
+                try:
+                    self.server.receive(v, message)
+                except RemoteProtocolError as refused:
+                    assert refused.sender == v
+                else:
+                    raise AssertionError("a message was accepted under another's name")
+
+    @precondition(running)
+    @rule(data=st.data())
+    def vanish(self, data: st.DataObject) -> None:
+        if self.present:
+            u = data.draw(st.sampled_from(sorted(self.present)))
+            self.present.discard(u)
+
+    @precondition(running)
+    @rule()
+    def time_out(self) -> None:
+        enough = len(self.counts[-1]) >= self.cohort.params.min_survivors
+        try:
+            self.inbox = self.server.close_round()
+        except TooFewSurvivors:
+            complete = self.cohort.params.neighbours is None
+            assert not (complete and enough), "a round that had enough clients was given up"
+            assert self.server.phase is Phase.FAILED
+        else:
+            assert enough
+            self.step += 1
+            self.counts.append(set())
+            assert set(self.inbox) <= self.counts[-2]
+
+    @precondition(lambda self: not self.running())
+    @rule()
+    def call_after_the_end(self) -> None:
+        for call in (self.server.close_round, lambda: self.server.receive(0, b"")):
+            try:
+                call()
+            except LocalProtocolError:
+                continue
+            raise AssertionError("the round is over, and the server went on")
+
+    @invariant()
+    def no_result_before_the_end(self) -> None:
+        if not hasattr(self, "server") or self.server.phase is Phase.FINISHED:
+            return
+        try:
+            self.server.result()
+        except LocalProtocolError:
+            return
+        raise AssertionError("a result before the end")
+
+    def teardown(self) -> None:
+        if not hasattr(self, "server"):
+            return
+        while self.running():
+            self.everyone_answers()
+            self.time_out()
+        if self.server.phase is Phase.FINISHED:
+            result = self.server.result()
+            u3 = sorted(self.counts[2])
+            assert list(result.survivors) == u3
+            assert result.integers.tolist() == self.cohort.expected(u3)
+            assert result.faulty == ()
+            if self.cohort.params.max_weight is not None:
+                assert result.weight == sum(self.cohort.weights[u] for u in u3)
+
+    def make(self, u: int) -> bytes:
+        data = self.inbox.pop(u)
+        return self.cohort._calls()[self.step](u, data)
+
+    def hand_over(self, u: int) -> None:
+        message = self.outbox.pop(u)
+        try:
+            self.server.receive(u, message)
+        except RemoteProtocolError:
+            # sent in an earlier phase, or by a client the server has given up on
+            assert u not in self.server.waiting or self.late(message)
+        else:
+            self.delivered.append((u, message))
+            self.counts[-1].add(u)
+
+    def late(self, message: bytes) -> bool:
+        return message[2] != {0: 1, 1: 3, 2: 5, 3: 7}[self.step]
+
+
+def test_check32_any_schedule_gives_the_exact_sum_or_a_typed_abort() -> None:
+    run_state_machine_as_test(
+        AnyRound, settings=settings(max_examples=150, stateful_step_count=40)
+    )
+
+
+def test_any_accepted_parameters_have_room_for_their_own_largest_sum() -> None:
+    """The strategy reaches the extremes that RoundParams allows; one more is refused."""
+    params = make_params(12, encoding=Integers(max=21), modulus_bits=8)
+    assert params.ring.modulus > 12 * 21
+    try:
+        make_params(12, encoding=Integers(max=22), modulus_bits=8)
+    except ParameterError as refused:
+        assert "headroom" in str(refused)
+    else:
+        raise AssertionError("12 · 22 = 264 does not fit eight bits")

@@ -1,0 +1,427 @@
+"""What the server refuses, and that a refusal leaves the round as it was."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import Cohort, altered, make_params, read
+from secagg import (
+    Client,
+    LocalProtocolError,
+    Phase,
+    RemoteProtocolError,
+    Server,
+    TooFewSurvivors,
+)
+from secagg.field import M61
+from secagg.messages import (
+    SHARE_BYTES,
+    AdvertiseKeys,
+    MaskedInput,
+    ShareKeys,
+    UnmaskRequest,
+    UnmaskShares,
+    pack_ids,
+    unpack_ids,
+)
+from test_keys import LOW_ORDER
+
+
+def refused(server: Server, sender: int, data: bytes, check: str) -> None:
+    phase, waiting = server.phase, server.waiting
+    with pytest.raises(RemoteProtocolError) as caught:
+        server.receive(sender, data)
+    assert caught.value.check in check.split("|")
+    assert caught.value.sender == sender
+    assert (server.phase, server.waiting) == (phase, waiting)
+
+
+def finish(cohort: Cohort) -> None:
+    """Run to the end and compare with plain integers."""
+    while cohort.server.phase is not Phase.FINISHED:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+# ---- dropping out
+
+PHASES = range(4)
+
+
+@pytest.mark.parametrize("neighbours", [None, 8])
+@pytest.mark.parametrize("phase", PHASES)
+def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | None) -> None:
+    """Rounds 0, 1, 2 and 4; round 3 belongs to the active variant."""
+    cohort = Cohort(make_params(12, neighbours=neighbours, threshold=5 if neighbours else 7))
+    cohort.advance(phase)
+    cohort.advance(1, without=[1, 6])
+    finish(cohort)
+    gone = {1, 6} if phase < 3 else set()
+    assert set(cohort.server.result().survivors) == set(range(12)) - gone
+
+
+@given(
+    st.sampled_from([None, 4, 6]),
+    st.lists(st.integers(0, 5), min_size=12, max_size=12),
+    st.sampled_from([{}, {"modulus": (1 << 61) - 1}, {"modulus_bits": 64, "max_weight": 9}]),
+)
+@settings(max_examples=150)
+def test_check18_any_combination_gives_the_exact_sum_of_u3_or_an_abort(
+    neighbours: int | None, leaves: list[int], modulus: dict[str, int]
+) -> None:
+    """`leaves[u]` is the phase before whose message u vanishes; 4 and 5: never."""
+    cohort = Cohort(make_params(12, neighbours=neighbours, **modulus))
+    try:
+        for phase in PHASES:
+            cohort.advance(1, without=[u for u in range(12) if leaves[u] <= phase])
+    except TooFewSurvivors:
+        assert cohort.server.phase is Phase.FAILED
+        with pytest.raises(LocalProtocolError):
+            cohort.server.result()
+    else:
+        result = cohort.server.result()
+        u3 = list(cohort.sent[2])
+        assert list(result.survivors) == u3
+        assert result.integers.tolist() == cohort.expected(u3)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
+    """Seven of twelve are the threshold: at six the server ends, and holds no sum."""
+    cohort = Cohort(make_params(12, 7, length=100))
+    cohort.advance(phase)
+    cohort.step(without=range(6))
+    for u, data in cohort.sent[-1].items():
+        cohort.server.receive(u, data)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.server.close_round()
+    assert (caught.value.survivors, caught.value.needed) == (6, 7)
+    assert caught.value.phase == list(Phase)[phase]
+    assert cohort.server.phase is Phase.FAILED
+    for call in (cohort.server.result, cohort.server.close_round):
+        with pytest.raises(LocalProtocolError):
+            call()
+    assert not any(
+        isinstance(item, np.ndarray) for item in gc.get_referents(cohort.server._stage)
+    )
+
+
+def test_check19_survivors_in_pieces_are_not_unmasked_piece_by_piece() -> None:
+    """On a ring of eight with every fourth gone, two pieces of three are left."""
+    cohort = Cohort(make_params(8, 2, neighbours=2))
+    cohort.advance(2)
+    graph = cohort.server._stage.cohort.graph
+    cut = 0
+    near = [v for v in graph.holders[cut] if v != cut]
+    far = next(u for u in range(8) if _distance(graph.holders, cut, u) == 4)
+    assert far not in near
+    with pytest.raises(TooFewSurvivors, match="in pieces"):
+        cohort.advance(1, without=[cut, far])
+
+
+def _distance(holders: dict[int, tuple[int, ...]], start: int, end: int) -> int:
+    reached, steps = {start}, 0
+    while end not in reached:
+        reached = {v for u in reached for v in holders[u]}
+        steps += 1
+    return steps
+
+
+def test_check06_two_survivors_are_not_unmasked() -> None:
+    cohort = Cohort(make_params(3, 2))
+    cohort.advance(2)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.advance(1, without=[0])
+    assert (caught.value.survivors, caught.value.needed) == (2, 3)
+
+
+# ---- late, repeated, out of order
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_repeated_messages_are_counted_once(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    for _ in range(3):
+        for u, data in sent.items():
+            cohort.server.receive(u, data)
+    assert not cohort.server.waiting
+    cohort.inbox = cohort.server.close_round()
+    if phase < 3:
+        for u, data in sent.items():  # late copies
+            cohort.server.receive(u, data)
+        assert cohort.server.waiting == set(range(5))
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_second_different_message_is_refused(phase: int) -> None:
+    first, second = (Cohort(make_params(5), seed=s) for s in "ab")
+    for cohort in (first, second):
+        cohort.advance(phase)
+    sent, others = first.step(), second.step()
+    first.server.receive(0, sent[0])
+    refused(first.server, 0, others[0], "repeated")
+    for u in (1, 2, 3, 4):
+        first.server.receive(u, sent[u])
+    first.inbox = first.server.close_round()
+    finish(first)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_messages_of_other_rounds_are_refused(phase: int) -> None:
+    """A client cannot run ahead or fall behind: only the phase's own message is read."""
+    cohort, complete = Cohort(make_params(5)), Cohort(make_params(5))
+    complete.advance(4)
+    cohort.advance(phase)
+    for other in PHASES:
+        if other != phase:
+            data = altered_session(complete.sent[other][0], cohort)
+            refused(cohort.server, 0, data, "encoding|size")
+    finish(cohort)
+
+
+def altered_session(data: bytes, cohort: Cohort) -> bytes:
+    """Different bytes of the same message, so that it is not known as a repetition."""
+    kind = {1: AdvertiseKeys, 3: ShareKeys, 5: MaskedInput, 7: UnmaskShares}[data[2]]
+    field = "parameters" if kind is AdvertiseKeys else "session"
+    return altered(data, kind, **{field: b"?" * 32})
+
+
+@pytest.mark.parametrize("phase", [1, 2, 3])
+def test_check20_a_message_of_another_session_is_refused(phase: int) -> None:
+    cohort, other = Cohort(make_params(5)), Cohort(make_params(5), seed="other")
+    for each in (cohort, other):
+        each.advance(phase)
+    refused(cohort.server, 1, other.step()[1], "session")
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_message_under_anothers_name_is_refused(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    refused(cohort.server, 1, sent[2], "sender")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", [1, 2, 3])
+def test_check20_a_client_that_was_given_up_does_not_come_back(phase: int) -> None:
+    cohort = Cohort(make_params(6))
+    cohort.advance(phase - 1)
+    cohort.advance(1, without=[4])
+    late = {0: b"", 1: cohort.clients[4].advertise_keys} if phase == 1 else {}
+    data = late[1]() if late else altered_session(cohort.sent[phase - 1][0], cohort)
+    refused(cohort.server, 4, data, "unknown client")
+    finish(cohort)
+    with pytest.raises(LocalProtocolError):
+        cohort.server.receive(4, data)
+
+
+# ---- who may take part
+
+
+def test_check21_an_unknown_client_and_a_second_one_with_the_same_id_are_refused() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    twin = Client(0, cohort.params).advertise_keys()
+    refused(cohort.server, 0, twin, "repeated")
+    cohort.deliver(sent)
+    refused(cohort.server, 9, cohort.step()[1], "unknown client")
+    cohort.deliver(cohort.sent[-1])
+    finish(cohort)
+
+
+def test_check21_a_key_that_joins_twice_is_refused() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    first = read(sent[0], AdvertiseKeys)
+    for key in (first.seal_key, first.mask_key):
+        for field in ("seal_key", "mask_key"):
+            copied = altered(sent[1], AdvertiseKeys, **{field: key})
+            refused(cohort.server, 1, copied, "duplicate key")
+    own = read(sent[1], AdvertiseKeys).seal_key
+    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check21_no_more_clients_than_the_parameters_say() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    for u, data in sent.items():
+        cohort.server.receive(u, data)
+    refused(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
+
+
+@pytest.mark.parametrize("low", LOW_ORDER)
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_low_order_keys_do_not_enter_the_roster(low: bytes, field: str) -> None:
+    cohort = Cohort(make_params(3))
+    sent = cohort.step()
+    forged = altered(sent[1], AdvertiseKeys, **{field: low})
+    refused(cohort.server, 1, forged, "public key")
+
+
+def test_a_client_with_other_parameters_is_told_so() -> None:
+    server = Server(make_params(5))
+    client = Client(1, make_params(5, length=5))
+    refused(server, 1, client.advertise_keys(), "parameters")
+
+
+# ---- wrong content
+
+
+@pytest.mark.parametrize(
+    ("modulus", "change", "check"),
+    [
+        ({}, lambda v: v[:-1], "length"),
+        ({}, lambda v: v + b"\x00", "length"),
+        ({}, lambda _: b"", "length"),
+        ({"modulus_bits": 27}, lambda v: v[:-1] + b"\xff", "length"),
+        ({"modulus": (1 << 61) - 1}, lambda v: b"\xff" * 7 + b"\x1f" + v[8:], "range"),
+        ({"modulus": 8_000_009}, lambda v: v[:-3] + b"\xff\xff\x0f", "range"),
+    ],
+)
+def test_check22_a_wrong_length_or_element_does_not_spoil_the_sum(
+    modulus: dict[str, int], change: Callable[[bytes], bytes], check: str
+) -> None:
+    cohort = Cohort(make_params(5, **modulus))
+    cohort.advance(2)
+    sent = cohort.step()
+    honest = read(sent[3], MaskedInput).values
+    forged = altered(sent[3], MaskedInput, values=change(honest))
+    if check == "length" and len(forged) > len(sent[3]) + 200:
+        check = "size"
+    refused(cohort.server, 3, forged, check)
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+@pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 0), slice(96, None)])
+def test_check22_sealed_shares_of_the_wrong_length_are_refused(cut: slice) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(1)
+    sent = cohort.step()
+    sealed = read(sent[3], ShareKeys).sealed
+    refused(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check22_shares_that_are_not_field_elements_or_too_few_are_refused() -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(3)
+    sent = cohort.step()
+    shares = read(sent[3], UnmaskShares).shares
+    too_big = M61.to_bytes(8, "little") + shares[8:]
+    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
+    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+# ---- wrong shares
+
+
+def spoil(data: bytes, owner: int) -> bytes:
+    """The message with another share of one owner's secret."""
+    shares = bytearray(read(data, UnmaskShares).shares)
+    shares[SHARE_BYTES * owner] ^= 1
+    return altered(data, UnmaskShares, shares=bytes(shares))
+
+
+@pytest.mark.parametrize("liar", [0, 5, 8])
+@pytest.mark.parametrize("owner", [0, 7, 8])
+def test_check11_a_wrong_share_is_found_named_and_corrected(liar: int, owner: int) -> None:
+    """Nine answer, the threshold is 6: one liar is named, of a survivor or a dropped one."""
+    cohort = Cohort(make_params(10, 6))
+    cohort.advance(2)
+    cohort.advance(1, without=[9])
+    sent = cohort.step()
+    request = read(cohort.inbox[0], UnmaskRequest)
+    owners = [*unpack_ids(request.survivors), *unpack_ids(request.dropped)]
+    cohort.deliver(sent | {liar: spoil(sent[liar], owners.index(9 if owner == 8 else owner))})
+    result = cohort.server.result()
+    assert result.faulty == (liar,)
+    assert result.integers.tolist() == cohort.expected(range(9))
+
+
+def test_check11_a_wrong_share_beyond_the_first_t_is_named_too() -> None:
+    cohort = Cohort(make_params(7, 6))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {6: spoil(sent[6], 2)})
+    assert cohort.server.result().faulty == (6,)
+
+
+@pytest.mark.parametrize("dropped", [[], [9]])
+def test_check11_shares_wrong_beyond_repair_are_an_error_not_garbage(
+    dropped: list[int],
+) -> None:
+    """With exactly t shares nobody can be named; the secret is checked all the same."""
+    cohort = Cohort(make_params(10, 9))
+    cohort.advance(2)
+    cohort.advance(1, without=dropped)
+    sent = cohort.step()
+    for u in (1, 2):
+        sent[u] = spoil(sent[u], 9 if dropped else 3)
+    with pytest.raises(RemoteProtocolError) as caught:
+        cohort.deliver(sent)
+    assert caught.value.check == "shares"
+    assert cohort.server.phase is Phase.FAILED
+    with pytest.raises(LocalProtocolError):
+        cohort.server.result()
+
+
+def test_check11_the_checks_are_against_what_the_owner_published() -> None:
+    """A client whose commitment is not of its b, or whose shares are of another s."""
+    for dropped in ([], [3]):
+        cohort = Cohort(make_params(5, 4))
+        cohort.advance(1)
+        sent = cohort.step()
+        stage = cohort.server._stage
+        if dropped:
+            stage.cohort.publics[3] = (stage.cohort.publics[3][0], os.urandom(32))
+        else:
+            sent[3] = altered(sent[3], ShareKeys, commitment=os.urandom(32))
+        cohort.deliver(sent)
+        cohort.advance(1, without=dropped)
+        with pytest.raises(RemoteProtocolError, match="client 3") as caught:
+            cohort.advance(1)
+        assert caught.value.check == "shares"
+
+
+# ---- the caller
+
+
+def test_calls_out_of_order_change_nothing() -> None:
+    server = Server(make_params(5))
+    with pytest.raises(LocalProtocolError, match="no result in phase advertise_keys"):
+        server.result()
+    assert server.waiting == frozenset()
+    with pytest.raises(TooFewSurvivors):
+        server.close_round()
+    with pytest.raises(LocalProtocolError, match="has ended"):
+        server.receive(0, b"")
+
+
+def test_ids_may_be_any_64_bit_numbers() -> None:
+    ids = [0, 1, (1 << 63) + 5, (1 << 64) - 1, 77]
+    cohort = Cohort(make_params(5), ids)
+    finish(cohort)
+    assert cohort.server.result().survivors == tuple(sorted(ids))
+    assert pack_ids(ids[:1]) == bytes(8)

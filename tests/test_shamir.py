@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import ReplayedEntropy
+from secagg import ParameterError, reedsolomon, shamir
+from secagg.field import M61
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(1, 8), st.data())
+def test_check10_any_t_of_n_shares_give_the_secret(
+    secret: bytes, n: int, data: st.DataObject
+) -> None:
+    t = data.draw(st.integers(1, n) | st.sampled_from([1, n]))
+    shares = shamir.split(secret, t, n)
+    assert [s.x for s in shares] == list(range(1, n + 1))
+    for quorum in combinations(shares, t):
+        assert shamir.combine(quorum) == secret
+    assert shamir.combine(shares[::-1]) == secret
+
+
+def test_check10_t_minus_one_shares_say_nothing() -> None:
+    """For each candidate secret there is one polynomial through the t − 1 shares."""
+    shares = shamir.split(b"\x07", 3, 5)
+    with pytest.raises(ParameterError, match="2 shares are too few; this secret needs 3"):
+        shamir.combine(shares[:2])
+    seen = set()
+    for other in range(200):
+        forged = dataclasses.replace(shares[2], limbs=((shares[2].limbs[0] + other) % M61,))
+        points = np.array([1, 2, 3], dtype=np.uint64)
+        values = np.array([s.limbs for s in (*shares[:2], forged)], dtype=np.uint64)
+        seen.add(int(shamir.combine_limbs(points, values)[0]))
+    assert len(seen) == 200
+
+
+@pytest.mark.parametrize("t", [1, 2, 5, 9])
+def test_check10_polynomials_have_degree_t_minus_one(t: int) -> None:
+    """Interpolating more points than t gives back exactly t coefficients."""
+    limbs = np.arange(1, 4, dtype=np.uint64)
+    points = np.arange(1, 13, dtype=np.uint64)
+    values = shamir.split_limbs(limbs, t, points, os.urandom)
+    for column, secret in zip(values.T.tolist(), (1, 2, 3), strict=True):
+        polynomial = reedsolomon.decode(points.tolist(), column, t, M61)
+        assert polynomial is not None
+        assert (len(polynomial), polynomial[0]) == (t, secret)
+
+
+def test_check10_coefficients_come_from_the_generator_and_are_uniform() -> None:
+    entropy = ReplayedEntropy("coefficients")
+    shamir.split(bytes(32), 4, 7, entropy=entropy)
+    assert sum(map(len, entropy.drawn)) == 3 * 5 * 8
+    draws = iter([b"\xff" * 8, (5).to_bytes(8, "little")])
+    (limb,) = shamir.split_limbs(
+        np.array([9], dtype=np.uint64), 2, np.array([1], dtype=np.uint64), lambda _: next(draws)
+    ).tolist()
+    assert limb == [9 + 5], "61 one bits are p itself and must be drawn again"
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"x": 0}, "distinct and non-zero"),
+        ({"x": 2}, "distinct and non-zero"),
+        ({"x": M61}, "distinct and non-zero"),
+        ({"length": 31}, "differ in threshold or length"),
+        ({"threshold": 2}, "differ in threshold or length"),
+        ({"limbs": (1, 2, 3, 4)}, "wrong number of limbs"),
+        ({"limbs": (1, 2, 3, 4, M61)}, "outside"),
+        ({"limbs": (1, 2, 3, 4, 5)}, "do not belong together"),
+    ],
+)
+def test_check10_a_wrong_share_is_refused(change: dict[str, object], named: str) -> None:
+    shares = shamir.split(os.urandom(32), 3, 5)
+    shares[0] = dataclasses.replace(shares[0], **change)
+    with pytest.raises(ParameterError, match=named):
+        shamir.combine(shares)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((b"", 1, 1), "at least one byte"),
+        (("text", 1, 1), "at least one byte"),
+        ((b"s", 0, 3), "threshold is 0"),
+        ((b"s", 4, 3), "threshold is 4"),
+        ((b"s", 1, 0), "n is 0"),
+    ],
+)
+def test_check10_impossible_sharings_are_refused(arguments: tuple, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        shamir.split(*arguments)
+    with pytest.raises(ParameterError, match="no shares"):
+        shamir.combine([])
+
+
+def test_check29_a_share_does_not_print_its_value() -> None:
+    share = shamir.split(b"secret", 2, 3)[0]
+    assert str(share.limbs[0]) not in repr(share)
+
+
+@given(st.integers(1, 6), st.integers(0, 6), st.data())
+def test_check11_wrong_shares_are_found_up_to_half_the_surplus(
+    t: int, surplus: int, data: st.DataObject
+) -> None:
+    n = t + surplus
+    secret = data.draw(st.binary(min_size=14, max_size=14))
+    points = np.arange(1, n + 1, dtype=np.uint64)
+    values = shamir.split_limbs(shamir.to_limbs(secret), t, points, os.urandom)
+    wrong = data.draw(st.sets(st.integers(0, n - 1), max_size=surplus // 2))
+    for row in wrong:
+        values[row, row % 2] ^= np.uint64(1)
+    limbs, found = shamir.find_wrong(points, values, t)
+    assert shamir.from_limbs(limbs, 14) == secret
+    assert found == sorted(wrong)
+
+
+def test_check11_more_wrong_shares_than_can_be_told_apart_are_reported() -> None:
+    points = np.arange(1, 8, dtype=np.uint64)
+    values = shamir.split_limbs(shamir.to_limbs(b"secret"), 5, points, os.urandom)
+    values[[0, 3]] = 12345
+    assert shamir.find_wrong(points, values, 5) is None

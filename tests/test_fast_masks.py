@@ -41,7 +41,7 @@ starts = st.one_of(
     st.integers(0, 200),
     st.integers(2**33 - 40, 2**33 + 40),  # 64-bit words: the block index passes 2^32
     st.integers(2**34 - 40, 2**34 + 40),
-    st.integers(0, 2**60 - 400),
+    st.integers(0, 2**60 - 40_000),
 )
 moduli = st.one_of(
     st.integers(2, 2**62), st.integers(2, 100), st.sampled_from([2**62, 3 << 60, 2**61 - 1])
@@ -132,6 +132,15 @@ def test_words_against_plain_integers(masks, lane, keys, signs, start, size):
             expected[i] = (expected[i] + (-word if minus else word)) % 2 ** (8 * width)
     masks.mask_words(acc, b"".join(keys), negate, start)
     assert acc.tolist() == expected
+
+
+@every
+@lanes
+def test_the_last_words_of_a_stream(masks, lane):
+    acc = np.zeros(4, lane)
+    start, width = 2**60 - 4, acc.itemsize
+    masks.mask_words(acc, KEY, b"\0", start)
+    assert acc.tolist() == [stream_word(KEY, 0, start + i, width) for i in range(4)]
 
 
 @every

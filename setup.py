@@ -3,8 +3,8 @@
 One abi3 extension per platform, no ``-march``: the kernels choose their instructions when
 they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the file five times
 smaller, and contraction to fused multiply-add would make fixed point depend on the CPU. Set
-``SECAGG_NO_EXTENSION=1`` to build without a C compiler: the library then runs on
-its pure-Python twins, slower and with the same results.
+``SECAGG_NO_EXTENSION=1`` to build without a C compiler: the library then runs on its
+pure-Python twins, slower and with the same results.
 """
 
 import os
@@ -22,7 +22,7 @@ kernels = Extension(
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
     ],
-    depends=[f"{SOURCES}/kernels.h"],
+    depends=["secagg/_fast/_kernels.pxd", f"{SOURCES}/kernels.h"],
     include_dirs=[SOURCES],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,

@@ -2,64 +2,16 @@
 # cython: initializedcheck=False, freethreading_compatible=True
 """Python's door to src/*.c: checks shapes and dtypes, releases the GIL, computes nothing.
 
-Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``.
+Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``; the C functions
+are declared in ``_kernels.pxd``.
 """
 
 from libc.stddef cimport ptrdiff_t, size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 
 import numpy as np
-
-cdef extern from "kernels.h" nogil:
-    ctypedef struct secagg_mask_tier:
-        const char *name
-        int (*supported)() nogil
-        size_t schedule_bytes
-        void (*expand)(void *, const uint8_t *, size_t) nogil
-        void (*words32)(uint32_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
-        void (*words64)(uint64_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
-        void (*modulo)(
-            uint64_t *, size_t, const void *, size_t, size_t, uint64_t, uint64_t
-        ) nogil
-
-    enum:
-        SECAGG_SCHEDULE_ALIGNMENT
-
-    ctypedef struct secagg_encoding:
-        double clip
-        double scale
-        int64_t weight
-        uint64_t largest
-        const uint64_t *random
-
-    const secagg_mask_tier *secagg_mask_tiers
-    void secagg_wipe(void *, size_t)
-    void secagg_m61_add(uint64_t *, const uint64_t *, const uint64_t *, size_t)
-    void secagg_m61_sub(uint64_t *, const uint64_t *, const uint64_t *, size_t)
-    void secagg_m61_mul(uint64_t *, const uint64_t *, const uint64_t *, size_t)
-    uint64_t secagg_m61_dot(const uint64_t *, const uint64_t *, size_t)
-    int secagg_m61_inv(uint64_t *, const uint64_t *, size_t)
-    void secagg_m61_matmul(
-        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
-    )
-    void secagg_m61_poly_eval(
-        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
-    )
-    int secagg_m61_lagrange_at_zero(uint64_t *, uint64_t *, const uint64_t *, size_t)
-    size_t secagg_encode32(
-        uint32_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
-    )
-    size_t secagg_encode64(
-        uint64_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
-    )
-    void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
-    void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
-    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)
-    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
-    int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
-    int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
 
 
 def mask_tiers():
@@ -262,9 +214,6 @@ def unpack_bits(const uint8_t[::1] data, bits, out):
 cdef check_same(const uint64_t[::1] a, const uint64_t[::1] b):
     if a.shape[0] != b.shape[0]:
         raise ValueError(f"lengths differ: {a.shape[0]} and {b.shape[0]}")
-
-
-ctypedef void (*binary)(uint64_t *, const uint64_t *, const uint64_t *, size_t) noexcept nogil
 
 
 cdef elementwise(binary kernel, const uint64_t[::1] a, const uint64_t[::1] b):

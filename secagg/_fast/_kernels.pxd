@@ -1,0 +1,56 @@
+# The functions of src/kernels.h, which says what they do.
+
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+cdef extern from "kernels.h" nogil:
+    ctypedef struct secagg_mask_tier:
+        const char *name
+        int (*supported)() nogil
+        size_t schedule_bytes
+        void (*expand)(void *, const uint8_t *, size_t) nogil
+        void (*words32)(uint32_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
+        void (*words64)(uint64_t *, size_t, const void *, size_t, size_t, uint64_t) nogil
+        void (*modulo)(
+            uint64_t *, size_t, const void *, size_t, size_t, uint64_t, uint64_t
+        ) nogil
+
+    enum:
+        SECAGG_SCHEDULE_ALIGNMENT
+
+    ctypedef struct secagg_encoding:
+        double clip
+        double scale
+        int64_t weight
+        uint64_t largest
+        const uint64_t *random
+
+    const secagg_mask_tier *secagg_mask_tiers
+    void secagg_wipe(void *, size_t)
+    void secagg_m61_add(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_sub(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_mul(uint64_t *, const uint64_t *, const uint64_t *, size_t)
+    uint64_t secagg_m61_dot(const uint64_t *, const uint64_t *, size_t)
+    int secagg_m61_inv(uint64_t *, const uint64_t *, size_t)
+    void secagg_m61_matmul(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
+    )
+    void secagg_m61_poly_eval(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
+    )
+    int secagg_m61_lagrange_at_zero(uint64_t *, uint64_t *, const uint64_t *, size_t)
+    size_t secagg_encode32(
+        uint32_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+    )
+    size_t secagg_encode64(
+        uint64_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+    )
+    void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
+    void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
+    void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)
+    void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
+    int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
+    int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
+
+
+ctypedef void (*binary)(uint64_t *, const uint64_t *, const uint64_t *, size_t) noexcept nogil

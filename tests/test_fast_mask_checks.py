@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg import _fast
-from secagg._fast import reference
+from secagg._fast import reference, reference_masks
 
 IMPLEMENTATIONS = {"reference": reference, "active": _fast}
 if _fast.COMPILED:
@@ -55,6 +55,24 @@ def test_check12_one_stream_for_any_split_and_thread_count(
         ]:
             done.result()
     np.testing.assert_array_equal(parts, whole)
+
+
+@pytest.mark.check(12)
+@pytest.mark.parametrize("chunk", [8, 24, 128, 4096])
+def test_check12_one_stream_for_any_block_size(monkeypatch, chunk):
+    """The twin works in chunks of keystream, of whatever size."""
+    words, residues = np.zeros(3000, np.uint32), np.zeros(3000, np.uint64)
+    monkeypatch.setattr(reference_masks, "_CHUNK", chunk)
+    reference.mask_words(words, KEY, b"\0", 5)
+    reference.mask_mod(residues, KEY, b"\1", 3 << 60, 5)
+    monkeypatch.undo()
+    for masks in IMPLEMENTATIONS.values():
+        masks.mask_words(words, KEY, b"\1", 5)
+        masks.mask_mod(residues, KEY, b"\0", 3 << 60, 5)
+        assert not words.any()
+        assert not residues.any()
+        masks.mask_words(words, KEY, b"\0", 5)
+        masks.mask_mod(residues, KEY, b"\1", 3 << 60, 5)
 
 
 def chi_square(values: np.ndarray, classes: int) -> float:

@@ -216,14 +216,14 @@ class Masking(_Session):
         super().__init__(cohort, expected)
         self._commitments = commitments
         self._total = self.params.ring.zeros(self.params.elements)
+        self._values = np.empty_like(self._total)
         self._u3: set[int] = set()
 
     def take(self, u: int, data: bytes) -> None:
         """Check a masked input, add it to the total and forget it."""
         message = self.read(u, data, MaskedInput)
         self.check_origin(u, message)
-        ring = self.params.ring
-        values = np.empty(self.params.elements, dtype=ring.dtype)
+        ring, values = self.params.ring, self._values
         try:
             _fast.unpack_bits(message.values, ring.bits, values)
         except ValueError:

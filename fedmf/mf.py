@@ -19,11 +19,37 @@ from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.vectors import Rows
 
-__all__ = ["FedMF"]
+__all__ = ["FedMF", "Raters"]
 
 Floats = NDArray[np.float64]
 
 NEUTRAL_PART = 0.625  # of the scale: 3.5 on 1 to 5, about where people's ratings average
+
+
+@dataclass(frozen=True, eq=False)
+class Raters:
+    """How many users rated each item, as far as they could be counted.
+
+    Parameters
+    ----------
+    counts
+        int64, shape (m,): the raters among the users that were counted, at most n_i.
+    share
+        The part of the cohort that was counted, 0 < share ≤ 1; the others vanished.
+    """
+
+    counts: NDArray[np.int64]
+    share: float
+
+    @property
+    def bound(self) -> Floats:
+        """What n_i hardly exceeds: two standard deviations above count / share, at least 1.
+
+        It is n_i itself where nobody vanished. A step that was divided by a count of half the
+        raters would be twice as long, and the item would never settle.
+        """
+        spread = np.sqrt(self.counts * (1 - self.share))
+        return np.asarray(np.maximum((self.counts + 2 * spread) / self.share, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +90,7 @@ class FedMF:
 
     k: int = 20
     reg: float = 0.12
-    rate: float = 0.4
+    rate: float = 0.45
     update: Literal["paper", "ridge"] = "ridge"
     start: Literal["zero-mean", "neutral"] = "neutral"
     spread: float = 0.05
@@ -166,28 +192,26 @@ class FedMF:
         kept = trained[items]
         return p_u, Rows(items[kept], eta[kept], q.shape[0])
 
-    def trained_items(
-        self, counts: NDArray[np.int64] | None, n_items: int
-    ) -> NDArray[np.bool_]:
+    def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
         """Return which items have raters enough; all of them where nothing was counted."""
-        if counts is None:
+        if raters is None:
             return np.ones(n_items, dtype=np.bool_)
-        return counts >= self.min_raters
+        return raters.counts >= self.min_raters
 
-    def server_step(self, q: Floats, total: Floats, counts: NDArray[np.int64] | None) -> Floats:
+    def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
         """Do the server's part of a round (step 5): q_i ← q_i − γ Σ_u η_ui.
 
         Parameters
         ----------
         q, total
             Shape (m, k): the item factors and the securely summed gradients Σ_u η_ui.
-        counts
-            Shape (m,): n_i, by which ``update="ridge"`` divides; it needs them.
+        raters
+            Of each item; ``update="ridge"`` divides by them and needs them.
         """
         if self.update == "paper":
             return np.asarray(q - self.rate * total)
-        if counts is None:
+        if raters is None:
             raise SettingError(
                 "update = 'ridge' divides by the raters of each item: count them"
             )
-        return np.asarray(q - self.rate * total / np.maximum(counts, 1)[:, None])
+        return np.asarray(q - self.rate * total / raters.bound[:, None])

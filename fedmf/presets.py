@@ -31,11 +31,11 @@ class Preset:
 
 PRESETS = {
     "fast": Preset(
-        FedMF(), 40, "exact local solves and normalised steps: few rounds, for secure sums"
+        FedMF(), 36, "exact local solves and normalised steps: few rounds, for secure sums"
     ),
     "tuned": Preset(
-        FedMF(k=20, reg=0.1, rate=0.001, update="paper", start="neutral", spread=0.1),
-        470,
+        FedMF(k=20, reg=0.1, rate=0.001, update="paper", start="neutral", spread=0.03),
+        530,
         "the paper's steps from a neutral start: slower and a little more accurate",
     ),
     "paper": Preset(

@@ -23,7 +23,7 @@ from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
-from fedmf.mf import FedMF
+from fedmf.mf import FedMF, Raters
 from fedmf.model import Factors
 from fedmf.schedule import Draw, Schedule
 from fedmf.vectors import Aggregate, Rows, Table, Vectors
@@ -149,22 +149,24 @@ class Trainer:
         start = perf_counter()
         users = self.schedule.users(number, train.n_users)
         factors, sums = before.factors, list[Aggregate]()
-        counts = before.counts if users.size == train.n_users else None
+        raters = before.raters if users.size == train.n_users else None
         aborted: str | None = None
         count_digest: str | None = None
         try:
-            if counts is None and self.model.needs_counts:
+            if raters is None and self.model.needs_counts:
                 counted = self._count(number, users, train)
-                counts, count_digest = counted.integers, counted.digest
+                raters = Raters(counted.integers, len(counted.survivors) / users.size)
+                count_digest = counted.digest
                 sums.append(counted)
-            moved, gradients = self._local_steps(users, factors, counts, train)
+            trained = self.model.trained_items(raters, train.n_items)
+            moved, gradients = self._local_steps(users, factors, trained, train)
             total = self.aggregation.sum(
                 gradients,
                 dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
                 session=self._session("sum", number),
             )
             sums.append(total)
-            factors = self._moved(factors, counts, total, moved, train)
+            factors = self._moved(factors, raters, total, moved, train)
         except RoundAborted as error:
             aborted = str(error)
         record = RoundRecord(
@@ -173,7 +175,9 @@ class Trainer:
             survivors=0 if aborted else len(sums[-1].survivors),
             aborted=aborted,
             trained_items=(
-                None if counts is None else int((counts >= self.model.min_raters).sum())
+                None
+                if raters is None
+                else int(self.model.trained_items(raters, train.n_items).sum())
             ),
             client_seconds=sum(one.client_seconds for one in sums),
             server_seconds=sum(one.server_seconds for one in sums),
@@ -192,7 +196,7 @@ class Trainer:
                 test_mae=mae(test.values, predictions),
             )
         record = replace(record, seconds=perf_counter() - start)
-        return _Progress(factors, counts, (*before.records, record))
+        return _Progress(factors, raters, (*before.records, record))
 
     def _session(self, what: str, number: int) -> bytes:
         return f"fedmf {what} {number}".encode()
@@ -214,13 +218,12 @@ class Trainer:
         self,
         users: NDArray[np.int64],
         factors: Factors,
-        counts: NDArray[np.int64] | None,
+        trained: NDArray[np.bool_],
         train: Ratings,
     ) -> tuple[dict[int, Floats], Vectors]:
         """Return the users' gradients, and a dict that fills with the p_u behind them."""
         moved: dict[int, Floats] = {}
         q, p = factors.item_factors, factors.user_factors
-        trained = self.model.trained_items(counts, train.n_items)
 
         def gradient(user: int) -> Rows:
             moved[user], rows = self.model.local_step(q, p[user], *train.of_user(user), trained)
@@ -232,14 +235,14 @@ class Trainer:
     def _moved(
         self,
         factors: Factors,
-        counts: NDArray[np.int64] | None,
+        raters: Raters | None,
         total: Aggregate,
         moved: Mapping[int, Floats],
         train: Ratings,
     ) -> Factors:
         """Return the factors after the server's step, and the users' as they then are."""
         q = self.model.server_step(
-            factors.item_factors, total.sum.reshape(factors.item_factors.shape), counts
+            factors.item_factors, total.sum.reshape(factors.item_factors.shape), raters
         )
         p = factors.user_factors.copy()
         for user in total.survivors:
@@ -264,7 +267,7 @@ class _Progress:
     """What has been reached after some rounds; replaced as a whole."""
 
     factors: Factors
-    counts: NDArray[np.int64] | None
+    raters: Raters | None
     records: tuple[RoundRecord, ...]
 
 

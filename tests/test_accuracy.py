@@ -59,7 +59,7 @@ def test_the_fast_preset_with_and_without_dropouts(dropout):
 
 
 def test_secure_training_with_dropouts_gives_the_plain_integers():
-    """All 943 users through the protocol on 60 neighbours; two rounds, as each costs minutes."""
+    """All 943 users through the protocol on 60 neighbours; two rounds, for each is long."""
     split = random_split(load("ml-100k"), seed=0)
     settings = {"rounds": 2, "seed": 0, "dropout": 0.1}
     model = preset("fast").model

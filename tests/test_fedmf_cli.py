@@ -104,6 +104,16 @@ def test_a_training_without_one_sum_is_an_error_that_names_the_way_out(tmp_path)
     assert ran.exit_code == 2
     assert "every round was aborted" in ran.stderr
     assert "lower --threshold or --dropout" in ran.stderr
+    assert "round   1  aborted: " in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "neighbours"), [((), "auto"), (("--neighbours", "0"), None)]
+)
+def test_neighbours_default_to_the_rule_and_0_means_all(arguments, neighbours):
+    ran = invoke("--rounds", "1", "--cohort", "5", "--json", *arguments)
+    settings = json.loads(ran.stdout)["settings"]
+    assert settings["aggregation"]["neighbours"] == neighbours
 
 
 def run_without(module, *arguments):

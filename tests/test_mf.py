@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
+from fedmf.mf import FedMF, Raters
 from fedmf.vectors import Vectors
 
 TWO = np.array([True, True])
@@ -85,10 +85,20 @@ def test_ridge_without_regularisation_and_too_few_ratings_still_solves():
 def test_ridge_steps_divide_by_the_raters_and_leave_the_unrated_alone():
     model = FedMF(k=1, rate=0.5)
     q, total = np.array([[1.0], [2.0], [3.0]]), np.array([[4.0], [3.0], [0.0]])
-    moved = model.server_step(q, total, np.array([4, 3, 0]))
+    moved = model.server_step(q, total, Raters(np.array([4, 3, 0]), 1.0))
     np.testing.assert_allclose(moved, [[0.5], [1.5], [3.0]])
     with pytest.raises(SettingError, match="count them"):
         model.server_step(q, total, None)
+
+
+def test_a_count_that_missed_users_is_not_taken_for_all_raters():
+    """Else a step over twice the raters that were counted is twice too long."""
+    assert Raters(np.array([0, 1, 9]), 1.0).bound.tolist() == [1.0, 1.0, 9.0]
+    assert Raters(np.array([0, 16]), 0.75).bound.tolist() == [1.0, 20 / 0.75]
+    rng = np.random.default_rng(0)
+    for n_i, share in ((6, 0.9), (20, 0.6), (200, 0.4)):
+        counts = rng.binomial(n_i, share, size=10_000)
+        assert (Raters(counts, share).bound < n_i).mean() < 0.1
 
 
 @pytest.mark.parametrize("update", ["paper", "ridge"])
@@ -129,9 +139,9 @@ def test_messages_have_one_size_whatever_the_users_rated():
 @pytest.mark.check(31)
 def test_check31_items_with_few_raters_send_zeros():
     q, p_u, items, values = small(2, n_u=7)
-    counts = np.array([0, 1, 2, 3, 4, 9, 1])
+    raters = Raters(np.array([0, 1, 2, 3, 4, 9, 1]), 1.0)
     model = FedMF(k=3, min_raters=3)
-    trained = model.trained_items(counts, 7)
+    trained = model.trained_items(raters, 7)
     assert trained.tolist() == [False, False, False, True, True, True, False]
     _, rows = model.local_step(q, p_u, items, values, trained)
     sent = rows.dense().reshape(7, 3)

@@ -37,6 +37,20 @@ def test_recommendations_leave_out_what_is_seen_and_break_ties_by_number(factors
     assert factors.recommend(1, k=4)[0].tolist() == [0, 1, 3, 2]
 
 
+def test_many_equal_predictions_are_ordered_by_number():
+    scores = np.tile([1.0, 2.0], 50)
+    factors = Factors(
+        np.ones((1, 1)),
+        scores[:, None],
+        np.array([0, 0]),
+        np.array([], dtype=np.int32),
+        np.array([1]),
+        np.arange(100),
+    )
+    items, _ = factors.recommend(0, k=100)
+    assert items.tolist() == [*range(1, 100, 2), *range(0, 100, 2)]
+
+
 @pytest.mark.parametrize(
     ("users", "items", "message"),
     [

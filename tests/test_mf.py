@@ -94,11 +94,11 @@ def test_ridge_steps_divide_by_the_raters_and_leave_the_unrated_alone():
 def test_a_count_that_missed_users_is_not_taken_for_all_raters():
     """Else a step over twice the raters that were counted is twice too long."""
     assert Raters(np.array([0, 1, 9]), 1.0).bound.tolist() == [1.0, 1.0, 9.0]
-    assert Raters(np.array([0, 16]), 0.75).bound.tolist() == [1.0, 20 / 0.75]
+    np.testing.assert_allclose(Raters(np.array([0, 16]), 0.75).bound, [1.0, 20 / 0.75])
     rng = np.random.default_rng(0)
     for n_i, share in ((6, 0.9), (20, 0.6), (200, 0.4)):
         counts = rng.binomial(n_i, share, size=10_000)
-        assert (Raters(counts, share).bound < n_i).mean() < 0.1
+        assert (Raters(counts, share).bound < 0.8 * n_i).mean() < 0.02
 
 
 @pytest.mark.parametrize("update", ["paper", "ridge"])

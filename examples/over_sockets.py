@@ -1,0 +1,87 @@
+"""The same protocol over TCP: a server and eight client processes, one of which is killed.
+
+This is what it takes to put ``secagg`` into a system of your own: carry bytes, keep a clock,
+and call ``close_round`` when everyone has answered or time is up.
+
+    python examples/over_sockets.py
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from multiprocessing.connection import Client as connect
+from multiprocessing.connection import Connection, Listener
+
+import numpy as np
+
+import secagg
+
+PARAMS = secagg.RoundParams(
+    n_clients=8,
+    threshold=5,
+    length=1000,
+    encoding=secagg.FixedPoint(clip=8.0),
+    session=b"over sockets, round 1",
+)
+PATIENCE = 30.0  # seconds a silent client is waited for
+
+
+def run_client(client_id: int, address: tuple[str, int]) -> None:
+    """Take part in one round; client 3 dies with its keys shared and its input unsent."""
+    client = secagg.Client(client_id, PARAMS)
+    vector = np.full(PARAMS.length, float(client_id))
+    with connect(address) as server:
+        server.send_bytes(client_id.to_bytes(8, "little"))
+        server.send_bytes(client.advertise_keys())
+        server.send_bytes(client.share_keys(server.recv_bytes()))
+        shares = server.recv_bytes()
+        if client_id == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        server.send_bytes(client.masked_input(shares, vector))
+        server.send_bytes(client.unmask(server.recv_bytes()))
+
+
+def run_server(listener: Listener) -> secagg.RoundResult:
+    """Collect, close, answer; once for each round of the protocol."""
+    server = secagg.Server(PARAMS)
+    peers = {}
+    for _ in range(PARAMS.n_clients):
+        peer = listener.accept()
+        peers[int.from_bytes(peer.recv_bytes(), "little")] = peer
+    while server.phase is not secagg.Phase.FINISHED:
+        for client_id in sorted(server.waiting or peers):
+            collect(server, client_id, peers[client_id])
+        for client_id, data in server.close_round().items():
+            peers[client_id].send_bytes(data)
+    return server.result()
+
+
+def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
+    """Hand one client's message to the server, or go on without that client."""
+    try:
+        if peer.poll(PATIENCE):
+            server.receive(client_id, peer.recv_bytes())
+    except (EOFError, OSError, secagg.RemoteProtocolError) as error:
+        print(f"going on without client {client_id}: {error!r}")
+
+
+def main() -> secagg.RoundResult:
+    """Start the clients, be the server."""
+    with Listener(("127.0.0.1", 0)) as listener:
+        processes = [
+            multiprocessing.Process(target=run_client, args=(client_id, listener.address))
+            for client_id in range(PARAMS.n_clients)
+        ]
+        for process in processes:
+            process.start()
+        result = run_server(listener)
+        for process in processes:
+            process.join()
+    return result
+
+
+if __name__ == "__main__":
+    result = main()
+    print(f"survivors {result.survivors}, first element of their sum {result.sum[0]:.3f}")

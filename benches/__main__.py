@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 
-from benches import primitives
+from benches import primitives, whole_round
 from benches.ratio import Row, machine, table
 
-ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS]
+ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS, *whole_round.ROWS]
 """What is measured, in the order of the table: each function yields rows."""
 
 

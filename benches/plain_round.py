@@ -46,7 +46,9 @@ class PlainClient:
         boxes = [AESGCM(derive(c.exchange(peer), b"seal", 32)) for peer in self.peers]
         sealed = [
             box.encrypt(
-                bytes(12), b_shares[j].to_bytes(66, "big") + s_shares[j].to_bytes(66, "big"), None
+                bytes(12),
+                b_shares[j].to_bytes(66, "big") + s_shares[j].to_bytes(66, "big"),
+                None,
             )
             for j, box in enumerate(boxes)
         ]
@@ -84,7 +86,9 @@ class PlainServer:
             total += np.frombuffer(data, np.uint32)
         weights = lagrange(self.t)
         secrets_ = [
-            (sum(w * y for w, y in zip(weights, shares, strict=True)) % P).to_bytes(66, "little")
+            (sum(w * y for w, y in zip(weights, shares, strict=True)) % P).to_bytes(
+                66, "little"
+            )
             for shares in self.shares
         ]
         for b in secrets_[: len(self.inputs)]:

@@ -20,7 +20,7 @@ PLAIN = "cryptography + numpy + Python integers, no checks"
 
 
 def whole_round() -> Iterable[Row]:
-    """n = 100, d = 100,000, complete graph, 10 % dropped before the masked input."""
+    """Measure n = 100, d = 100,000, complete graph, 10 % dropped before the masked input."""
     vector = np.random.default_rng(0).normal(size=LENGTH)
     plain_client = PlainClient(N, THRESHOLD, vector)
     plain_server = PlainServer(N, THRESHOLD, LENGTH, DROPPED)

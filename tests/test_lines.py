@@ -116,7 +116,7 @@ def test_any_changed_byte_gives_four_numbers_or_one_kind_of_error(tmp_path_facto
     try:
         read = table(tmp_path_factory.mktemp("byte"), content)
     except DataError as error:
-        assert re.search(r"ratings\.dat, line [1-3]:", str(error))  # noqa: PT017
+        assert re.search(r"ratings\.dat, line [1-3]:", str(error))
     else:
         columns = (read.users, read.items, read.values.astype(int), read.times)
         lines = [b"%d::%d::%d::%d" % row for row in zip(*columns, strict=True)]

@@ -52,7 +52,11 @@ PRESETS = {
         "reproduces the FedMF row of the FedMMF paper; leaves no item out",
     ),
 }
-"""Found on a validation part of ml-100k's training ratings, never on its test ratings."""
+"""Found on a validation part of ml-100k's training ratings, never on its test ratings.
+
+Test RMSE / MAE there, means over five random 80/20 splits: fast .919/.733, and .922/.735 with
+10 % of the users vanishing in each round; tuned .909/.722; paper .950/.741.
+"""
 
 
 def preset(name: str) -> Preset:

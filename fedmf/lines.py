@@ -112,15 +112,14 @@ def read_rating_table(
             raise DataError(f"{path} holds no rating")
         first = 2
 
-    # One pass of one pattern over the whole file is both the check and, by where it stops,
-    # the place of the first damage; it keeps nothing to backtrack to ("*+").
+    # One pass of one pattern over the whole file finds the first line that is not sound.
     mark = separator.encode()
     line = re.escape(mark).join(form for _, form in FIELDS)
-    sound = re.match(rb"(?:" + line + rb"\r?\n)*+", content)
-    end = sound.end() if sound else 0
-    if end < len(content):
-        number = first + content.count(b"\n", 0, end)
-        bad = content[end : content.index(b"\n", end)].removesuffix(b"\r")
+    damage = re.search(rb"^(?!\Z)(?!" + line + rb"\r?$)", content, re.MULTILINE)
+    if damage:
+        start = damage.start()
+        number = first + content.count(b"\n", 0, start)
+        bad = content[start : content.index(b"\n", start)].removesuffix(b"\r")
         raise damaged(path, number, _complaint(bad, separator))
 
     # The float64 of an integer below 10**12 is exact.

@@ -13,7 +13,8 @@ from secagg.errors import (
 )
 from secagg.field import Field
 from secagg.fixedpoint import FixedPoint, Integers
-from secagg.params import ClientPolicy, RoundParams
+from secagg.params import RoundParams
+from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
 from secagg.server import RoundResult, Server
 from secagg.simulate import SimulatedRound, simulate_round

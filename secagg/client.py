@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import numpy as np
 
 from secagg import _fast, keys, masks, shamir
+from secagg.client_state import Advertised, ClientState, Ended, Masked, New, Shared
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.field import M61
 from secagg.messages import (
@@ -31,7 +31,8 @@ from secagg.messages import (
     decode,
     encode,
 )
-from secagg.params import ClientPolicy, Entropy, RoundParams, Vector, check_integer
+from secagg.params import Entropy, RoundParams, Vector, check_integer
+from secagg.policy import ClientPolicy
 from secagg.ring import Lanes
 from secagg.rounds import (
     Phase,
@@ -44,52 +45,6 @@ from secagg.rounds import (
 __all__ = ["Client"]
 
 S = TypeVar("S")
-
-
-@dataclass(frozen=True, repr=False)
-class _New:
-    """Nothing has been drawn yet."""
-
-    phase = Phase.ADVERTISE_KEYS
-
-
-@dataclass(frozen=True, repr=False)
-class _Advertised:
-    """After round 0: the key pairs c_u and s_u."""
-
-    seal_pair: keys.KeyPair
-    mask_pair: keys.KeyPair
-    phase = Phase.SHARE_KEYS
-
-
-@dataclass(frozen=True, repr=False)
-class _Shared:
-    """After round 1: what it takes to open the others' shares and to make the masks."""
-
-    session: bytes
-    mask_pair: keys.KeyPair
-    seed: bytes
-    own_share: bytes
-    mask_publics: dict[int, bytes]
-    opening: dict[int, bytes]
-    phase = Phase.MASKED_INPUT
-
-
-@dataclass(frozen=True, repr=False)
-class _Masked:
-    """After round 2: only the shares that others entrusted to this client, by owner."""
-
-    session: bytes
-    self_shares: dict[int, bytes]
-    mask_shares: dict[int, bytes]
-    phase = Phase.UNMASKING
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """Nothing is left."""
-
-    phase: Phase
 
 
 class Client:
@@ -135,9 +90,7 @@ class Client:
         self.policy.check(params)
         self.clipped = 0
         self._entropy = entropy
-        # one state at a time, and each holds only what is still needed: moving on drops the
-        # secrets of the phase before
-        self._state: _New | _Advertised | _Shared | _Masked | _Ended = _New()
+        self._state: ClientState = New()
 
     @property
     def phase(self) -> Phase:
@@ -163,10 +116,10 @@ class Client:
         LocalProtocolError
             Called out of order.
         """
-        self._due(_New, "advertise_keys")
+        self._due(New, "advertise_keys")
         seal_pair = keys.KeyPair.generate(self._entropy)
         mask_pair = keys.KeyPair.generate(self._entropy)
-        self._state = _Advertised(seal_pair, mask_pair)
+        self._state = Advertised(seal_pair, mask_pair)
         return encode(
             AdvertiseKeys(
                 self.client_id, self.params.digest, seal_pair.public, mask_pair.public
@@ -188,7 +141,7 @@ class Client:
         RemoteProtocolError
             The roster breaks the protocol or this client's policy; the client has ended.
         """
-        state = self._due(_Advertised, "share_keys")
+        state = self._due(Advertised, "share_keys")
         with self._ending_on_violation():
             message = decode(roster, Roster, self.params, sender=None, phase=self.phase)
             self._state, answer = self._share(state, message)
@@ -215,7 +168,7 @@ class Client:
         RemoteProtocolError
             The shares break the protocol or this client's policy; the client has ended.
         """
-        state = self._due(_Shared, "masked_input")
+        state = self._due(Shared, "masked_input")
         values, clipped = self._encode(vector, weight)
         with self._ending_on_violation():
             message = decode(shares, Shares, self.params, sender=None, phase=self.phase)
@@ -244,7 +197,7 @@ class Client:
             The request breaks the protocol or this client's policy; the client has ended and
             has revealed nothing.
         """
-        state = self._due(_Masked, "unmask")
+        state = self._due(Masked, "unmask")
         with self._ending_on_violation():
             message = decode(request, UnmaskRequest, self.params, sender=None, phase=self.phase)
             if message.session != state.session:
@@ -258,10 +211,10 @@ class Client:
             )
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
-        self._state = _Ended(Phase.FINISHED)
+        self._state = Ended(Phase.FINISHED)
         return encode(UnmaskShares(self.client_id, state.session, b"".join(revealed)))
 
-    def _share(self, state: _Advertised, roster: Roster) -> tuple[_Shared, bytes]:
+    def _share(self, state: Advertised, roster: Roster) -> tuple[Shared, bytes]:
         me = self.client_id
         own_keys = (me, state.seal_pair.public, state.mask_pair.public)
         holders = check_roster(roster, self.params, self.policy, own_keys)
@@ -282,7 +235,7 @@ class Client:
         publics = {v: mask_public for v, (_, mask_public) in holders.items()}
         commitment = keys.commitment(seed, session, me)
         answer = encode(ShareKeys(me, session, commitment, b"".join(sealed)))
-        return _Shared(session, state.mask_pair, seed, own_share, publics, opening), answer
+        return Shared(session, state.mask_pair, seed, own_share, publics, opening), answer
 
     def _encode(self, vector: Vector, weight: int | None) -> tuple[Lanes, int]:
         params = self.params
@@ -304,7 +257,7 @@ class Client:
         weighted[:-1], weighted[-1] = values, weight
         return weighted, clipped
 
-    def _open(self, state: _Shared, message: Shares) -> _Masked:
+    def _open(self, state: Shared, message: Shares) -> Masked:
         """Open the shares of U2's clients; each is checked to be field elements."""
         me = self.client_id
         senders = check_senders(message.senders, state.opening, self.params, self.policy, me)
@@ -320,9 +273,9 @@ class Client:
                 raise self._violation("share", f"client {v}'s share is not a field element")
             self_shares[v] = opened[:SHARE_BYTES]
             mask_shares[v] = opened[SHARE_BYTES:]
-        return _Masked(state.session, self_shares, mask_shares)
+        return Masked(state.session, self_shares, mask_shares)
 
-    def _mask(self, state: _Shared, others: list[int], values: Lanes) -> None:
+    def _mask(self, state: Shared, others: list[int], values: Lanes) -> None:
         """Add PRG(b_u) and ± PRG(s_uv) for every other client of U2, in place."""
         me, session, ring = self.client_id, state.session, self.params.ring
         total = masks.MaskSum()
@@ -349,7 +302,7 @@ class Client:
         try:
             yield
         except RemoteProtocolError:
-            self._state = _Ended(Phase.FAILED)
+            self._state = Ended(Phase.FAILED)
             raise
 
     def _violation(self, check: str, why: str) -> RemoteProtocolError:

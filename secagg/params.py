@@ -1,8 +1,7 @@
 """What a round agrees on beforehand: parameters that cannot fail or leak later.
 
 ``RoundParams`` is the same on the server and on every client; its digest is in every roster,
-so that two machines with different parameters never talk past each other. ``ClientPolicy`` is
-the client's alone: what it insists on, whatever the server proposes.
+so that two machines with different parameters never talk past each other.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from secagg.errors import ParameterError
 from secagg.ring import Lanes, Ring
 
-__all__ = ["ClientPolicy", "Encoding", "Entropy", "RoundParams", "Vector", "check_integer"]
+__all__ = ["Encoding", "Entropy", "RoundParams", "Vector", "check_integer"]
 
 Vector = (
     NDArray[np.float64]
@@ -239,66 +238,3 @@ class RoundParams:
             self.session,
         )
         return hashlib.sha256(b"".join(struct.pack("<Q", len(p)) + p for p in parts)).digest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClientPolicy:
-    """What a client insists on before it computes anything secret.
-
-    Parameters
-    ----------
-    min_clients : int
-        The fewest clients (itself included) in the roster it sees, among those that shared
-        keys, and among the survivors of an unmask request. Below 3 only with
-        `allow_two_clients`.
-    min_threshold : int
-        The smallest threshold it accepts.
-    max_length : int
-        The longest vector it sends.
-    allow_two_clients : bool
-        Accept that with two clients the other one learns this client's input.
-
-    Raises
-    ------
-    ParameterError
-        A value is out of range.
-    """
-
-    min_clients: int = 3
-    min_threshold: int = 2
-    max_length: int = 1 << 28
-    allow_two_clients: bool = False
-
-    def __post_init__(self) -> None:
-        check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
-        check_integer("max_length", self.max_length, 1, 1 << 31)
-        check_integer("min_clients", self.min_clients, 2, 1 << 20)
-        if self.min_clients == 2 and not self.allow_two_clients:
-            raise ParameterError(
-                "min_clients is 2: the other client would learn this one's input; pass "
-                "allow_two_clients=True to accept that"
-            )
-
-    def check(self, params: RoundParams) -> None:
-        """Refuse parameters that fall short of this policy.
-
-        Raises
-        ------
-        ParameterError
-            Names the parameter, its value and what the policy asks for.
-        """
-        if params.threshold < self.min_threshold:
-            raise ParameterError(
-                f"threshold {params.threshold} is below this client's min_threshold "
-                f"{self.min_threshold}"
-            )
-        if params.holders < self.min_clients:
-            raise ParameterError(
-                f"a cohort of {params.holders} is below this client's min_clients "
-                f"{self.min_clients}; for two clients pass "
-                "ClientPolicy(min_clients=2, allow_two_clients=True)"
-            )
-        if params.length > self.max_length:
-            raise ParameterError(
-                f"length {params.length} is above this client's max_length {self.max_length}"
-            )

@@ -20,7 +20,8 @@ from typing import NoReturn
 from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.keys import roster_digest
 from secagg.messages import Roster, unpack_ids
-from secagg.params import ClientPolicy, RoundParams
+from secagg.params import RoundParams
+from secagg.policy import ClientPolicy
 
 __all__ = [
     "NEXT",

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from secagg.client import Client
 from secagg.errors import ParameterError
-from secagg.params import ClientPolicy, Entropy, RoundParams, Vector
+from secagg.params import Entropy, RoundParams, Vector
+from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
 from secagg.server import RoundResult, Server
 

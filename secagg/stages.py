@@ -15,7 +15,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from secagg import _fast, graph, keys, masks
+from secagg import _fast, keys, masks
+from secagg.cohort import Cohort
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.field import M61
 from secagg.messages import (
@@ -24,7 +25,6 @@ from secagg.messages import (
     SHARE_LIMBS,
     AdvertiseKeys,
     MaskedInput,
-    Roster,
     ShareKeys,
     Shares,
     UnmaskRequest,
@@ -38,7 +38,7 @@ from secagg.recovery import Recovery
 from secagg.ring import Lanes
 from secagg.rounds import Phase
 
-__all__ = ["Advertising", "Cohort", "Masking", "Sharing", "Unmasked", "Unmasking"]
+__all__ = ["Advertising", "Masking", "Sharing", "Unmasked", "Unmasking"]
 
 M = TypeVar("M", bound=Struct)
 
@@ -101,40 +101,6 @@ class Advertising(_Stage):
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
         cohort = Cohort(self.params, self._publics, self._entropy)
         return Sharing(cohort), {u: cohort.roster(u) for u in cohort.publics}
-
-
-class Cohort:
-    """U1: its keys, its graph and the session named after it.
-
-    Attributes
-    ----------
-    publics : dict of id to (sealing key, masking key), ascending
-    graph : Graph
-    session : bytes
-    """
-
-    def __init__(
-        self, params: RoundParams, publics: dict[int, tuple[bytes, bytes]], entropy: Entropy
-    ) -> None:
-        self.params = params
-        self.publics = dict(sorted(publics.items()))
-        self.graph = graph.draw(self.publics, params.neighbours, entropy)
-        self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
-        self.session = keys.session_id(params.digest, self._digest)
-
-    def roster(self, u: int) -> bytes:
-        """Return the roster for client u: its holders and their keys."""
-        holders = self.graph.holders[u]
-        return encode(
-            Roster(
-                self.params.digest,
-                len(self.publics),
-                self._digest,
-                pack_ids(holders),
-                b"".join(self.publics[v][0] for v in holders),
-                b"".join(self.publics[v][1] for v in holders),
-            )
-        )
 
 
 class _Session(_Stage):

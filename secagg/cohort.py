@@ -1,0 +1,43 @@
+"""U1, the clients of a session, once their keys are known: graph, rosters, session name."""
+
+from __future__ import annotations
+
+from secagg import graph, keys
+from secagg.messages import Roster, encode, pack_ids
+from secagg.params import Entropy, RoundParams
+
+__all__ = ["Cohort"]
+
+
+class Cohort:
+    """U1: its keys, its graph and the session named after it.
+
+    Attributes
+    ----------
+    publics : dict of id to (sealing key, masking key), ascending
+    graph : Graph
+    session : bytes
+    """
+
+    def __init__(
+        self, params: RoundParams, publics: dict[int, tuple[bytes, bytes]], entropy: Entropy
+    ) -> None:
+        self.params = params
+        self.publics = dict(sorted(publics.items()))
+        self.graph = graph.draw(self.publics, params.neighbours, entropy)
+        self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
+        self.session = keys.session_id(params.digest, self._digest)
+
+    def roster(self, u: int) -> bytes:
+        """Return the roster for client u: its holders and their keys."""
+        holders = self.graph.holders[u]
+        return encode(
+            Roster(
+                self.params.digest,
+                len(self.publics),
+                self._digest,
+                pack_ids(holders),
+                b"".join(self.publics[v][0] for v in holders),
+                b"".join(self.publics[v][1] for v in holders),
+            )
+        )

@@ -8,7 +8,7 @@ KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/src/*)
 .PHONY: demo test lint bench slow clean
 
 demo: $(READY)
-	$(BIN)/fedmf train --aggregation secagg --out runs/demo
+	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
 
 test: lint
 	$(BIN)/pytest -q

@@ -21,7 +21,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 slow: $(READY)
-	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -v -s -m slow
 
 bench: $(READY)
 	$(BIN)/python -m benches

@@ -34,7 +34,11 @@ def errors(name, *, dropout=0.0, seeds=SEEDS):
         )
         last = trainer.fit(split.train, split.test).history_.last
         found.append((last.test_rmse, last.test_mae))
-    return np.array(found)
+    table = np.array(found)
+    mean, sd = table.mean(axis=0), table.std(axis=0, ddof=1)
+    figures = (f"{what} {mean[i]:.4f} ± {sd[i]:.4f}" for i, what in enumerate(("RMSE", "MAE")))
+    print(f"\n{name}, dropout {dropout}:", *figures)  # shown by -s, for the README
+    return table
 
 
 def test_the_paper_preset_reproduces_the_paper():

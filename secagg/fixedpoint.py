@@ -239,6 +239,11 @@ class Integers:
 
 
 def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
+    if isinstance(vector, np.ma.MaskedArray):
+        raise ParameterError(
+            "the vector is a masked array, whose hidden elements would be in the sum; say what "
+            "they are with .filled(value)"
+        )
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
         raise ParameterError(f"the vector must be a 1-d numpy array, not {_shape(vector)}")
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8:

@@ -22,8 +22,10 @@ from secagg import (
     Phase,
     RemoteProtocolError,
     messages,
+    reedsolomon,
     simulate_round,
 )
+from secagg.field import M61
 from secagg.keys import roster_digest
 from secagg.messages import (
     SEALED_BYTES,
@@ -538,3 +540,33 @@ def test_check29_a_failed_client_holds_nothing() -> None:
     _, client, _ = at_phase(3)
     refuses(client, lambda: client.unmask(b"\x01"), "encoding")
     assert _reachable(client._state) == []
+
+
+@pytest.mark.parametrize("phases", [2, 3, 4])
+def test_check29_nothing_but_the_state_holds_secrets(phases: int) -> None:
+    """The client itself, not only its state: every other attribute is public."""
+    cohort = Cohort(make_params(4))
+    client = cohort.clients[2]
+    cohort.advance(phases)
+    public = ("_state", "_entropy", "params", "policy")
+    held = [_reachable(value) for name, value in vars(client).items() if name not in public]
+    assert not any(held)
+
+
+# ---- what a client's sharings look like to its holders
+
+
+def test_check10_a_clients_sharings_have_t_coefficients() -> None:
+    """Every limb of b and of s, as the holders hold it: t coefficients, not t − 1."""
+    cohort = Cohort(make_params(6, 4))
+    cohort.advance(2)
+    cohort.step()
+    states = {u + 1: client._state for u, client in cohort.clients.items()}
+    for kind in ("self_shares", "mask_shares"):
+        shares = {x: getattr(state, kind).get(2) for x, state in states.items()}
+        held = {x: np.frombuffer(share, "<u8") for x, share in shares.items() if share}
+        assert len(held) >= 5
+        for column in np.array(list(held.values())).T.tolist():
+            polynomial = reedsolomon.decode(list(held), column, 4, M61)
+            assert polynomial is not None
+            assert len(polynomial) == 4

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from harness import ReplayedEntropy
+from harness import ReplayedEntropy, make_params
 from secagg import FixedPoint, Integers, ParameterError
 from secagg.ring import Ring
 
@@ -127,3 +127,48 @@ def test_integers_outside_their_range_are_refused() -> None:
         encoding.encode(np.array([0.0]), RING)
     with pytest.raises(ParameterError, match="max is 0"):
         Integers(max=0)
+
+
+@pytest.mark.parametrize("clip", [2.3, 2.5, 2.7])
+def test_check14_a_clip_between_two_steps_counts_as_the_upper(clip: float) -> None:
+    """Stochastic rounding takes 2.3 up to 3: headroom must allow for it."""
+    encoding = FixedPoint(clip=clip, fractional_bits=0)
+    assert encoding.max_encoded == 3
+    assert make_params(5, modulus=31, encoding=encoding)
+    with pytest.raises(ParameterError, match="R ≥ 31"):
+        make_params(5, modulus=30, encoding=encoding)
+
+
+def test_fixed_point_beyond_two_to_the_61_is_refused() -> None:
+    assert FixedPoint(clip=2.0**61, fractional_bits=0)
+    with pytest.raises(ParameterError, match=r"exceeds 2\^61"):
+        FixedPoint(clip=2.0**61 + 512, fractional_bits=0)
+
+
+def test_a_dtype_wider_than_eight_bytes_is_refused() -> None:
+    with pytest.raises(ParameterError, match="dtype"):
+        FixedPoint(clip=1.0).encode(np.zeros(2, np.longdouble), RING)
+
+
+def test_check22_a_masked_array_cannot_hide_elements_from_the_range_check() -> None:
+    hidden = np.ma.array([1000, 1, 2, 3], mask=[1, 0, 0, 0])
+    for encoding, vector in ((Integers(5), hidden), (FixedPoint(8.0), hidden.astype(float))):
+        with pytest.raises(ParameterError, match="masked"):
+            encoding.encode(vector, RING)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v.astype(">f8"),
+        lambda v: v.astype("<f4"),
+        lambda v: np.repeat(v, 2)[::2],
+        lambda v: np.frombuffer(v.tobytes()),
+        lambda v: v[::-1][::-1],
+    ],
+)
+def test_byte_order_strides_and_read_only_memory_make_no_difference(change) -> None:
+    vector = np.array([0.5, -0.25, 3.0])
+    integers, _ = FixedPoint(8.0, rounding="nearest").encode_integers(change(vector))
+    assert integers.tolist() == [32_768, -16_384, 196_608]
+    assert vector.tolist() == [0.5, -0.25, 3.0]

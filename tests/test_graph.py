@@ -46,3 +46,9 @@ def test_pieces_are_seen() -> None:
     assert not ring.is_connected({0, 2})
     assert ring.is_connected({0})
     assert ring.is_connected(())
+
+
+def test_the_order_on_the_ring_takes_16_bytes_a_client() -> None:
+    entropy = ReplayedEntropy(1)
+    draw(range(30), 4, entropy)
+    assert [len(drawn) for drawn in entropy.drawn] == [16] * 30

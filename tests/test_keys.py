@@ -6,6 +6,7 @@ import os
 import struct
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from secagg import keys
 
@@ -135,3 +136,10 @@ def test_the_session_is_named_after_parameters_and_every_key() -> None:
         (2, b"d" * 32, b"u" * 32),
     ):
         assert base != keys.session_id(bytes(32), keys.roster_digest([entries[0], changed]))
+
+
+def test_check09_the_associated_data_is_version_session_ids_and_round() -> None:
+    key = os.urandom(32)
+    data = b"secagg/1 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
+    expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)
+    assert keys.seal(key, SESSION, 3, 9, b"x" * 80) == expected

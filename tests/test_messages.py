@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness import Cohort, make_params
+from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError, messages
 from secagg.messages import (
     AdvertiseKeys,
@@ -152,3 +152,31 @@ def test_check17_messages_carry_no_field_but_the_protocols() -> None:
         "UnmaskRequest": ("session", "survivors", "dropped"),
         "UnmaskShares": ("sender", "session", "shares"),
     }
+
+
+@pytest.mark.parametrize("size", [0, 31, 33])
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (AdvertiseKeys, "parameters"),
+        (AdvertiseKeys, "seal_key"),
+        (AdvertiseKeys, "mask_key"),
+        (Roster, "parameters"),
+        (Roster, "digest"),
+        (ShareKeys, "session"),
+        (ShareKeys, "commitment"),
+        (Shares, "session"),
+        (MaskedInput, "session"),
+        (UnmaskRequest, "session"),
+        (UnmaskShares, "session"),
+    ],
+)
+def test_check26_fields_of_32_bytes_have_32_bytes(kind: type, field: str, size: int) -> None:
+    assert attempt(altered(REAL[kind], kind, **{field: bytes(size)}), kind) is None
+
+
+def test_check29_the_decoders_own_words_are_not_shown() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        decode(b"\x01\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
+    assert caught.value.__suppress_context__
+    assert "secret" not in str(caught.value)

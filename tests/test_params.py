@@ -152,3 +152,23 @@ def test_the_digest_tells_any_two_parameters_apart() -> None:
     ]
     assert len({p.digest for p in [base, *other]}) == len(other) + 1
     assert dataclasses.replace(base).digest == base.digest
+
+
+def test_check14_a_sum_that_does_not_fit_int64_is_refused() -> None:
+    """3 · 2^62 has room in R = 2^64, but not in the int64 the sum is returned in."""
+    with pytest.raises(ParameterError, match="int64"):
+        make_params(3, 2, encoding=Integers(max=1 << 62), modulus_bits=64)
+    assert make_params(3, 2, encoding=Integers(max=((1 << 63) - 1) // 3), modulus_bits=64)
+
+
+def test_check04_on_a_graph_the_policy_counts_the_neighbourhood() -> None:
+    params = make_params(100, neighbours=4)
+    with pytest.raises(ParameterError, match="a cohort of 5"):
+        Client(0, params, policy=ClientPolicy(min_clients=6))
+    assert Client(0, params, policy=ClientPolicy(min_clients=5))
+
+
+@pytest.mark.parametrize("name", ["n", "threshold", "length", "max_weight", "modulus_bits"])
+def test_a_bool_is_not_a_number(name: str) -> None:
+    with pytest.raises(ParameterError, match="must be an int, not True"):
+        make_params(**{"n": 5, name: True})

@@ -15,10 +15,12 @@ from harness import Cohort, altered, make_params, read
 from secagg import (
     Client,
     LocalProtocolError,
+    ParameterError,
     Phase,
     RemoteProtocolError,
     Server,
     TooFewSurvivors,
+    shamir,
 )
 from secagg.field import M61
 from secagg.messages import (
@@ -425,3 +427,55 @@ def test_ids_may_be_any_64_bit_numbers() -> None:
     finish(cohort)
     assert cohort.server.result().survivors == tuple(sorted(ids))
     assert pack_ids(ids[:1]) == bytes(8)
+
+
+@pytest.mark.parametrize("phase", [2, 3])
+def test_check20_a_client_that_got_no_answer_is_out(phase: int) -> None:
+    """On a graph, a client that sees too few of the others is answered nothing, and refused."""
+    cohort = Cohort(make_params(10, 3, neighbours=4))
+    cohort.advance(phase - 1)
+    holders = cohort.server._stage.cohort.graph.holders
+    cohort.advance(1, without=[v for v in holders[0] if v != 0][:3])
+    assert 0 not in cohort.inbox
+    assert 0 not in cohort.server.waiting
+    refused(cohort.server, 0, altered_session(cohort.sent[-1][0], cohort), "unknown client")
+
+
+def test_check11_the_faulty_are_named_in_ascending_order() -> None:
+    cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (1, 16)})
+    assert cohort.server.result().faulty == (1, 16)
+
+
+def test_check11_right_shares_never_go_through_the_decoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weights are remembered by their points; wrong ones would be repaired, slowly."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("right shares went through the decoder")
+
+    monkeypatch.setattr(shamir, "find_wrong", never)
+    cohort = Cohort(make_params(20, 4, neighbours=6))
+    cohort.advance(2)
+    cohort.advance(1, without=[3])
+    cohort.advance(1, without=[8])
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+def test_check21_an_id_that_is_no_id_is_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="client_id"):
+        Server(make_params(5)).receive(bad, b"")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_refused_message_is_refused_again(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    other = cohort.step()[2]
+    for _ in range(2):
+        refused(cohort.server, 1, other, "sender")

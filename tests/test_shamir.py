@@ -126,3 +126,19 @@ def test_check11_more_wrong_shares_than_can_be_told_apart_are_reported() -> None
     values = shamir.split_limbs(shamir.to_limbs(b"secret"), 5, points, os.urandom)
     values[[0, 3]] = 12345
     assert shamir.find_wrong(points, values, 5) is None
+
+
+@pytest.mark.parametrize("n", [4, 5, 7])
+def test_check10_a_wrong_share_is_seen_wherever_it_is(n: int) -> None:
+    """Also the last: every share is in one of the quorums that are compared."""
+    shares = shamir.split(os.urandom(32), 3, n)
+    for i in range(n):
+        wrong = dataclasses.replace(shares[i], limbs=(1, 2, 3, 4, 5))
+        with pytest.raises(ParameterError, match="do not belong together"):
+            shamir.combine([*shares[:i], wrong, *shares[i + 1 :]])
+
+
+def test_check10_limbs_that_hold_no_secret_are_none() -> None:
+    assert shamir.from_limbs(np.array([1 << 56], dtype=np.uint64), 7) is None
+    assert shamir.from_limbs(shamir.to_limbs(b"1234567"), 3) is None
+    assert shamir.from_limbs(shamir.to_limbs(b"123"), 3) == b"123"

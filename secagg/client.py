@@ -8,19 +8,14 @@ violation by the server ends it, and its secrets are dropped.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-import numpy as np
-
-from secagg import _fast, keys, masks, shamir
+from secagg import _fast, keys, masks
 from secagg.client_state import Advertised, ClientState, Ended, Masked, New, Shared
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
-from secagg.field import M61
+from secagg.exclusive import Exclusive
 from secagg.messages import (
-    SEALED_BYTES,
-    SHARE_BYTES,
     AdvertiseKeys,
     MaskedInput,
     Roster,
@@ -31,7 +26,7 @@ from secagg.messages import (
     decode,
     encode,
 )
-from secagg.params import Entropy, RoundParams, Vector, check_integer
+from secagg.params import Entropy, RoundParams, Vector, check_integer, is_integer
 from secagg.policy import ClientPolicy
 from secagg.ring import Lanes
 from secagg.rounds import (
@@ -41,6 +36,7 @@ from secagg.rounds import (
     check_unmask_request,
     out_of_order,
 )
+from secagg.sealing import open_from, seal_for
 
 __all__ = ["Client"]
 
@@ -90,6 +86,8 @@ class Client:
         self.policy.check(params)
         self.clipped = 0
         self._entropy = entropy
+        self._exclusive = Exclusive()
+        self._process: int | None = None
         self._state: ClientState = New()
 
     @property
@@ -116,15 +114,7 @@ class Client:
         LocalProtocolError
             Called out of order.
         """
-        self._due(New, "advertise_keys")
-        seal_pair = keys.KeyPair.generate(self._entropy)
-        mask_pair = keys.KeyPair.generate(self._entropy)
-        self._state = Advertised(seal_pair, mask_pair)
-        return encode(
-            AdvertiseKeys(
-                self.client_id, self.params.digest, seal_pair.public, mask_pair.public
-            )
-        )
+        return self._guarded(self._advertise)
 
     def share_keys(self, roster: bytes) -> bytes:
         """Round 1: share b_u and s_u's seed among the holders, sealed for each of them.
@@ -141,11 +131,7 @@ class Client:
         RemoteProtocolError
             The roster breaks the protocol or this client's policy; the client has ended.
         """
-        state = self._due(Advertised, "share_keys")
-        with self._ending_on_violation():
-            message = decode(roster, Roster, self.params, sender=None, phase=self.phase)
-            self._state, answer = self._share(state, message)
-        return answer
+        return self._guarded(lambda: self._share(roster))
 
     def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
         """Round 2: return y_u, the encoded vector under all its masks.
@@ -168,18 +154,7 @@ class Client:
         RemoteProtocolError
             The shares break the protocol or this client's policy; the client has ended.
         """
-        state = self._due(Shared, "masked_input")
-        values, clipped = self._encode(vector, weight)
-        with self._ending_on_violation():
-            message = decode(shares, Shares, self.params, sender=None, phase=self.phase)
-            if message.session != state.session:
-                raise self._violation("session", "these shares are of another session")
-            masked = self._open(state, message)
-            self._mask(state, [v for v in masked.self_shares if v != self.client_id], values)
-        self.clipped = clipped
-        self._state = masked
-        packed = _fast.pack_bits(values, self.params.ring.bits)
-        return encode(MaskedInput(self.client_id, state.session, packed))
+        return self._guarded(lambda: self._mask(shares, vector, weight))
 
     def unmask(self, request: bytes) -> bytes:
         """Round 4: give b-shares of the survivors and s-shares of the dropped, once.
@@ -197,45 +172,82 @@ class Client:
             The request breaks the protocol or this client's policy; the client has ended and
             has revealed nothing.
         """
-        state = self._due(Masked, "unmask")
-        with self._ending_on_violation():
-            message = decode(request, UnmaskRequest, self.params, sender=None, phase=self.phase)
-            if message.session != state.session:
-                raise self._violation("session", "this request is of another session")
-            survivors, dropped = check_unmask_request(
-                (message.survivors, message.dropped),
-                state.self_shares,
-                self.params,
-                self.policy,
-                self.client_id,
-            )
-        revealed = [state.self_shares[v] for v in survivors]
-        revealed += [state.mask_shares[v] for v in dropped]
-        self._state = Ended(Phase.FINISHED)
-        return encode(UnmaskShares(self.client_id, state.session, b"".join(revealed)))
+        return self._guarded(lambda: self._reveal(request))
 
-    def _share(self, state: Advertised, roster: Roster) -> tuple[Shared, bytes]:
+    def _guarded(self, step: Callable[[], bytes]) -> bytes:
+        """Take a step, one at a time; a violation by the server ends the client.
+
+        The error is raised without the frames it came through, whose variables hold secrets.
+        """
+        with self._exclusive:
+            try:
+                return step()
+            except RemoteProtocolError as error:
+                self._state = Ended(Phase.FAILED)
+                violation = error.with_traceback(None)
+            raise violation
+
+    def _advertise(self) -> bytes:
+        self._due(New, "advertise_keys")
+        seal_pair = keys.KeyPair.generate(self._entropy)
+        mask_pair = keys.KeyPair.generate(self._entropy)
+        self._state = Advertised(seal_pair, mask_pair)
+        self._process = os.getpid()
+        return encode(
+            AdvertiseKeys(
+                self.client_id, self.params.digest, seal_pair.public, mask_pair.public
+            )
+        )
+
+    def _share(self, data: bytes) -> bytes:
+        state = self._due(Advertised, "share_keys")
+        roster = decode(data, Roster, self.params, sender=None, phase=self.phase)
         me = self.client_id
         own_keys = (me, state.seal_pair.public, state.mask_pair.public)
         holders = check_roster(roster, self.params, self.policy, own_keys)
         session = keys.session_id(self.params.digest, roster.digest)
         seed = self._entropy(keys.SEED_BYTES)
-        limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(state.mask_pair.seed)])
-        points = np.arange(1, len(holders) + 1, dtype=np.uint64)
-        rows = shamir.split_limbs(limbs, self.params.threshold, points, self._entropy)
-        share_of = dict(zip(holders, rows.astype("<u8"), strict=True))
-        own_share = share_of.pop(me).tobytes()[:SHARE_BYTES]
-        sealed, opening = [], {}
-        for v, row in share_of.items():
-            shared = state.seal_pair.agree(holders[v][0])
-            if shared is None:
-                raise self._violation("public key", f"client {v}'s sealing key is of low order")
-            key, opening[v] = keys.seal_keys(shared, session, me, v)
-            sealed.append(keys.seal(key, session, me, v, row.tobytes()))
+        own_share, sealed, opening = seal_for(
+            holders, state, seed, me, session, self.params.threshold, self._entropy
+        )
         publics = {v: mask_public for v, (_, mask_public) in holders.items()}
+        self._state = Shared(session, state.mask_pair, seed, own_share, publics, opening)
         commitment = keys.commitment(seed, session, me)
-        answer = encode(ShareKeys(me, session, commitment, b"".join(sealed)))
-        return Shared(session, state.mask_pair, seed, own_share, publics, opening), answer
+        return encode(ShareKeys(me, session, commitment, sealed))
+
+    def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
+        state = self._due(Shared, "masked_input")
+        values, clipped = self._encode(vector, weight)
+        message = decode(data, Shares, self.params, sender=None, phase=self.phase)
+        self._check_session(message, state.session)
+        senders = check_senders(
+            message.senders, state.opening, self.params, self.policy, self.client_id
+        )
+        masked = open_from(senders, message.sealed, state, self.client_id)
+        self._add_masks(state, senders, values)
+        self._state, self.clipped = masked, clipped
+        packed = _fast.pack_bits(values, self.params.ring.bits)
+        return encode(MaskedInput(self.client_id, state.session, packed))
+
+    def _reveal(self, data: bytes) -> bytes:
+        state = self._due(Masked, "unmask")
+        message = decode(data, UnmaskRequest, self.params, sender=None, phase=self.phase)
+        self._check_session(message, state.session)
+        survivors, dropped = check_unmask_request(
+            (message.survivors, message.dropped),
+            state.self_shares,
+            self.params,
+            self.policy,
+            self.client_id,
+        )
+        revealed = [state.self_shares[v] for v in survivors]
+        revealed += [state.mask_shares[v] for v in dropped]
+        self._state = Ended(Phase.FINISHED)
+        return encode(UnmaskShares(self.client_id, state.session, b"".join(revealed)))
+
+    def _check_session(self, message: Shares | UnmaskRequest, session: bytes) -> None:
+        if message.session != session:
+            raise self._violation("session", "a message of another session")
 
     def _encode(self, vector: Vector, weight: int | None) -> tuple[Lanes, int]:
         params = self.params
@@ -244,7 +256,9 @@ class Client:
         if weight is not None:
             if params.max_weight is None:
                 raise ParameterError("a weight was given; this round's sum is unweighted")
-            check_integer("weight", weight, 0, params.max_weight)
+            if not is_integer(weight) or not 0 <= weight <= params.max_weight:
+                # the weight is private, so its value is not repeated
+                raise ParameterError(f"weight must be an int from 0 to {params.max_weight}")
         factor = 1 if weight is None else weight
         values, clipped = params.encoding.encode(vector, params.ring, factor, self._entropy)
         if values.size != params.length:
@@ -257,25 +271,7 @@ class Client:
         weighted[:-1], weighted[-1] = values, weight
         return weighted, clipped
 
-    def _open(self, state: Shared, message: Shares) -> Masked:
-        """Open the shares of U2's clients; each is checked to be field elements."""
-        me = self.client_id
-        senders = check_senders(message.senders, state.opening, self.params, self.policy, me)
-        if len(message.sealed) != SEALED_BYTES * len(senders):
-            raise self._violation("length", f"not one sealed share for each of {len(senders)}")
-        self_shares, mask_shares = {me: state.own_share}, {}
-        for i, v in enumerate(senders):
-            piece = message.sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
-            opened = keys.open_sealed(state.opening[v], state.session, v, me, piece)
-            if opened is None:
-                raise self._violation("sealed share", f"client {v}'s share does not open")
-            if not (np.frombuffer(opened, dtype="<u8") < M61).all():
-                raise self._violation("share", f"client {v}'s share is not a field element")
-            self_shares[v] = opened[:SHARE_BYTES]
-            mask_shares[v] = opened[SHARE_BYTES:]
-        return Masked(state.session, self_shares, mask_shares)
-
-    def _mask(self, state: Shared, others: list[int], values: Lanes) -> None:
+    def _add_masks(self, state: Shared, others: tuple[int, ...], values: Lanes) -> None:
         """Add PRG(b_u) and ± PRG(s_uv) for every other client of U2, in place."""
         me, session, ring = self.client_id, state.session, self.params.ring
         total = masks.MaskSum()
@@ -284,7 +280,9 @@ class Client:
             public = state.mask_publics[v]
             shared = state.mask_pair.agree(public)
             if shared is None:
-                raise self._violation("public key", f"client {v}'s masking key is of low order")
+                raise self._violation(
+                    "public key", f"client {v}'s masking key is of low order or not canonical"
+                )
             own = (me, state.mask_pair.public)
             key = keys.pairwise_mask_key(shared, session, own, (v, public))
             total.add(key, negate=masks.subtracts(me, v))
@@ -293,17 +291,14 @@ class Client:
 
     def _due(self, kind: type[S], call: str) -> S:
         state = self._state
-        if isinstance(state, kind):
-            return state
-        raise out_of_order(call, self.phase)
-
-    @contextmanager
-    def _ending_on_violation(self) -> Iterator[None]:
-        try:
-            yield
-        except RemoteProtocolError:
-            self._state = Ended(Phase.FAILED)
-            raise
+        if not isinstance(state, kind):
+            raise out_of_order(call, self.phase)
+        if self._process not in (None, os.getpid()):
+            raise LocalProtocolError(
+                "this client was copied into another process by a fork after it made its keys; "
+                "make the client in the process that uses it"
+            )
+        return state
 
     def _violation(self, check: str, why: str) -> RemoteProtocolError:
         return RemoteProtocolError(why, sender=None, phase=self.phase, check=check)

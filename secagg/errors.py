@@ -34,7 +34,8 @@ class RemoteProtocolError(SecAggError):
     Attributes
     ----------
     sender : int or None
-        The client the message came from; None when it came from the server.
+        The client the message came from. None when it came from the server, and on the
+        server when it cannot be said whose message is at fault.
     phase : str
         The round of the protocol, e.g. ``"masked_input"``.
     check : str
@@ -45,8 +46,8 @@ class RemoteProtocolError(SecAggError):
         self.sender = sender
         self.phase = phase
         self.check = check
-        who = "server" if sender is None else f"client {sender}"
-        super().__init__(f"{who}, {phase}, {check}: {message}")
+        who = "" if sender is None else f"client {sender}, "
+        super().__init__(f"{who}{phase}, {check}: {message}")
 
 
 class TooFewSurvivors(SecAggError):

@@ -100,6 +100,7 @@ class Field:
     def inv(self, a: Elements) -> Elements:
         """Return 1 / a, elementwise, by batch inversion."""
         a = self.array(a)
+        _check_dimensions(a, 1)
         if not a.all():
             raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
         if self._compiled:
@@ -136,6 +137,8 @@ class Field:
         shape (n, m)
         """
         coefficients, points = self.array(coefficients), self.array(points)
+        _check_dimensions(coefficients, 2)
+        _check_dimensions(points, 1)
         if self._compiled:
             return _fast.m61_poly_eval(_narrow(coefficients), _narrow(points))
         x = _wide(points)[:, None]
@@ -153,6 +156,7 @@ class Field:
             Points are not distinct and non-zero.
         """
         points = self.array(points)
+        _check_dimensions(points, 1)
         if not points.all() or len(set(points.tolist())) != points.size:
             raise ParameterError("points of interpolation must be distinct and non-zero")
         if self._compiled:
@@ -183,6 +187,11 @@ class Field:
     def _pack(self, values: Elements) -> Elements:
         reduced = values % self.modulus if values.dtype == np.object_ else values
         return reduced.astype(np.uint64) if self.modulus < 1 << 63 else _wide(reduced)
+
+
+def _check_dimensions(a: Elements, dimensions: int) -> None:
+    if a.ndim != dimensions:
+        raise ParameterError(f"an array of shape {a.shape} must have {dimensions} dimensions")
 
 
 def _narrow(a: Elements) -> NDArray[np.uint64]:

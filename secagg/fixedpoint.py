@@ -11,14 +11,14 @@ import math
 import os
 import struct
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.errors import ParameterError
-from secagg.params import Entropy, Vector, check_integer
+from secagg.params import Entropy, Vector, check_integer, is_integer
 from secagg.ring import Lanes, Ring
 
 __all__ = ["FixedPoint", "Integers"]
@@ -52,8 +52,8 @@ class FixedPoint:
     beyond_clip: Literal["clip", "refuse"] = "clip"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.clip, (int, float)) or not 0 < self.clip < math.inf:
-            raise ParameterError(f"clip must be a positive finite number, not {self.clip!r}")
+        if not isinstance(self.clip, (int, float)) or not 0 < self.clip <= 2.0**61:
+            raise ParameterError("clip must be a number above 0 and up to 2^61")
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         if self.rounding not in ("stochastic", "nearest"):
             raise ParameterError(
@@ -116,6 +116,7 @@ class FixedPoint:
             Not a 1-d array of floats, NaN or infinity, or beyond the clip where refused.
         """
         floats = _one_dimensional(vector, "f", "float64 or float32")
+        _check_weight(weight, self.max_encoded, ring)
         values = np.ascontiguousarray(floats, dtype=np.float64)
         out = np.empty(values.size, dtype=ring.dtype)
         random = self._rounding_bits(values.size, entropy)
@@ -146,6 +147,7 @@ class FixedPoint:
         floats : float64 array, shape (d,)
         integers : int64 array, shape (d,)
         """
+        _check_lanes(total, ring)
         floats = np.empty(total.size, dtype=np.float64)
         _fast.decode(total, floats, ring.modulus, 1.0 / self.scale)
         return floats, ring.centre(total)
@@ -222,6 +224,7 @@ class Integers:
             Not a 1-d array of integers, or an element outside [0, max].
         """
         integers = _one_dimensional(vector, "iu", "an integer type")
+        _check_weight(weight, self.max, ring)
         outside = (integers < 0) | (integers > self.max)
         if outside.any():
             raise ParameterError(
@@ -234,6 +237,7 @@ class Integers:
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return a sum modulo R as int64, twice: its units are the integers themselves."""
+        _check_lanes(total, ring)
         integers = total.astype(np.int64)
         return integers, integers
 
@@ -250,7 +254,20 @@ def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
         raise ParameterError(
             f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
         )
-    return vector
+    return cast("Vector", np.asarray(vector))  # no subclass with its own idea of comparing
+
+
+def _check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
+    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
+        raise ParameterError(
+            "the weight must be an int of at least 0 that keeps encoded elements below R and "
+            "2^62"
+        )
+
+
+def _check_lanes(total: Lanes, ring: Ring) -> None:
+    if total.dtype != ring.dtype:
+        raise ParameterError(f"the sum's dtype is {total.dtype}; in {ring} it is {ring.dtype}")
 
 
 def _shape(value: object) -> str:

@@ -39,6 +39,7 @@ SEED_BYTES = 32
 TAG_BYTES = 16
 _MASK_KEY_BYTES = 16
 _SHARE_KEYS_ROUND = 1
+_P = 2**255 - 19
 
 
 class KeyPair:
@@ -67,10 +68,14 @@ class KeyPair:
         return cls(entropy(SEED_BYTES))
 
     def agree(self, peer: bytes) -> bytes | None:
-        """Return the shared secret, or None if the peer's key is of low order (RFC 7748 §6.1).
+        """Return the shared secret, or None if the peer's key is not usable.
 
+        That is a key of low order (RFC 7748 §6.1), and one that is not canonical, 2^255 − 19
+        or more: X25519 takes it for another, so one key could join twice under two spellings.
         The result is not a key: only the functions below may use it.
         """
+        if int.from_bytes(peer, "little") >= _P:
+            return None
         try:
             return self._private.exchange(X25519PublicKey.from_public_bytes(peer))
         except ValueError:
@@ -78,7 +83,7 @@ class KeyPair:
 
 
 def is_usable(public: bytes) -> bool:
-    """Tell whether a public key leads to a secret at all: not all-zero, not of low order."""
+    """Tell whether a public key is canonical and not of low order."""
     return _PROBE.agree(public) is not None
 
 

@@ -9,6 +9,7 @@ parameters alone, never on an input.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -158,11 +159,10 @@ def decode(
     limit = max_bytes(kind, params)
     if len(data) > limit:
         raise refuse("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
-    try:
+    # the decoder's own words may quote the content, so they are not even chained
+    with suppress(ValueError, RecursionError):
         return msgspec.msgpack.decode(memoryview(data)[1:], type=kind)
-    except (ValueError, RecursionError):
-        # the decoder's own words may quote the content, so they are not repeated
-        raise refuse("encoding", f"these bytes are not a {kind.__name__}") from None
+    raise refuse("encoding", f"these bytes are not a {kind.__name__}")
 
 
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:

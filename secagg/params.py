@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from secagg.errors import ParameterError
 from secagg.ring import Lanes, Ring
 
-__all__ = ["Encoding", "Entropy", "RoundParams", "Vector", "check_integer"]
+__all__ = ["Encoding", "Entropy", "RoundParams", "Vector", "check_integer", "is_integer"]
 
 Vector = (
     NDArray[np.float64]
@@ -67,6 +67,11 @@ class Encoding(Protocol):
         ...
 
 
+def is_integer(value: object) -> bool:
+    """Tell whether a value is an int, and not True or False."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def check_integer(name: str, value: int, low: int, high: int) -> None:
     """Refuse anything but an int in [low, high].
 
@@ -75,10 +80,11 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
     ParameterError
         Names the parameter, its value and the range.
     """
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_integer(value):
         raise ParameterError(f"{name} must be an int, not {value!r}")
     if not low <= value <= high:
-        raise ParameterError(f"{name} is {value}; it must lie between {low} and {high}")
+        shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
+        raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +109,9 @@ class RoundParams:
         R itself, 2 ≤ R ≤ 2^62 or a power of two up to 2^64, in place of `modulus_bits`.
     neighbours : int, optional
         k, even: each client shares and masks with k others on a random Harary graph (Bell et
-        al. 2020). None: with everyone (Bonawitz et al. 2017).
+        al. 2020). None: with everyone (Bonawitz et al. 2017). On a graph a client whose k
+        neighbours have all dropped out or collude is exposed; k must be large enough that
+        this does not happen by chance, and a handful of neighbours is only for tests.
     max_weight : int, optional
         The largest weight a client may give its vector. None: an unweighted sum.
     session : bytes, optional
@@ -135,7 +143,7 @@ class RoundParams:
     def __post_init__(self) -> None:
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)
-        if not isinstance(self.encoding, Encoding):
+        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
             raise ParameterError(
                 f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
             )
@@ -161,11 +169,14 @@ class RoundParams:
                 "pass allow_two_clients=True to accept that"
             )
         if self.neighbours is not None:
+            if self.n_clients == 2:
+                raise ParameterError("neighbours must be None for two clients")
             check_integer("neighbours", self.neighbours, 2, self.n_clients - 1)
             if self.neighbours % 2:
                 raise ParameterError(
                     f"neighbours is {self.neighbours}; a Harary graph is regular for every "
-                    f"cohort only when it is even: take {self.neighbours + 1}"
+                    f"cohort only when it is even: take {self.neighbours - 1} or, among more "
+                    f"than {self.neighbours + 1} clients, {self.neighbours + 1}"
                 )
         check_integer("threshold", self.threshold, 1, self.holders)
         if 2 * self.threshold <= self.holders:
@@ -183,8 +194,7 @@ class RoundParams:
                 f"modulus {self.ring} has no headroom: the sum of {self.n_clients} vectors "
                 f"with elements up to {self.encoding.max_encoded}"
                 f"{f' and weights up to {weight}' if self.max_weight else ''} needs R ≥ "
-                f"{needed}; take modulus_bits={(needed - 1).bit_length()} or more, or encode "
-                "smaller values"
+                f"{needed}; {_remedy((needed - 1).bit_length())}"
             )
         if largest >= 1 << 63:
             raise ParameterError(
@@ -219,7 +229,10 @@ class RoundParams:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the canonical form, 32 bytes: equal exactly when the parameters are."""
+        """SHA-256 of what both sides must share, 32 bytes.
+
+        How a client rounds and whether it refuses to clip is its own affair and not part of it.
+        """
         numbers = struct.pack(
             "<QQQQQ?",
             self.n_clients,
@@ -238,3 +251,9 @@ class RoundParams:
             self.session,
         )
         return hashlib.sha256(b"".join(struct.pack("<Q", len(p)) + p for p in parts)).digest()
+
+
+def _remedy(bits: int) -> str:
+    if bits > 64:
+        return "no ring is that large: lower the clip, the fractional bits or the weights"
+    return f"take modulus_bits={bits} or more, or encode smaller values"

@@ -63,34 +63,58 @@ class Recovery:
         RemoteProtocolError
             More shares are wrong than can be told apart; check "shares".
         """
-        present = [(x, v) for x, v in enumerate(holders, start=1) if v in shares]
+        answered = [(x, v) for x, v in enumerate(holders, start=1) if v in shares]
+        # whoever has sent a wrong share before is not asked again, unless it takes everyone;
+        # so one liar costs one decoding, however many owners there are
+        trusted = [(x, v) for x, v in answered if v not in self.faulty]
+        present = trusted if len(trusted) >= self.threshold else answered
         points = np.array([x for x, _ in present], dtype=np.uint64)
         values = np.stack([shares[v] for _, v in present])
-        t = self.threshold
-        on_line = _fast.m61_matmul(self._interpolation(points), values[:t])
-        secret = shamir.from_limbs(on_line[0], SEED_BYTES)
-        verified = secret is not None and verify(secret)
-        if verified and np.array_equal(on_line[1:], values[t:]):
-            return secret or b""
-        corrected = shamir.find_wrong(points, values, t)
-        if corrected is not None:
-            limbs, wrong = corrected
-            secret = shamir.from_limbs(limbs, SEED_BYTES)
-            verified = secret is not None and verify(secret)
+
+        on_line = _fast.m61_matmul(self._interpolation(points), values[: self.threshold])
+        secret = self._verified(on_line[0], verify)
+        if secret is not None and np.array_equal(on_line[1:], values[self.threshold :]):
+            return secret
+        corrected = shamir.find_wrong(points, values, self.threshold)
+        if corrected is None:
+            repaired, wrong = self._leave_one_out(points, values, verify)
         else:
-            wrong = [
-                t + int(i) for i in np.flatnonzero((on_line[1:] != values[t:]).any(axis=1))
-            ]
-        if not verified or secret is None:
-            raise RemoteProtocolError(
-                f"the {len(present)} shares of client {owner}'s secret do not give the one it "
-                "published, and too many are wrong to say which",
-                sender=owner,
-                phase=Phase.UNMASKING,
-                check="shares",
-            )
-        self.faulty.update(present[row][1] for row in wrong)
-        return secret
+            repaired, wrong = self._verified(corrected[0], verify), corrected[1]
+        if repaired is not None:
+            self.faulty.update(present[row][1] for row in wrong)
+            return repaired
+        if secret is not None:  # right, but who spoilt the rest cannot be said
+            return secret
+        raise RemoteProtocolError(
+            f"the {len(present)} shares of client {owner}'s secret do not give the one it "
+            "published, and too many are wrong to say which",
+            sender=None,
+            phase=Phase.UNMASKING,
+            check="shares",
+        )
+
+    def _leave_one_out(
+        self,
+        points: NDArray[np.uint64],
+        values: NDArray[np.uint64],
+        verify: Callable[[bytes], bool],
+    ) -> tuple[bytes | None, list[int]]:
+        """With t + 1 shares, find the one without which the others give the right secret."""
+        if points.size != self.threshold + 1:
+            return None, []
+        found = []
+        for row in range(points.size):
+            limbs = shamir.combine_limbs(np.delete(points, row), np.delete(values, row, axis=0))
+            secret = self._verified(limbs, verify)
+            if secret is not None:
+                found.append((secret, [row]))
+        return found[0] if len(found) == 1 else (None, [])
+
+    def _verified(
+        self, limbs: NDArray[np.uint64], verify: Callable[[bytes], bool]
+    ) -> bytes | None:
+        secret = shamir.from_limbs(limbs, SEED_BYTES)
+        return secret if secret is not None and verify(secret) else None
 
     def _interpolation(self, points: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Weights that turn the first t values into those at zero and at the other points."""

@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 from numpy.typing import NDArray
 
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError, SecAggError
+from secagg.exclusive import Exclusive
 from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.rounds import Phase, out_of_order
-from secagg.stages import Advertising, Masking, Sharing, Unmasked, Unmasking
+from secagg.stages import Advertising, Masking, Sharing
+from secagg.unmasking import Unmasked, Unmasking
 
 __all__ = ["RoundResult", "Server"]
 
@@ -36,8 +38,9 @@ class RoundResult:
     weight : int or None
         The sum of their weights, if the round is weighted.
     faulty : tuple of ids, ascending
-        Clients that sent wrong shares. The sum is right all the same; leave them out next
-        time.
+        Clients whose shares were wrong, as far as they can be told apart: up to half of the
+        shares beyond the threshold, or a single one. The sum is right all the same. Liars in
+        larger numbers can agree on shares that put the blame on somebody else.
     """
 
     sum: Vector
@@ -75,6 +78,7 @@ class Server:
     def __init__(self, params: RoundParams, *, entropy: Entropy = os.urandom) -> None:
         self.params = params
         self._stage: _Stage = Advertising(params, entropy)
+        self._exclusive = Exclusive()
         self._received: set[int] = set()
         # tags of every accepted message, so that a repetition is known as one; under a key
         # that nobody else has, Poly1305 is as good as a digest here and six times faster
@@ -112,20 +116,11 @@ class Server:
         RemoteProtocolError
             The message is refused; the server is as it was.
         LocalProtocolError
-            The round is over.
+            The round is over, or another thread is inside.
         """
-        stage = self._running("receive")
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
-        tag = Poly1305.generate_tag(self._tag_key, data) if isinstance(data, bytes) else b""
-        if tag in self._accepted.get(client_id, ()):
-            return
-        if stage.expected is not None and client_id not in stage.expected:
-            raise self._refusal(client_id, "unknown client", "it is not part of this round")
-        if client_id in self._received:
-            raise self._refusal(client_id, "repeated", "another message of it was accepted")
-        stage.take(client_id, data)
-        self._received.add(client_id)
-        self._accepted.setdefault(client_id, set()).add(tag)
+        with self._exclusive:
+            self._receive(client_id, data)
 
     def close_round(self) -> dict[int, bytes]:
         """End the phase with the messages that have come, and say what to send to whom.
@@ -145,18 +140,8 @@ class Server:
         LocalProtocolError
             The round is over.
         """
-        stage = self._running("close_round")
-        try:
-            closed, answers = stage.close()
-        except SecAggError:
-            self._stage = _Over(Phase.FAILED, None)
-            raise
-        if isinstance(closed, Unmasked):
-            self._stage = _Over(Phase.FINISHED, self._decode(closed))
-        else:
-            self._stage = closed
-        self._received = set()
-        return answers
+        with self._exclusive:
+            return self._close_round()
 
     def result(self) -> RoundResult:
         """Return the sum.
@@ -169,6 +154,33 @@ class Server:
         if not isinstance(self._stage, _Over) or self._stage.result is None:
             raise LocalProtocolError(f"there is no result in phase {self.phase}")
         return self._stage.result
+
+    def _receive(self, client_id: int, data: bytes) -> None:
+        stage = self._running("receive")
+        tag = Poly1305.generate_tag(self._tag_key, data) if isinstance(data, bytes) else b""
+        if tag in self._accepted.get(client_id, ()):
+            return
+        if stage.expected is not None and client_id not in stage.expected:
+            raise self._refusal(client_id, "unknown client", "it is not part of this round")
+        if client_id in self._received:
+            raise self._refusal(client_id, "repeated", "another message of it was accepted")
+        stage.take(client_id, data)
+        self._received.add(client_id)
+        self._accepted.setdefault(client_id, set()).add(tag)
+
+    def _close_round(self) -> dict[int, bytes]:
+        stage = self._running("close_round")
+        try:
+            closed, answers = stage.close()
+        except SecAggError:
+            self._stage = _Over(Phase.FAILED, None)
+            raise
+        if isinstance(closed, Unmasked):
+            self._stage = _Over(Phase.FINISHED, self._decode(closed))
+        else:
+            self._stage = closed
+        self._received = set()
+        return answers
 
     def _decode(self, unmasked: Unmasked) -> RoundResult:
         params = self.params

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from secagg import _fast, reedsolomon
 from secagg.errors import ParameterError
 from secagg.field import M61
-from secagg.params import Entropy, check_integer
+from secagg.params import Entropy, check_integer, is_integer
 
 __all__ = [
     "LIMB_BYTES",
@@ -104,6 +104,8 @@ def combine(shares: Sequence[Share]) -> bytes:
     if not shares:
         raise ParameterError("no shares to combine")
     first = shares[0]
+    check_integer("threshold", first.threshold, 1, 1 << 20)
+    check_integer("length", first.length, 1, 1 << 30)
     shape = (first.threshold, first.length)
     if any((s.threshold, s.length) != shape for s in shares):
         raise ParameterError("the shares differ in threshold or length: not of one secret")
@@ -113,10 +115,12 @@ def combine(shares: Sequence[Share]) -> bytes:
         )
     if any(len(s.limbs) != limb_count(first.length) for s in shares):
         raise ParameterError(f"a share of {first.length} bytes has the wrong number of limbs")
-    if len({s.x for s in shares}) != len(shares) or not all(0 < s.x < M61 for s in shares):
+    if not all(is_integer(s.x) and 0 < s.x < M61 for s in shares) or len(
+        {s.x for s in shares}
+    ) != len(shares):
         raise ParameterError("the points of the shares must be distinct and non-zero")
-    if not all(0 <= limb < M61 for s in shares for limb in s.limbs):
-        raise ParameterError("a share has a limb outside [0, 2^61 - 1)")
+    if not all(is_integer(limb) and 0 <= limb < M61 for s in shares for limb in s.limbs):
+        raise ParameterError("a share has a limb that is no int in [0, 2^61 - 1)")
     points = np.array([s.x for s in shares], dtype=np.uint64)
     values = np.array([s.limbs for s in shares], dtype=np.uint64)
     t = first.threshold

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from secagg.client import Client
 from secagg.errors import ParameterError
-from secagg.params import Entropy, RoundParams, Vector
+from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
 from secagg.server import RoundResult, Server
@@ -94,7 +94,10 @@ def simulate_round(
     TooFewSurvivors
         Too many dropped out.
     """
-    ids = sorted(vectors) if isinstance(vectors, Mapping) else range(len(vectors))
+    ids = _ids(vectors)
+    if len(ids) > params.n_clients:
+        raise ParameterError(f"{len(ids)} vectors; n_clients is {params.n_clients}")
+    weight_of = _weights(weights, ids)
     leaving = _check_dropouts(dropouts or {}, ids)
     run = _Run(params, entropy, progress)
     with run.clients():
@@ -107,9 +110,7 @@ def simulate_round(
     inbox = run.close(leaving)
     run.phase(
         inbox,
-        lambda u, data: clients[u].masked_input(
-            data, vectors[u], None if weights is None else weights[u]
-        ),
+        lambda u, data: clients[u].masked_input(data, vectors[u], weight_of.get(u)),
     )
     inbox = run.close(leaving)
     run.phase(inbox, lambda u, data: clients[u].unmask(data))
@@ -173,6 +174,26 @@ class _Run:
             bytes_up=self._up,
             bytes_down=self._down,
         )
+
+
+def _ids(vectors: Mapping[int, Vector] | Sequence[Vector]) -> Sequence[int]:
+    if not isinstance(vectors, Mapping):
+        return range(len(vectors))
+    for u in vectors:
+        check_integer("client id", u, 0, (1 << 64) - 1)
+    return sorted(vectors)
+
+
+def _weights(
+    weights: Mapping[int, int] | Sequence[int] | None, ids: Sequence[int]
+) -> dict[int, int]:
+    if weights is None:
+        return {}
+    given = weights if isinstance(weights, Mapping) else dict(enumerate(weights))
+    missing = [u for u in ids if u not in given]
+    if missing:
+        raise ParameterError(f"client {missing[0]} has a vector and no weight")
+    return dict(given)
 
 
 def _check_dropouts(dropouts: Mapping[int, str], ids: Collection[int]) -> dict[int, Phase]:

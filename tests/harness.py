@@ -96,7 +96,7 @@ class Cohort:
         """The sum in plain integers."""
         total = [0] * self.params.length
         for u in survivors:
-            weight = self.weights[u] or 1
+            weight = 1 if self.weights[u] is None else self.weights[u]
             encoding = self.params.encoding
             if isinstance(encoding, Integers):
                 encoded = self.vectors[u].tolist()

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import os
 import pickle
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from harness import Cohort, altered, make_params, pieces, read
 from secagg import (
     Client,
     ClientPolicy,
+    FixedPoint,
     LocalProtocolError,
     ParameterError,
     Phase,
@@ -25,6 +27,7 @@ from secagg import (
     reedsolomon,
     simulate_round,
 )
+from secagg import keys as key_functions
 from secagg.field import M61
 from secagg.keys import roster_digest
 from secagg.messages import (
@@ -118,8 +121,8 @@ def test_check01_a_vector_that_is_refused_costs_nothing_and_sends_nothing() -> N
         (np.zeros(4, dtype=np.int32), 1, "dtype"),
         ([0.0] * 4, 1, "not a list"),
         (good, None, "a weight is needed, between 0 and 9"),
-        (good, 10, "weight is 10"),
-        (good, -1, "weight is -1"),
+        (good, 10, "weight must be an int from 0 to 9"),
+        (good, -1, "weight must be an int from 0 to 9"),
         (good, 1.5, "weight must be an int"),
     ]:
         with pytest.raises(ParameterError, match=named):
@@ -570,3 +573,96 @@ def test_check10_a_clients_sharings_have_t_coefficients() -> None:
             polynomial = reedsolomon.decode(list(held), column, 4, M61)
             assert polynomial is not None
             assert len(polynomial) == 4
+
+
+@pytest.mark.parametrize("limb", [0, 2 * messages.SHARE_LIMBS - 1])
+@pytest.mark.parametrize("value", [M61, (1 << 64) - 1])
+def test_check10_a_sealed_share_that_is_no_field_element_is_refused(
+    limb: int, value: int
+) -> None:
+    """Client 0 sealed it well, and it opens; but p is not in GF(p)."""
+    _, client, shares = at_phase(2)
+    state = client._state
+    limbs = np.zeros(2 * messages.SHARE_LIMBS, dtype="<u8")
+    limbs[limb] = value
+    forged = key_functions.seal(state.opening[0], state.session, 0, 2, limbs.tobytes())
+    changed = with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged))
+    refuses(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+def test_check21_a_client_needs_an_id_of_64_bits(bad: object) -> None:
+    with pytest.raises(ParameterError, match="client_id"):
+        Client(bad, make_params(5))
+    assert Client((1 << 64) - 1, make_params(5)).client_id == (1 << 64) - 1
+
+
+# ---- threads and forks
+
+
+def test_check01_two_threads_do_not_get_two_outputs_under_the_same_masks() -> None:
+    """The second thread comes while the first draws its rounding bits."""
+    _, client, shares = at_phase(2, encoding=FixedPoint(8.0))
+    outcomes: list[object] = []
+
+    def second() -> None:
+        try:
+            outcomes.append(client.masked_input(shares, np.ones(4)))
+        except LocalProtocolError as error:
+            outcomes.append(str(error))
+
+    def entropy(size: int) -> bytes:
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        return bytes(size)
+
+    client._entropy = entropy
+    assert client.masked_input(shares, np.zeros(4))
+    assert outcomes == [
+        "another call of this machine is under way; call it from one thread at a time"
+    ]
+
+
+def test_check01_a_fork_is_not_a_second_client() -> None:
+    _, client, shares = at_phase(2)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            client.masked_input(shares, np.zeros(4))
+        except LocalProtocolError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        assert "copied into another process" in told.read()
+    assert client.masked_input(shares, np.zeros(4))
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_check29_a_violation_does_not_carry_the_frames_that_held_secrets(phases: int) -> None:
+    cohort, client, _ = at_phase(phases)
+    wrong = cohort.sent[phases - 1][2]
+    if phases == 2:
+        wrong = with_sealed(cohort.inbox[2], lambda sealed: sealed.__setitem__(4, bytes(96)))
+    arguments = [np.zeros(4)] if phases == 2 else []
+    with pytest.raises(RemoteProtocolError) as caught:
+        [client.share_keys, client.masked_input, client.unmask][phases - 1](wrong, *arguments)
+    assert caught.value.__context__ is caught.value.__cause__ is None
+    frame = caught.value.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename.endswith("client.py"):
+            assert not {"state", "opened", "seed"} & frame.tb_frame.f_locals.keys()
+            held = _reachable(list(frame.tb_frame.f_locals.values()))
+            assert not any(secret in held for secret in cohort.entropy[2].drawn[:3])
+        frame = frame.tb_next
+
+
+def test_check29_a_refused_weight_is_not_repeated() -> None:
+    _, client, shares = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError) as caught:
+        client.masked_input(shares, np.zeros(4), 123456)
+    assert "123456" not in str(caught.value)

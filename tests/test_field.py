@@ -63,6 +63,9 @@ def test_what_is_not_of_the_field_is_refused() -> None:
         (lambda: field.lagrange_at_zero(field.array([1, 1])), "distinct"),
         (lambda: field.lagrange_at_zero(field.array([0, 1])), "distinct"),
         (lambda: Field().inv(np.array([0], dtype=np.uint64)), "element 0 is 0"),
+        (lambda: Field().inv(field.array([[1]])), "1 dimensions"),
+        (lambda: Field().evaluate(field.array([1]), field.array([1])), "2 dimensions"),
+        (lambda: Field().lagrange_at_zero(field.array([[1]])), "1 dimensions"),
     ]:
         with pytest.raises(ParameterError, match=named):
             call()

@@ -141,7 +141,7 @@ def test_check14_a_clip_between_two_steps_counts_as_the_upper(clip: float) -> No
 
 def test_fixed_point_beyond_two_to_the_61_is_refused() -> None:
     assert FixedPoint(clip=2.0**61, fractional_bits=0)
-    with pytest.raises(ParameterError, match=r"exceeds 2\^61"):
+    with pytest.raises(ParameterError, match=r"up to 2\^61"):
         FixedPoint(clip=2.0**61 + 512, fractional_bits=0)
 
 
@@ -172,3 +172,18 @@ def test_byte_order_strides_and_read_only_memory_make_no_difference(change) -> N
     integers, _ = FixedPoint(8.0, rounding="nearest").encode_integers(change(vector))
     assert integers.tolist() == [32_768, -16_384, 196_608]
     assert vector.tolist() == [0.5, -0.25, 3.0]
+
+
+@pytest.mark.parametrize("weight", [-1, 1 << 60, 1.0, True])
+@pytest.mark.parametrize(
+    ("encoding", "vector"), [(FixedPoint(8.0), np.zeros(2)), (Integers(9), np.array([1, 2]))]
+)
+def test_a_weight_that_would_wrap_is_refused(
+    encoding: FixedPoint | Integers, vector: np.ndarray, weight: object
+) -> None:
+    with pytest.raises(ParameterError, match="weight"):
+        encoding.encode(vector, RING, weight)
+    with pytest.raises(ParameterError, match="dtype"):
+        encoding.decode(np.zeros(2, dtype=np.int64), RING)
+    with pytest.raises(ParameterError, match="weight"):
+        Integers(100).encode(np.array([100]), Ring(7))

@@ -45,6 +45,8 @@ def test_check07_low_order_keys_lead_to_no_secret() -> None:
         assert pair.agree(public) is None
         assert not keys.is_usable(public)
     assert keys.is_usable(pair.public)
+    assert pair.agree(pair.public[:31] + bytes([pair.public[31] | 0x80])) is None
+    assert pair.agree((_P + 9).to_bytes(32, "little")) is None
 
 
 def test_x25519_known_answer() -> None:

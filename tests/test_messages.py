@@ -178,5 +178,5 @@ def test_check26_fields_of_32_bytes_have_32_bytes(kind: type, field: str, size: 
 def test_check29_the_decoders_own_words_are_not_shown() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         decode(b"\x01\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
     assert "secret" not in str(caught.value)

@@ -113,8 +113,12 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"n": 5.0}, "n_clients must be an int"),
         ({"threshold": 0}, "threshold is 0"),
         ({"length": 0}, "length is 0"),
-        ({"neighbours": 3}, "take 4"),
+        ({"neighbours": 3}, "take 2 or"),
         ({"neighbours": 6}, "neighbours is 6"),
+        ({"n": 2, "allow_two_clients": True, "neighbours": 2}, "None for two clients"),
+        ({"n": 5, "threshold": 10**400}, "threshold is of 1329 bits"),
+        ({"encoding": FixedPoint}, "encoding must be"),
+        ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "no ring is that large"),
         ({"modulus_bits": 65}, "modulus_bits is 65"),
         ({"modulus": 1}, "modulus 1 is below 2"),
         ({"modulus": (1 << 62) + 1}, "above 2\\^62"),
@@ -172,3 +176,23 @@ def test_check04_on_a_graph_the_policy_counts_the_neighbourhood() -> None:
 def test_a_bool_is_not_a_number(name: str) -> None:
     with pytest.raises(ParameterError, match="must be an int, not True"):
         make_params(**{"n": 5, name: True})
+
+
+@pytest.mark.parametrize("name", ["min_clients", "min_threshold", "max_length"])
+@pytest.mark.parametrize("bad", [0, -1, 1.0, "3", True, 1 << 40])
+def test_check04_a_policy_out_of_range_is_refused_by_name(name: str, bad: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        ClientPolicy(**{name: bad})
+    with pytest.raises(ParameterError, match="min_clients is 1"):
+        ClientPolicy(min_clients=1, allow_two_clients=True)
+
+
+def test_bounds_are_inclusive() -> None:
+    policy = ClientPolicy(min_clients=9, min_threshold=5, max_length=4)
+    assert Client(0, make_params(9, 5), policy=policy)
+    assert make_params(5, session=bytes(64))
+
+
+def test_check14_two_to_the_63_itself_does_not_fit_int64() -> None:
+    with pytest.raises(ParameterError, match="int64"):
+        make_params(4, encoding=Integers(max=1 << 61), modulus_bits=64)

@@ -49,7 +49,8 @@ def round_params(draw: st.DrawFn) -> RoundParams:
     if room >= 4 and draw(st.booleans()):
         bits = draw(st.integers(0, min(16, (room // 2).bit_length() - 1)))
         clip = draw(st.integers(1, max(1, min((room // 2) >> bits, 1 << 20))))
-        encoding = FixedPoint(float(clip), bits, rounding="nearest")
+        part = draw(st.sampled_from([1.0, 0.7]))
+        encoding = FixedPoint(clip * part, bits, rounding="nearest")
     else:
         encoding = Integers(max=draw(st.integers(1, max(1, room))))
     return make_params(
@@ -81,6 +82,9 @@ class AnyRound(RuleBasedStateMachine):
         )
         policy = TWO if params.n_clients == 2 else ClientPolicy()
         self.cohort = Cohort(params, ids, policy)
+        if params.max_weight is not None:
+            weights = st.sampled_from([0, 1, params.max_weight])
+            self.cohort.weights = {u: data.draw(weights) for u in ids}
         self.server = self.cohort.server
         self.present = set(ids)
         self.step = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -479,3 +480,84 @@ def test_check20_a_refused_message_is_refused_again(phase: int) -> None:
     other = cohort.step()[2]
     for _ in range(2):
         refused(cohort.server, 1, other, "sender")
+
+
+def spelt_otherwise(key: bytes) -> bytes:
+    """X25519 ignores the top bit, so these are other bytes of the same key."""
+    return key[:31] + bytes([key[31] ^ 0x80])
+
+
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_one_key_in_two_spellings_is_refused(field: str) -> None:
+    cohort = Cohort(make_params(3))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    copied = spelt_otherwise(getattr(read(sent[0], AdvertiseKeys), field))
+    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check11_one_liar_among_t_plus_one_is_named_wherever_it_stands() -> None:
+    for liar in range(7):
+        cohort = Cohort(make_params(7, 6))
+        cohort.advance(3)
+        sent = cohort.step()
+        cohort.deliver(sent | {liar: spoil(sent[liar], 2)})
+        assert cohort.server.result().faulty == (liar,)
+        assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
+
+
+def test_check11_nobody_is_blamed_for_what_cannot_be_told_apart() -> None:
+    """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
+    cohort = Cohort(make_params(8, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (5, 6, 7)})
+    assert cohort.server.result().faulty == ()
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(8))
+
+
+def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = Cohort(make_params(12, 7))
+    cohort.advance(3)
+    sent = cohort.step()
+    for owner in range(12):
+        sent[4] = spoil(sent[4], owner)
+    calls = []
+    decoder = shamir.find_wrong
+    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
+    cohort.deliver(sent)
+    assert cohort.server.result().faulty == (4,)
+    assert len(calls) == 1
+
+
+def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second thread comes while the first input is being added."""
+    cohort = Cohort(make_params(4))
+    cohort.advance(2)
+    sent = cohort.step()
+    outcomes: list[str] = []
+
+    def second() -> None:
+        try:
+            cohort.server.receive(1, sent[1])
+        except LocalProtocolError as error:
+            outcomes.append(str(error))
+
+    stage = cohort.server._stage
+    take = stage.take
+
+    def slow(u: int, data: bytes) -> None:
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join()
+        take(u, data)
+
+    monkeypatch.setattr(stage, "take", slow)
+    cohort.server.receive(0, sent[0])
+    monkeypatch.undo()
+    assert len(outcomes) == 1
+    assert "one thread at a time" in outcomes[0]
+    cohort.deliver(sent)
+    finish(cohort)

@@ -72,7 +72,9 @@ def test_check10_coefficients_come_from_the_generator_and_are_uniform() -> None:
         ({"length": 31}, "differ in threshold or length"),
         ({"threshold": 2}, "differ in threshold or length"),
         ({"limbs": (1, 2, 3, 4)}, "wrong number of limbs"),
-        ({"limbs": (1, 2, 3, 4, M61)}, "outside"),
+        ({"limbs": (1, 2, 3, 4, M61)}, "no int in"),
+        ({"limbs": (1, 2, 3, 4, 5.0)}, "no int in"),
+        ({"x": 1.5}, "distinct and non-zero"),
         ({"limbs": (1, 2, 3, 4, 5)}, "do not belong together"),
     ],
 )

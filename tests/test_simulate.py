@@ -13,7 +13,6 @@ from secagg import (
     FixedPoint,
     Integers,
     ParameterError,
-    RemoteProtocolError,
     RoundParams,
     TooFewSurvivors,
     simulate_round,
@@ -82,7 +81,7 @@ def test_impossible_dropouts_are_refused(dropouts: dict[int, str], named: str) -
 
 
 def test_more_vectors_than_clients_are_refused() -> None:
-    with pytest.raises(RemoteProtocolError, match="5 clients are in already"):
+    with pytest.raises(ParameterError, match="6 vectors; n_clients is 5"):
         simulate_round([np.zeros(4)] * 6, make_params(5))
 
 
@@ -152,3 +151,16 @@ def test_default_entropy_is_the_operating_systems() -> None:
     assert Client(0, params).advertise_keys() != Client(0, params).advertise_keys()
     same = [Client(0, params, entropy=ReplayedEntropy(1)).advertise_keys() for _ in range(2)]
     assert same[0] == same[1]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "weights", "named"),
+    [
+        ([np.zeros(4)] * 3, [1, 2], "client 2 has a vector and no weight"),
+        ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id must be an int"),
+        ({0: np.zeros(4), -1: np.zeros(4)}, None, "client id is -1"),
+    ],
+)
+def test_ids_and_weights_must_fit_the_vectors(vectors, weights, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        simulate_round(vectors, make_params(3, max_weight=5), weights=weights)

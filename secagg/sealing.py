@@ -1,0 +1,107 @@
+"""The shares a client gives its holders, and those it is given: sealed, opened, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from secagg import keys, shamir
+from secagg.client_state import Advertised, Masked, Shared
+from secagg.errors import RemoteProtocolError
+from secagg.field import M61
+from secagg.messages import SEALED_BYTES, SHARE_BYTES
+from secagg.params import Entropy
+from secagg.rounds import Phase
+
+__all__ = ["open_from", "seal_for"]
+
+
+def seal_for(
+    holders: Mapping[int, tuple[bytes, bytes]],
+    own: Advertised,
+    seed: bytes,
+    me: int,
+    session: bytes,
+    threshold: int,
+    entropy: Entropy,
+) -> tuple[bytes, bytes, dict[int, bytes]]:
+    """Share b_u and s_u's seed among the holders (Bonawitz 2017, round 1).
+
+    Parameters
+    ----------
+    holders : dict of id to (sealing key, masking key), ascending
+        The client itself among them; the i-th holds the share at the point i + 1.
+    own : Advertised
+        The client's key pairs.
+    seed : bytes
+        b_u.
+    me, session, threshold, entropy
+
+    Returns
+    -------
+    own_share : bytes
+        The client's own share of b_u.
+    sealed : bytes
+        A sealed pair of shares for each other holder, in their order.
+    opening : dict of id to bytes
+        The keys to what the others seal for this client.
+
+    Raises
+    ------
+    RemoteProtocolError
+        A sealing key is not usable.
+    """
+    limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
+    points = np.arange(1, len(holders) + 1, dtype=np.uint64)
+    rows = shamir.split_limbs(limbs, threshold, points, entropy).astype("<u8")
+    share_of = {v: row.tobytes() for v, row in zip(holders, rows, strict=True)}
+    own_share = share_of.pop(me)[:SHARE_BYTES]
+    sealed, opening = [], {}
+    for v, shares in share_of.items():
+        shared = own.seal_pair.agree(holders[v][0])
+        if shared is None:
+            why = f"client {v}'s sealing key is not usable"
+            raise RemoteProtocolError(
+                why, sender=None, phase=Phase.SHARE_KEYS, check="public key"
+            )
+        key, opening[v] = keys.seal_keys(shared, session, me, v)
+        sealed.append(keys.seal(key, session, me, v, shares))
+    return own_share, b"".join(sealed), opening
+
+
+def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> Masked:
+    """Open what the clients of U2 sealed for this one.
+
+    Parameters
+    ----------
+    senders : ids
+        U2 as this client sees it, itself left out.
+    sealed : bytes
+        One sealed pair of shares for each sender.
+    own : Shared
+        The keys to open them, and the client's own share.
+    me : int
+
+    Raises
+    ------
+    RemoteProtocolError
+        A length is wrong, one does not open, or does not hold field elements.
+    """
+
+    def refusal(check: str, why: str) -> RemoteProtocolError:
+        return RemoteProtocolError(why, sender=None, phase=Phase.MASKED_INPUT, check=check)
+
+    if len(sealed) != SEALED_BYTES * len(senders):
+        raise refusal("length", f"not one sealed share for each of {len(senders)}")
+    self_shares, mask_shares = {me: own.own_share}, {}
+    for i, v in enumerate(senders):
+        piece = sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
+        opened = keys.open_sealed(own.opening[v], own.session, v, me, piece)
+        if opened is None:
+            raise refusal("sealed share", f"client {v}'s share does not open")
+        if not (np.frombuffer(opened, dtype="<u8") < M61).all():
+            raise refusal("share", f"client {v}'s share is not a field element")
+        self_shares[v] = opened[:SHARE_BYTES]
+        mask_shares[v] = opened[SHARE_BYTES:]
+    return Masked(own.session, self_shares, mask_shares)

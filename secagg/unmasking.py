@@ -1,0 +1,121 @@
+"""The server's last stage: from the shares of round 4 to the sum (Bonawitz 2017, round 4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import keys, masks
+from secagg.cohort import Cohort
+from secagg.field import M61
+from secagg.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
+from secagg.recovery import Recovery
+from secagg.ring import Lanes
+from secagg.rounds import Phase
+from secagg.stage import SessionStage
+
+__all__ = ["Unmasked", "Unmasking"]
+
+
+class Unmasking(SessionStage):
+    """Round 4: collect shares; close by rebuilding the secrets and removing the masks.
+
+    `requests` has, for every client of U3, the survivors and the dropped among its holders.
+    """
+
+    phase = Phase.UNMASKING
+
+    def __init__(
+        self,
+        cohort: Cohort,
+        commitments: dict[int, bytes],
+        total: Lanes,
+        requests: dict[int, tuple[list[int], list[int]]],
+        expected: Iterable[int],
+    ) -> None:
+        super().__init__(cohort, expected)
+        self._commitments = commitments
+        self._total = total
+        self._requests = requests
+        # one array for each client that answers: a row for each survivor it was asked about,
+        # with a share of that one's b, and a row for each of the dropped, with one of its s
+        self._answers: dict[int, NDArray[np.uint64]] = {}
+
+    def take(self, u: int, data: bytes) -> None:
+        """Check and keep the shares a client reveals."""
+        message = self.read(u, data, UnmaskShares)
+        self.check_origin(u, message)
+        survivors, dropped = self._requests[u]
+        owners = len(survivors) + len(dropped)
+        whole = len(message.shares) == SHARE_BYTES * owners
+        self.require(whole, u, "length", f"not one share for each of {owners}")
+        limbs = np.frombuffer(message.shares, dtype="<u8").astype(np.uint64)
+        self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
+        self._answers[u] = limbs.reshape(-1, SHARE_LIMBS)
+
+    def close(self) -> tuple[Unmasked, dict[int, bytes]]:
+        """Rebuild the secrets and remove the masks; there are no answers."""
+        asked = (owner for lists in self._requests.values() for ids in lists for owner in ids)
+        owners = sorted(set(asked))
+        # every count before any secret: below the threshold nothing is rebuilt at all
+        for owner in owners:
+            who = f"shares of client {owner}'s secret came"
+            self.enough(len(self.seen_by(owner, self._answers)), self.params.threshold, who)
+        recovery = Recovery(self.params.threshold)
+        total = masks.MaskSum()
+        for owner in owners:
+            holders, shares = self.cohort.graph.holders[owner], self._shares_of(owner)
+            if owner in self._requests:
+                secret = recovery.rebuild(owner, holders, shares, self._is_self_mask(owner))
+                key = keys.self_mask_key(secret, self.cohort.session, owner)
+                total.add(key, negate=True)
+            else:
+                secret = recovery.rebuild(owner, holders, shares, self._is_mask_key(owner))
+                self._remove_pairwise(owner, keys.KeyPair(secret), total)
+        total.apply(self._total, self.params.ring)
+        self.params.ring.reduce(self._total)
+        survivors = tuple(sorted(self._requests))
+        return Unmasked(self._total, survivors, tuple(sorted(recovery.faulty))), {}
+
+    def _shares_of(self, owner: int) -> dict[int, NDArray[np.uint64]]:
+        shares = {}
+        for u in self.seen_by(owner, self._answers):
+            survivors, dropped = self._requests[u]
+            if owner in self._requests:
+                row = bisect_left(survivors, owner)
+            else:
+                row = len(survivors) + bisect_left(dropped, owner)
+            shares[u] = self._answers[u][row]
+        return shares
+
+    def _is_self_mask(self, owner: int) -> Callable[[bytes], bool]:
+        session, published = self.cohort.session, self._commitments[owner]
+        return lambda seed: keys.commitment(seed, session, owner) == published
+
+    def _is_mask_key(self, owner: int) -> Callable[[bytes], bool]:
+        published = self.cohort.publics[owner][1]
+        return lambda seed: keys.KeyPair(seed).public == published
+
+    def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: masks.MaskSum) -> None:
+        """Undo the masks that the survivors made with the dropped client u."""
+        for v in self.seen_by(u, self._requests):
+            public = self.cohort.publics[v][1]
+            shared = pair.agree(public)
+            assert shared is not None, "checked when it was advertised"  # noqa: S101
+            key = keys.pairwise_mask_key(
+                shared, self.cohort.session, (u, pair.public), (v, public)
+            )
+            total.add(key, negate=not masks.subtracts(v, u))
+
+
+@dataclass(frozen=True)
+class Unmasked:
+    """The end: the sum modulo R, whose it is, and who sent wrong shares."""
+
+    total: Lanes
+    survivors: tuple[int, ...]
+    faulty: tuple[int, ...]

@@ -69,9 +69,12 @@ def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
 
 def main() -> secagg.RoundResult:
     """Start the clients, be the server."""
-    with Listener(("127.0.0.1", 0)) as listener:
+    # room for all to connect at once: the default queue of one drops connections
+    with Listener(("127.0.0.1", 0), backlog=PARAMS.n_clients) as listener:
         processes = [
-            multiprocessing.Process(target=run_client, args=(client_id, listener.address))
+            multiprocessing.Process(
+                target=run_client, args=(client_id, listener.address), daemon=True
+            )
             for client_id in range(PARAMS.n_clients)
         ]
         for process in processes:

@@ -14,7 +14,12 @@ ROOT = Path(__file__).parent.parent
 
 def run(*arguments: str) -> str:
     done = subprocess.run(  # noqa: S603
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,  # only so that a deadlock fails instead of lasting
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -126,13 +126,13 @@ class MadeOnDemand(Mapping[int, np.ndarray]):
         return self.n
 
 
-def test_memory_grows_with_clients_plus_elements_not_times() -> None:
-    """Thirty masked inputs of 800 kB pass through a server that keeps a few of them at most."""
-    n, length = 30, 200_000
+def peak_memory(n: int, length: int) -> int:
     params = RoundParams(
-        n_clients=n, threshold=16, length=length, encoding=FixedPoint(4.0, rounding="nearest")
+        n_clients=n,
+        threshold=n // 2 + 1,
+        length=length,
+        encoding=FixedPoint(4.0, rounding="nearest"),
     )
-    simulate_round(MadeOnDemand(n, 8), make_params(n, 16, length=8))
     gc.collect()
     tracemalloc.start()
     try:
@@ -140,9 +140,16 @@ def test_memory_grows_with_clients_plus_elements_not_times() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert result.sum.tolist() == [30.0] * length
-    one_input = 4 * length
-    assert peak < 12 * one_input, f"{peak / one_input:.1f} masked inputs at the peak"
+    assert result.sum.tolist() == [float(sum(u % 3 for u in range(n)))] * length
+    return peak
+
+
+def test_memory_grows_with_clients_plus_elements_not_times() -> None:
+    """Three times as many inputs of 800 kB pass through, and room for none is added."""
+    length = 200_000
+    peak_memory(30, 8)  # what is made once, at the first call
+    growth = peak_memory(30, length) - peak_memory(10, length)
+    assert growth < 4 * length, f"{growth / (4 * length):.1f} more masked inputs at the peak"
 
 
 def test_default_entropy_is_the_operating_systems() -> None:

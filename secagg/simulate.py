@@ -54,7 +54,7 @@ class SimulatedRound(RoundResult):
 
 
 def simulate_round(
-    vectors: Mapping[int, Vector] | Sequence[Vector],
+    vectors: Mapping[int, Vector] | Sequence[Vector] | Vector,
     params: RoundParams,
     *,
     dropouts: Mapping[int, str] | None = None,
@@ -67,7 +67,7 @@ def simulate_round(
 
     Parameters
     ----------
-    vectors : mapping of client id to vector, or a sequence of vectors
+    vectors : mapping of client id to vector, or a sequence of vectors or the rows of a matrix
         Each is looked up once, when its client masks it, so a mapping may make them on the
         fly. In a sequence the ids are the positions.
     params : RoundParams
@@ -176,7 +176,7 @@ class _Run:
         )
 
 
-def _ids(vectors: Mapping[int, Vector] | Sequence[Vector]) -> Sequence[int]:
+def _ids(vectors: Mapping[int, Vector] | Sequence[Vector] | Vector) -> Sequence[int]:
     if not isinstance(vectors, Mapping):
         return range(len(vectors))
     for u in vectors:

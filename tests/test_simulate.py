@@ -171,3 +171,9 @@ def test_default_entropy_is_the_operating_systems() -> None:
 def test_ids_and_weights_must_fit_the_vectors(vectors, weights, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         simulate_round(vectors, make_params(3, max_weight=5), weights=weights)
+
+
+def test_the_rows_of_a_matrix_are_vectors() -> None:
+    matrix = np.arange(20, dtype=np.float64).reshape(5, 4) / 8
+    result = simulate_round(matrix, make_params(5))
+    assert result.sum.tolist() == matrix.sum(axis=0).tolist()

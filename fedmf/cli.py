@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -214,7 +215,8 @@ def train(
         result = document(settings, trainer)
         history = trainer.history_
         if out is not None and len(history):
-            save(out, trainer, result, console)
+            with _undisturbed():
+                save(out, trainer, result, console)
         if as_json:
             typer.echo(json.dumps(result, indent=2))
         elif len(history):
@@ -233,6 +235,16 @@ def train(
                 f"every round was aborted ({history.last.aborted}): lower --threshold or "
                 "--dropout, or take more --neighbours"
             )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let a second, impatient Ctrl-C not cut the files short."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -136,6 +136,8 @@ class Factors:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the k items with the highest r̂ that the user has not rated, best first.
 
+        Users and items go by their numbers 0, 1, … in the ratings that were trained on; the
+        data set's own ids are ``user_ids[user]`` and ``item_ids[items]``.
         Fewer when fewer are left; equal predictions are ordered by item number.
 
         Returns

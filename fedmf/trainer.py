@@ -87,6 +87,12 @@ class Trainer:
     ) -> None:
         if not isinstance(rounds, int) or rounds < 1:
             raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+        for name, part, such in (
+            ("model", model, "FedMF()"),
+            ("aggregation", aggregation, "SecAggSum()"),
+        ):
+            if isinstance(part, str | type):
+                raise SettingError(f"{name} = {part!r} must be an object such as {such}")
         self.model = FedMF() if model is None else model
         self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
         self.rounds = rounds
@@ -109,6 +115,11 @@ class Trainer:
         SettingError
             If the settings do not fit the data, or the factors grow beyond all bounds.
         """
+        if not isinstance(train, Ratings):
+            raise SettingError(
+                f"train must be Ratings, not {type(train).__name__}: of a split, pass "
+                "split.train and split.test"
+            )
         if test is not None and (test.n_users, test.n_items) != (train.n_users, train.n_items):
             raise SettingError(
                 "train and test must be over the same users and items: split one"

@@ -23,6 +23,7 @@ from secagg.messages import (
     Shares,
     UnmaskRequest,
     UnmaskShares,
+    as_bytes,
     decode,
     encode,
 )
@@ -80,7 +81,7 @@ class Client:
         entropy: Entropy = os.urandom,
     ) -> None:
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
-        self.client_id = client_id
+        self.client_id = int(client_id)
         self.params = params
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
@@ -131,7 +132,7 @@ class Client:
         RemoteProtocolError
             The roster breaks the protocol or this client's policy; the client has ended.
         """
-        return self._guarded(lambda: self._share(roster))
+        return self._guarded(lambda: self._share(as_bytes(roster)))
 
     def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
         """Round 2: return y_u, the encoded vector under all its masks.
@@ -154,7 +155,7 @@ class Client:
         RemoteProtocolError
             The shares break the protocol or this client's policy; the client has ended.
         """
-        return self._guarded(lambda: self._mask(shares, vector, weight))
+        return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
 
     def unmask(self, request: bytes) -> bytes:
         """Round 4: give b-shares of the survivors and s-shares of the dropped, once.
@@ -172,7 +173,7 @@ class Client:
             The request breaks the protocol or this client's policy; the client has ended and
             has revealed nothing.
         """
-        return self._guarded(lambda: self._reveal(request))
+        return self._guarded(lambda: self._reveal(as_bytes(request)))
 
     def _guarded(self, step: Callable[[], bytes]) -> bytes:
         """Take a step, one at a time; a violation by the server ends the client.
@@ -258,8 +259,11 @@ class Client:
                 raise ParameterError("a weight was given; this round's sum is unweighted")
             if not is_integer(weight) or not 0 <= weight <= params.max_weight:
                 # the weight is private, so its value is not repeated
-                raise ParameterError(f"weight must be an int from 0 to {params.max_weight}")
-        factor = 1 if weight is None else weight
+                raise ParameterError(
+                    f"weight must be an int from 0 to {params.max_weight}, and this one, of "
+                    f"type {type(weight).__name__}, is not"
+                )
+        factor = 1 if weight is None else int(weight)
         values, clipped = params.encoding.encode(vector, params.ring, factor, self._entropy)
         if values.size != params.length:
             raise ParameterError(

@@ -52,8 +52,11 @@ class FixedPoint:
     beyond_clip: Literal["clip", "refuse"] = "clip"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.clip, (int, float)) or not 0 < self.clip <= 2.0**61:
-            raise ParameterError("clip must be a number above 0 and up to 2^61")
+        number = isinstance(self.clip, int | float | np.integer | np.floating)
+        if not number or not 0 < self.clip <= 2.0**61:
+            shown = repr(self.clip) if len(repr(self.clip)) < 80 else "a far larger one"
+            raise ParameterError(f"clip must be a number above 0 and up to 2^61, not {shown}")
+        object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
         if self.rounding not in ("stochastic", "nearest"):
             raise ParameterError(

@@ -62,14 +62,16 @@ class Encoding(Protocol):
         """Return weight · encode(vector) mod R and how many elements were clipped."""
         ...
 
-    def decode(self, total: Lanes, ring: Ring) -> tuple[Vector, NDArray[np.int64]]:
+    def decode(
+        self, total: Lanes, ring: Ring
+    ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
         """Return a sum of encoded vectors in the caller's units, and as exact integers."""
         ...
 
 
 def is_integer(value: object) -> bool:
-    """Tell whether a value is an int, and not True or False."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Tell whether a value is an int, Python's or numpy's, and not True or False."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_integer(name: str, value: int, low: int, high: int) -> None:
@@ -82,6 +84,7 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
     """
     if not is_integer(value):
         raise ParameterError(f"{name} must be an int, not {value!r}")
+    value = int(value)
     if not low <= value <= high:
         shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
         raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
@@ -141,6 +144,10 @@ class RoundParams:
     security: Literal["semi-honest"] = "semi-honest"
 
     def __post_init__(self) -> None:
+        for name in ("n_clients", "threshold", "length", "neighbours", "max_weight"):
+            value = getattr(self, name)
+            if isinstance(value, np.integer):  # their products would wrap
+                object.__setattr__(self, name, int(value))
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
@@ -150,7 +157,9 @@ class RoundParams:
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
         if not isinstance(self.session, bytes) or len(self.session) > 64:
-            raise ParameterError(f"session must be at most 64 bytes, not {self.session!r}")
+            raise ParameterError(
+                f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
+            )
         if self.security != "semi-honest":
             raise ParameterError(
                 f"security {self.security!r} is not offered; this version has 'semi-honest'"
@@ -178,11 +187,12 @@ class RoundParams:
                     f"cohort only when it is even: take {self.neighbours - 1} or, among more "
                     f"than {self.neighbours + 1} clients, {self.neighbours + 1}"
                 )
-        check_integer("threshold", self.threshold, 1, self.holders)
-        if 2 * self.threshold <= self.holders:
+        check_integer("threshold", self.threshold, 1, 1 << 20)
+        if not self.holders // 2 < self.threshold <= self.holders:
+            wrong = "large" if self.threshold > self.holders else "small"
             raise ParameterError(
-                f"threshold is {self.threshold}, too small for {self.holders} holders of each "
-                f"share: take more than half, at least {self.holders // 2 + 1}"
+                f"threshold is {self.threshold}, too {wrong} for {self.holders} holders of "
+                f"each share: take more than half, {self.holders // 2 + 1} to {self.holders}"
             )
 
     def _check_headroom(self) -> None:

@@ -64,8 +64,12 @@ class ClientPolicy:
         if params.holders < self.min_clients:
             raise ParameterError(
                 f"a cohort of {params.holders} is below this client's min_clients "
-                f"{self.min_clients}; for two clients pass "
-                "ClientPolicy(min_clients=2, allow_two_clients=True)"
+                f"{self.min_clients}"
+                + (
+                    "; for two pass ClientPolicy(min_clients=2, allow_two_clients=True)"
+                    if params.holders == 2
+                    else ""
+                )
             )
         if params.length > self.max_length:
             raise ParameterError(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError, SecAggError
 from secagg.exclusive import Exclusive
-from secagg.params import Entropy, RoundParams, Vector, check_integer
+from secagg.messages import as_bytes
+from secagg.params import Entropy, RoundParams, check_integer
 from secagg.rounds import Phase, out_of_order
 from secagg.stages import Advertising, Masking, Sharing
 from secagg.unmasking import Unmasked, Unmasking
@@ -43,7 +44,7 @@ class RoundResult:
         larger numbers can agree on shares that put the blame on somebody else.
     """
 
-    sum: Vector
+    sum: NDArray[np.float64] | NDArray[np.int64]
     integers: NDArray[np.int64]
     survivors: tuple[int, ...]
     weight: int | None = None
@@ -113,6 +114,8 @@ class Server:
 
         Raises
         ------
+        ParameterError
+            The id is not an int, or the message not bytes.
         RemoteProtocolError
             The message is refused; the server is as it was.
         LocalProtocolError
@@ -120,7 +123,7 @@ class Server:
         """
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
         with self._exclusive:
-            self._receive(client_id, data)
+            self._receive(int(client_id), as_bytes(data))
 
     def close_round(self) -> dict[int, bytes]:
         """End the phase with the messages that have come, and say what to send to whom.
@@ -157,7 +160,7 @@ class Server:
 
     def _receive(self, client_id: int, data: bytes) -> None:
         stage = self._running("receive")
-        tag = Poly1305.generate_tag(self._tag_key, data) if isinstance(data, bytes) else b""
+        tag = Poly1305.generate_tag(self._tag_key, data)
         if tag in self._accepted.get(client_id, ()):
             return
         if stage.expected is not None and client_id not in stage.expected:

@@ -110,12 +110,19 @@ def simulate_round(
     inbox = run.close(leaving)
     run.phase(
         inbox,
-        lambda u, data: clients[u].masked_input(data, vectors[u], weight_of.get(u)),
+        lambda u, data: _mask(clients[u], data, vectors[u], weight_of.get(u)),
     )
     inbox = run.close(leaving)
     run.phase(inbox, lambda u, data: clients[u].unmask(data))
     run.close(leaving)
     return run.result(clients)
+
+
+def _mask(client: Client, data: bytes, vector: Vector, weight: int | None) -> bytes:
+    try:
+        return client.masked_input(data, vector, weight)
+    except ParameterError as error:
+        raise ParameterError(f"client {client.client_id}: {error}") from None
 
 
 class _Run:
@@ -181,7 +188,7 @@ def _ids(vectors: Mapping[int, Vector] | Sequence[Vector] | Vector) -> Sequence[
         return range(len(vectors))
     for u in vectors:
         check_integer("client id", u, 0, (1 << 64) - 1)
-    return sorted(vectors)
+    return sorted(int(u) for u in vectors)
 
 
 def _weights(
@@ -193,6 +200,8 @@ def _weights(
     missing = [u for u in ids if u not in given]
     if missing:
         raise ParameterError(f"client {missing[0]} has a vector and no weight")
+    if len(given) > len(ids):
+        raise ParameterError(f"{len(given)} weights for {len(ids)} vectors")
     return dict(given)
 
 

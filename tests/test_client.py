@@ -666,3 +666,17 @@ def test_check29_a_refused_weight_is_not_repeated() -> None:
     with pytest.raises(ParameterError) as caught:
         client.masked_input(shares, np.zeros(4), 123456)
     assert "123456" not in str(caught.value)
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_what_is_not_bytes_is_the_callers_mistake(phases: int) -> None:
+    """Transports hand over bytearrays and memoryviews; those are bytes enough."""
+    cohort, client, data = at_phase(phases)
+    arguments = [np.zeros(4)] if phases == 2 else []
+    call = [client.share_keys, client.masked_input, client.unmask][phases - 1]
+    for wrong in (None, "text", 5):
+        with pytest.raises(ParameterError, match="must be bytes"):
+            call(wrong, *arguments)
+        with pytest.raises(ParameterError, match="must be bytes"):
+            cohort.server.receive(2, wrong)
+    assert call(memoryview(bytearray(data)), *arguments)

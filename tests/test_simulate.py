@@ -164,6 +164,8 @@ def test_default_entropy_is_the_operating_systems() -> None:
     ("vectors", "weights", "named"),
     [
         ([np.zeros(4)] * 3, [1, 2], "client 2 has a vector and no weight"),
+        ([np.zeros(4)] * 3, [1, 2, 3, 4], "4 weights for 3 vectors"),
+        ([np.zeros(4), np.zeros(4), np.zeros(5)], [1, 2, 3], "client 2: the vector has 5"),
         ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id must be an int"),
         ({0: np.zeros(4), -1: np.zeros(4)}, None, "client id is -1"),
     ],
@@ -177,3 +179,18 @@ def test_the_rows_of_a_matrix_are_vectors() -> None:
     matrix = np.arange(20, dtype=np.float64).reshape(5, 4) / 8
     result = simulate_round(matrix, make_params(5))
     assert result.sum.tolist() == matrix.sum(axis=0).tolist()
+
+
+def test_numpys_numbers_are_numbers() -> None:
+    one = np.int64(1)
+    params = RoundParams(
+        n_clients=3 * one,
+        threshold=2 * one,
+        length=4 * one,
+        encoding=FixedPoint(np.float32(8)),
+        max_weight=5 * one,
+    )
+    vectors = {u: np.ones(4) for u in np.arange(3)}
+    result = simulate_round(vectors, params, weights=np.array([1, 2, 3]))
+    assert (result.weight, result.sum.tolist()) == (6, [6.0] * 4)
+    assert type(params.n_clients) is int

@@ -261,3 +261,16 @@ def test_presets_go_by_name():
     assert preset("paper") is PRESETS["paper"]
     with pytest.raises(SettingError, match="'papre' is unknown; there are fast, tuned, paper"):
         preset("papre")
+
+
+def test_likely_slips_are_told_in_our_words(split):
+    for model, aggregation in (
+        (None, "secagg"),
+        (None, PlainSum),
+        ("fedmf", None),
+        (FedMF, None),
+    ):
+        with pytest.raises(SettingError, match="must be an object such as"):
+            Trainer(model, aggregation)
+    with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
+        Trainer(rounds=1).fit(split)

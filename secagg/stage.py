@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import ClassVar, TypeVar
 
 from msgspec import Struct
@@ -60,11 +60,10 @@ class SessionStage(Stage):
         same = message.session == self.cohort.session
         self.require(same, u, "session", "a message of another session")
 
-    def seen_by(self, u: int, clients: Iterable[int]) -> list[int]:
+    def seen_by(self, u: int, clients: Container[int]) -> list[int]:
         """Return those of `clients` that are u's holders, ascending."""
-        among = clients if isinstance(clients, (dict, set, frozenset)) else set(clients)
-        return [v for v in self.cohort.graph.holders[u] if v in among]
+        return [v for v in self.cohort.graph.holders[u] if v in clients]
 
-    def is_enough_for(self, u: int, clients: Iterable[int]) -> bool:
+    def is_enough_for(self, u: int, clients: Container[int]) -> bool:
         """Tell whether client u sees enough of `clients` to accept the next message."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors

@@ -227,6 +227,23 @@ def test_ctrl_c_while_loading_is_told_too(monkeypatch):
     assert "before the training began" in ran.stderr
 
 
+def test_ctrl_c_while_saving_does_not_cut_the_files_short(tmp_path, monkeypatch):
+    def impatient(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        report.save(*arguments)
+
+    monkeypatch.setattr(fedmf.cli, "save", impatient)
+    before = signal.getsignal(signal.SIGINT)
+    ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path))
+    assert ran.exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "curve.png",
+        "history.json",
+        "model.fedmf",
+    ]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_long_trainings_print_a_line_now_and_then(monkeypatch):
     monkeypatch.setattr(report, "LINES", 4)
     ran = invoke("--aggregation", "plain", "--rounds", "21", "--json")

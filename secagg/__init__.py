@@ -13,6 +13,7 @@ from secagg.errors import (
 )
 from secagg.field import Field
 from secagg.fixedpoint import FixedPoint, Integers
+from secagg.identities import Identity, Registry
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
@@ -24,10 +25,12 @@ __all__ = [
     "ClientPolicy",
     "Field",
     "FixedPoint",
+    "Identity",
     "Integers",
     "LocalProtocolError",
     "ParameterError",
     "Phase",
+    "Registry",
     "RemoteProtocolError",
     "RoundParams",
     "RoundResult",

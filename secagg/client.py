@@ -11,12 +11,23 @@ import os
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from secagg import _fast, keys, masks
-from secagg.client_state import Advertised, ClientState, Ended, Masked, New, Shared
-from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError
+from secagg import _fast, keys
+from secagg.client_state import Advertised, Agreed, ClientState, Ended, Masked, New, Shared
+from secagg.consistency import check_agreement, check_survivors
+from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.exclusive import Exclusive
+from secagg.identities import (
+    Identity,
+    Registry,
+    check_identity,
+    signed_keys,
+    signed_survivors,
+)
+from secagg.masking import add_masks, encode_input
 from secagg.messages import (
     AdvertiseKeys,
+    ConsistencyRequest,
+    ConsistencySignature,
     MaskedInput,
     Roster,
     ShareKeys,
@@ -27,9 +38,8 @@ from secagg.messages import (
     decode,
     encode,
 )
-from secagg.params import Entropy, RoundParams, Vector, check_integer, is_integer
+from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.policy import ClientPolicy
-from secagg.ring import Lanes
 from secagg.rounds import (
     Phase,
     check_roster,
@@ -55,6 +65,11 @@ class Client:
         The same as the server's.
     policy : ClientPolicy, optional
         What this client insists on, whatever the server asks.
+    identity : Identity, optional
+        Its signing key; required exactly when the parameters say "active".
+    registry : Registry, optional
+        The public keys of all who may take part, its own among them; likewise. From the
+        application, never from the server.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -68,8 +83,9 @@ class Client:
     Raises
     ------
     ParameterError
-        The id is out of range or the parameters fall short of the policy. Nothing secret has
-        been computed then.
+        The id is out of range, the parameters fall short of the policy, or the identity or
+        registry is missing, not wanted or does not match. Nothing secret has been computed
+        then.
     """
 
     def __init__(
@@ -78,6 +94,8 @@ class Client:
         params: RoundParams,
         *,
         policy: ClientPolicy | None = None,
+        identity: Identity | None = None,
+        registry: Registry | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
@@ -85,7 +103,10 @@ class Client:
         self.params = params
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
+        check_identity(self.client_id, params, identity, registry)
         self.clipped = 0
+        self._identity = identity
+        self._registry = registry
         self._entropy = entropy
         self._exclusive = Exclusive()
         self._process: int | None = None
@@ -157,6 +178,23 @@ class Client:
         """
         return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
 
+    def check_consistency(self, survivors: bytes) -> bytes:
+        """Round 3, active variant: sign U3, the survivors whose inputs are to be summed.
+
+        Parameters
+        ----------
+        survivors : bytes
+            What the server sent.
+
+        Raises
+        ------
+        LocalProtocolError
+            Called out of order, or in the semi-honest variant.
+        RemoteProtocolError
+            The survivors break the protocol or this client's policy; the client has ended.
+        """
+        return self._guarded(lambda: self._sign(as_bytes(survivors)))
+
     def unmask(self, request: bytes) -> bytes:
         """Round 4: give b-shares of the survivors and s-shares of the dropped, once.
 
@@ -194,18 +232,17 @@ class Client:
         mask_pair = keys.KeyPair.generate(self._entropy)
         self._state = Advertised(seal_pair, mask_pair)
         self._process = os.getpid()
-        return encode(
-            AdvertiseKeys(
-                self.client_id, self.params.digest, seal_pair.public, mask_pair.public
-            )
-        )
+        public = (seal_pair.public, mask_pair.public)
+        digest = self.params.digest
+        signature = self._signature(signed_keys(digest, self.client_id, *public))
+        return encode(AdvertiseKeys(self.client_id, digest, *public, signature))
 
     def _share(self, data: bytes) -> bytes:
         state = self._due(Advertised, "share_keys")
         roster = decode(data, Roster, self.params, sender=None, phase=self.phase)
         me = self.client_id
         own_keys = (me, state.seal_pair.public, state.mask_pair.public)
-        holders = check_roster(roster, self.params, self.policy, own_keys)
+        holders = check_roster(roster, self.params, self.policy, own_keys, self._registry)
         session = keys.session_id(self.params.digest, roster.digest)
         seed = self._entropy(keys.SEED_BYTES)
         own_share, sealed, opening = seal_for(
@@ -218,80 +255,55 @@ class Client:
 
     def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
         state = self._due(Shared, "masked_input")
-        values, clipped = self._encode(vector, weight)
+        values, clipped = encode_input(vector, weight, self.params, self._entropy)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
         self._check_session(message, state.session)
         senders = check_senders(
             message.senders, state.opening, self.params, self.policy, self.client_id
         )
-        masked = open_from(senders, message.sealed, state, self.client_id)
-        self._add_masks(state, senders, values)
-        self._state, self.clipped = masked, clipped
+        entrusted = open_from(senders, message.sealed, state, self.client_id)
+        add_masks(values, self.params, state, self.client_id, senders)
+        self._state = Masked(entrusted) if self.params.active else Agreed(entrusted, None)
+        self.clipped = clipped
         packed = _fast.pack_bits(values, self.params.ring.bits)
         return encode(MaskedInput(self.client_id, state.session, packed))
 
+    def _sign(self, data: bytes) -> bytes:
+        held = self._due(Masked, "check_consistency").entrusted
+        me, session, params = self.client_id, held.session, self.params
+        message = decode(data, ConsistencyRequest, params, sender=None, phase=self.phase)
+        self._check_session(message, session)
+        check_survivors(message, held.self_shares, params, self.policy, me)
+        signature = self._signature(signed_survivors(session, me, message.survivors))
+        self._state = Agreed(held, message.survivors)
+        return encode(ConsistencySignature(me, session, signature))
+
     def _reveal(self, data: bytes) -> bytes:
-        state = self._due(Masked, "unmask")
-        message = decode(data, UnmaskRequest, self.params, sender=None, phase=self.phase)
-        self._check_session(message, state.session)
+        state = self._due(Agreed, "unmask")
+        held, params = state.entrusted, self.params
+        message = decode(data, UnmaskRequest, params, sender=None, phase=self.phase)
+        self._check_session(message, held.session)
         survivors, dropped = check_unmask_request(
             (message.survivors, message.dropped),
-            state.self_shares,
-            self.params,
+            held.self_shares,
+            params,
             self.policy,
             self.client_id,
         )
-        revealed = [state.self_shares[v] for v in survivors]
-        revealed += [state.mask_shares[v] for v in dropped]
+        check_agreement(message, state.survivors, held.session, params, self._registry)
+        revealed = [held.self_shares[v] for v in survivors]
+        revealed += [held.mask_shares[v] for v in dropped]
         self._state = Ended(Phase.FINISHED)
-        return encode(UnmaskShares(self.client_id, state.session, b"".join(revealed)))
+        return encode(UnmaskShares(self.client_id, held.session, b"".join(revealed)))
 
-    def _check_session(self, message: Shares | UnmaskRequest, session: bytes) -> None:
+    def _signature(self, content: bytes) -> bytes:
+        return b"" if self._identity is None else self._identity.sign(content)
+
+    def _check_session(
+        self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
+    ) -> None:
         if message.session != session:
             raise self._violation("session", "a message of another session")
-
-    def _encode(self, vector: Vector, weight: int | None) -> tuple[Lanes, int]:
-        params = self.params
-        if weight is None and params.max_weight is not None:
-            raise ParameterError(f"a weight is needed, between 0 and {params.max_weight}")
-        if weight is not None:
-            if params.max_weight is None:
-                raise ParameterError("a weight was given; this round's sum is unweighted")
-            if not is_integer(weight) or not 0 <= weight <= params.max_weight:
-                # the weight is private, so its value is not repeated
-                raise ParameterError(
-                    f"weight must be an int from 0 to {params.max_weight}, and this one, of "
-                    f"type {type(weight).__name__}, is not"
-                )
-        factor = 1 if weight is None else int(weight)
-        values, clipped = params.encoding.encode(vector, params.ring, factor, self._entropy)
-        if values.size != params.length:
-            raise ParameterError(
-                f"the vector has {values.size} elements; this round sums {params.length}"
-            )
-        if weight is None:
-            return values, clipped
-        weighted = params.ring.zeros(params.elements)
-        weighted[:-1], weighted[-1] = values, weight
-        return weighted, clipped
-
-    def _add_masks(self, state: Shared, others: tuple[int, ...], values: Lanes) -> None:
-        """Add PRG(b_u) and ± PRG(s_uv) for every other client of U2, in place."""
-        me, session, ring = self.client_id, state.session, self.params.ring
-        total = masks.MaskSum()
-        total.add(keys.self_mask_key(state.seed, session, me))
-        for v in others:
-            public = state.mask_publics[v]
-            shared = state.mask_pair.agree(public)
-            if shared is None:
-                raise self._violation(
-                    "public key", f"client {v}'s masking key is of low order or not canonical"
-                )
-            own = (me, state.mask_pair.public)
-            key = keys.pairwise_mask_key(shared, session, own, (v, public))
-            total.add(key, negate=masks.subtracts(me, v))
-        total.apply(values, ring)
-        ring.reduce(values)
 
     def _due(self, kind: type[S], call: str) -> S:
         state = self._state

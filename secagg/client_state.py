@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from secagg import keys
 from secagg.rounds import Phase
 
-__all__ = ["Advertised", "ClientState", "Ended", "Masked", "New", "Shared"]
+__all__ = [
+    "Advertised",
+    "Agreed",
+    "ClientState",
+    "Ended",
+    "Entrusted",
+    "Masked",
+    "New",
+    "Shared",
+]
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,12 +52,31 @@ class Shared:
 
 
 @dataclass(frozen=True, repr=False)
-class Masked:
-    """After round 2: only the shares that others entrusted to this client, by owner."""
+class Entrusted:
+    """The shares that others entrusted to this client, by owner: all it holds from round 2 on.
+
+    Among the b-shares is its own.
+    """
 
     session: bytes
     self_shares: dict[int, bytes]
     mask_shares: dict[int, bytes]
+
+
+@dataclass(frozen=True, repr=False)
+class Masked:
+    """After round 2 of the active variant: it has not signed any U3 yet."""
+
+    entrusted: Entrusted
+    phase = Phase.CONSISTENCY_CHECK
+
+
+@dataclass(frozen=True, repr=False)
+class Agreed:
+    """After round 3, with the U3 it signed, packed; semi-honest after round 2, with None."""
+
+    entrusted: Entrusted
+    survivors: bytes | None
     phase = Phase.UNMASKING
 
 
@@ -59,4 +87,4 @@ class Ended:
     phase: Phase
 
 
-ClientState = New | Advertised | Shared | Masked | Ended
+ClientState = New | Advertised | Shared | Masked | Agreed | Ended

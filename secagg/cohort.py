@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from secagg import graph, keys
+from secagg.identities import Registry
 from secagg.messages import Roster, encode, pack_ids
 from secagg.params import Entropy, RoundParams
 
@@ -15,14 +16,23 @@ class Cohort:
     Attributes
     ----------
     publics : dict of id to (sealing key, masking key), ascending
+    registry : Registry or None
+        Whose signatures they bear, in the active variant.
     graph : Graph
     session : bytes
     """
 
     def __init__(
-        self, params: RoundParams, publics: dict[int, tuple[bytes, bytes]], entropy: Entropy
+        self,
+        params: RoundParams,
+        publics: dict[int, tuple[bytes, bytes]],
+        signatures: dict[int, bytes],
+        registry: Registry | None,
+        entropy: Entropy,
     ) -> None:
         self.params = params
+        self.registry = registry
+        self._signatures = signatures
         self.publics = dict(sorted(publics.items()))
         self.graph = graph.draw(self.publics, params.neighbours, entropy)
         self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
@@ -39,5 +49,6 @@ class Cohort:
                 pack_ids(holders),
                 b"".join(self.publics[v][0] for v in holders),
                 b"".join(self.publics[v][1] for v in holders),
+                b"".join(self._signatures[v] for v in holders),
             )
         )

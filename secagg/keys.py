@@ -101,17 +101,24 @@ def session_id(params_digest: bytes, roster: bytes) -> bytes:
     return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
 
 
-def seal_keys(shared: bytes, session: bytes, me: int, peer: int) -> tuple[bytes, bytes]:
-    """Return the AES-256 keys of the one message to `peer` and of the one from it.
+def seal_keys(
+    shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
+) -> tuple[bytes, bytes]:
+    """Return the AES-256 keys of the one message to the peer and of the one from it.
 
     Both come from one derivation over the ascending ids; the first half belongs to the
     message from the lower id to the higher.
+
+    Parameters
+    ----------
+    shared : bytes
+        The X25519 secret of the two sealing keys.
+    session : bytes
+    mine, theirs : (id, public sealing key)
     """
-    low, high = sorted((me, peer))
-    info = b"secagg/1 seal" + struct.pack("<QQ", low, high)
-    derived = _derive(shared, session, info, 2 * KEY_BYTES)
+    derived = _derive(shared, session, _pair(b"secagg/1 seal", mine, theirs), 2 * KEY_BYTES)
     upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
-    return (upward, downward) if me == low else (downward, upward)
+    return (upward, downward) if mine < theirs else (downward, upward)
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
@@ -143,8 +150,7 @@ def pairwise_mask_key(
     session : bytes
     mine, theirs : (id, public masking key)
     """
-    (u, u_key), (v, v_key) = sorted((mine, theirs))
-    info = b"secagg/1 pairwise mask" + struct.pack("<QQ", u, v) + u_key + v_key
+    info = _pair(b"secagg/1 pairwise mask", mine, theirs)
     return _derive(shared, session, info, _MASK_KEY_BYTES)
 
 
@@ -165,6 +171,12 @@ def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
 
 def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=session, info=info).derive(secret)
+
+
+def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
+    """Return what both sides call their common key: ascending ids, then their public keys."""
+    (u, u_key), (v, v_key) = sorted((mine, theirs))
+    return label + struct.pack("<QQ", u, v) + u_key + v_key
 
 
 def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:

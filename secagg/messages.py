@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.identities import SIGNATURE_BYTES
 from secagg.params import RoundParams
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "SHARE_LIMBS",
     "VERSION",
     "AdvertiseKeys",
+    "ConsistencyRequest",
+    "ConsistencySignature",
     "MaskedInput",
     "Message",
     "Roster",
@@ -47,15 +50,20 @@ SEALED_BYTES = 2 * SHARE_BYTES + 16
 """A share of b_u, one of s_u, and the tag of AES-GCM."""
 
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Signature = Annotated[bytes, Meta(max_length=SIGNATURE_BYTES)]
 
 
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
-    """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking)."""
+    """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking).
+
+    Every signature is 64 bytes in the active variant, and empty in the other.
+    """
 
     sender: int
     parameters: Bytes32
     seal_key: Bytes32
     mask_key: Bytes32
+    signature: Signature
 
 
 class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
@@ -70,6 +78,7 @@ class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     ids: bytes
     seal_keys: bytes
     mask_keys: bytes
+    signatures: bytes
 
 
 class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
@@ -97,12 +106,36 @@ class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fi
     values: bytes
 
 
+class ConsistencyRequest(
+    Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields=True
+):
+    """Round 3, server to client, active variant: U3, ascending ids."""
+
+    session: Bytes32
+    survivors: bytes
+
+
+class ConsistencySignature(
+    Struct, frozen=True, array_like=True, tag=9, forbid_unknown_fields=True
+):
+    """Round 3, client to server, active variant: the client's signature over U3."""
+
+    sender: int
+    session: Bytes32
+    signature: Signature
+
+
 class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """Round 4, server to client: who of U2 is in U3 and who is not, ascending ids."""
+    """Round 4, server to client: who of U2 is in U3 and who is not, ascending ids.
+
+    In the active variant also U4, those that signed U3, and their signatures.
+    """
 
     session: Bytes32
     survivors: bytes
     dropped: bytes
+    signers: bytes
+    signatures: bytes
 
 
 class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
@@ -114,7 +147,15 @@ class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_f
 
 
 Message = (
-    AdvertiseKeys | Roster | ShareKeys | Shares | MaskedInput | UnmaskRequest | UnmaskShares
+    AdvertiseKeys
+    | Roster
+    | ShareKeys
+    | Shares
+    | MaskedInput
+    | ConsistencyRequest
+    | ConsistencySignature
+    | UnmaskRequest
+    | UnmaskShares
 )
 M = TypeVar("M", bound=Struct)
 
@@ -184,12 +225,14 @@ def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:
     """Return an upper bound on the size of a message of this kind under these parameters."""
     holders = params.holders
+    signature = SIGNATURE_BYTES if params.active else 0
     variable = {
-        Roster: holders * (8 + 32 + 32),
+        Roster: holders * (8 + 32 + 32 + signature),
         ShareKeys: holders * SEALED_BYTES,
         Shares: holders * (8 + SEALED_BYTES),
         MaskedInput: -(-params.elements * params.ring.bits // 8),
-        UnmaskRequest: holders * 8,
+        ConsistencyRequest: holders * 8,
+        UnmaskRequest: holders * (8 + 8 + signature),
         UnmaskShares: holders * SHARE_BYTES,
     }
     return _FRAME + variable.get(kind, 0)

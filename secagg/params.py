@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from secagg.errors import ParameterError
 from secagg.ring import Lanes, Ring
 
-__all__ = ["Encoding", "Entropy", "RoundParams", "Vector", "check_integer", "is_integer"]
+__all__ = [
+    "Encoding",
+    "Entropy",
+    "RoundParams",
+    "Security",
+    "Vector",
+    "check_integer",
+    "is_integer",
+]
+
+Security = Literal["semi-honest", "active"]
 
 Vector = (
     NDArray[np.float64]
@@ -101,7 +111,8 @@ class RoundParams:
         `allow_two_clients`).
     threshold : int
         t, how many of the clients that hold shares of a peer it takes to reconstruct them.
-        More than half of the holders: all n on the complete graph, k + 1 on a graph.
+        More than half of the holders: all n on the complete graph, k + 1 on a graph. More
+        than two thirds of n when `security` is "active".
     length : int
         d, the elements of a vector (1 ≤ d ≤ 2^31).
     encoding : FixedPoint or Integers
@@ -118,11 +129,14 @@ class RoundParams:
     max_weight : int, optional
         The largest weight a client may give its vector. None: an unweighted sum.
     session : bytes, optional
-        A name for this round, up to 64 bytes, bound into every key. Give each round its own.
+        A name for this round, up to 64 bytes, bound into every key. Give each round its own;
+        "active" insists on one, because the signatures of round 0 are bound to it.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
-    security : "semi-honest"
-        The adversary: a server and clients that follow the protocol and remember everything.
+    security : "semi-honest" or "active"
+        The adversary: a server and clients that follow the protocol and remember everything,
+        or ones that also lie, which takes signatures and a fifth round (Bonawitz 2017, §6.2)
+        and is offered on the complete graph only.
 
     Raises
     ------
@@ -141,7 +155,7 @@ class RoundParams:
     max_weight: int | None = None
     session: bytes = b""
     allow_two_clients: bool = False
-    security: Literal["semi-honest"] = "semi-honest"
+    security: Security = "semi-honest"
 
     def __post_init__(self) -> None:
         for name in ("n_clients", "threshold", "length", "neighbours", "max_weight"):
@@ -160,10 +174,7 @@ class RoundParams:
             raise ParameterError(
                 f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
             )
-        if self.security != "semi-honest":
-            raise ParameterError(
-                f"security {self.security!r} is not offered; this version has 'semi-honest'"
-            )
+        self._check_security()
         if self.modulus is not None and self.modulus_bits is not None:
             raise ParameterError("give modulus_bits or modulus, not both")
         if self.modulus_bits is not None:
@@ -195,6 +206,32 @@ class RoundParams:
                 f"each share: take more than half, {self.holders // 2 + 1} to {self.holders}"
             )
 
+    def _check_security(self) -> None:
+        if self.security not in ("semi-honest", "active"):
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {self.security!r}"
+            )
+        if not self.active:
+            return
+        if self.neighbours is not None:
+            raise ParameterError(
+                f"neighbours is {self.neighbours} and security 'active': a server that lies "
+                "would draw the graph and could give a client only neighbours it controls; "
+                "choosing them jointly (Bell et al. 2020, §4) is not built, so take "
+                "neighbours=None, the complete graph"
+            )
+        if 3 * self.threshold <= 2 * self.n_clients:
+            raise ParameterError(
+                f"threshold is {self.threshold}, too small for {self.n_clients} clients when "
+                "the server may lie: it could have two sets of survivors unmasked; take more "
+                f"than two thirds, {2 * self.n_clients // 3 + 1} to {self.n_clients}"
+            )
+        if not self.session:
+            raise ParameterError(
+                "session is empty: against a server that lies, every round needs a name of "
+                "its own, or old signatures would be good for new rounds; pass session=b'…'"
+            )
+
     def _check_headroom(self) -> None:
         weight = self.max_weight or 1
         largest = self.n_clients * max(self.encoding.max_encoded * weight, weight)
@@ -218,6 +255,11 @@ class RoundParams:
         if self.modulus is not None:
             return Ring(self.modulus)
         return Ring(1 << (32 if self.modulus_bits is None else self.modulus_bits))
+
+    @property
+    def active(self) -> bool:
+        """Whether the adversary may lie: signatures and the consistency check are due."""
+        return self.security == "active"
 
     @property
     def holders(self) -> int:

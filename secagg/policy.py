@@ -26,6 +26,8 @@ class ClientPolicy:
         The longest vector it sends.
     allow_two_clients : bool
         Accept that with two clients the other one learns this client's input.
+    require_active : bool
+        Refuse rounds in which a lying server would go unnoticed.
 
     Raises
     ------
@@ -37,6 +39,7 @@ class ClientPolicy:
     min_threshold: int = 2
     max_length: int = 1 << 28
     allow_two_clients: bool = False
+    require_active: bool = False
 
     def __post_init__(self) -> None:
         check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
@@ -56,6 +59,10 @@ class ClientPolicy:
         ParameterError
             Names the parameter, its value and what the policy asks for.
         """
+        if self.require_active and not params.active:
+            raise ParameterError(
+                f"security is {params.security!r} and this client insists on 'active'"
+            )
         if params.threshold < self.min_threshold:
             raise ParameterError(
                 f"threshold {params.threshold} is below this client's min_threshold "

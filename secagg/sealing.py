@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from secagg import keys, shamir
-from secagg.client_state import Advertised, Masked, Shared
+from secagg.client_state import Advertised, Entrusted, Shared
 from secagg.errors import RemoteProtocolError
 from secagg.field import M61
 from secagg.messages import SEALED_BYTES, SHARE_BYTES
@@ -65,12 +65,13 @@ def seal_for(
             raise RemoteProtocolError(
                 why, sender=None, phase=Phase.SHARE_KEYS, check="public key"
             )
-        key, opening[v] = keys.seal_keys(shared, session, me, v)
+        theirs = (v, holders[v][0])
+        key, opening[v] = keys.seal_keys(shared, session, (me, own.seal_pair.public), theirs)
         sealed.append(keys.seal(key, session, me, v, shares))
     return own_share, b"".join(sealed), opening
 
 
-def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> Masked:
+def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> Entrusted:
     """Open what the clients of U2 sealed for this one.
 
     Parameters
@@ -104,4 +105,4 @@ def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> Ma
             raise refusal("share", f"client {v}'s share is not a field element")
         self_shares[v] = opened[:SHARE_BYTES]
         mask_shares[v] = opened[SHARE_BYTES:]
-    return Masked(own.session, self_shares, mask_shares)
+    return Entrusted(own.session, self_shares, mask_shares)

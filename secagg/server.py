@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError, SecAggError
 from secagg.exclusive import Exclusive
+from secagg.identities import Registry, check_registry
 from secagg.messages import as_bytes
 from secagg.params import Entropy, RoundParams, check_integer
 from secagg.rounds import Phase, out_of_order
-from secagg.stages import Advertising, Masking, Sharing
+from secagg.stages import Advertising, Consistency, Masking, Sharing
 from secagg.unmasking import Unmasked, Unmasking
 
 __all__ = ["RoundResult", "Server"]
@@ -72,13 +73,28 @@ class Server:
     ----------
     params : RoundParams
         The same as every client's.
+    registry : Registry, optional
+        The public keys of all who may take part; required exactly when the parameters say
+        "active".
     entropy : callable, optional
         Where the random graph comes from; replace it only to replay a round in a test.
+
+    Raises
+    ------
+    ParameterError
+        The registry is missing or not wanted.
     """
 
-    def __init__(self, params: RoundParams, *, entropy: Entropy = os.urandom) -> None:
+    def __init__(
+        self,
+        params: RoundParams,
+        *,
+        registry: Registry | None = None,
+        entropy: Entropy = os.urandom,
+    ) -> None:
+        check_registry(params, registry)
         self.params = params
-        self._stage: _Stage = Advertising(params, entropy)
+        self._stage: _Stage = Advertising(params, registry, entropy)
         self._exclusive = Exclusive()
         self._received: set[int] = set()
         # tags of every accepted message, so that a repetition is known as one; under a key
@@ -197,7 +213,7 @@ class Server:
             faulty=unmasked.faulty,
         )
 
-    def _running(self, call: str) -> Advertising | Sharing | Masking | Unmasking:
+    def _running(self, call: str) -> Advertising | Sharing | Masking | Consistency | Unmasking:
         if isinstance(self._stage, _Over):
             raise out_of_order(call, self.phase)
         return self._stage
@@ -215,4 +231,4 @@ class _Over:
     expected: None = None
 
 
-_Stage = Advertising | Sharing | Masking | Unmasking | _Over
+_Stage = Advertising | Sharing | Masking | Consistency | Unmasking | _Over

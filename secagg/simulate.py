@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from secagg.client import Client
 from secagg.errors import ParameterError
+from secagg.identities import Identity, Registry
 from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.policy import ClientPolicy
-from secagg.rounds import Phase
+from secagg.rounds import NEXT, Phase
 from secagg.server import RoundResult, Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
@@ -26,7 +27,7 @@ DROPOUT_PHASES = (
 )
 """The paper's rounds 0 to 4, by name. A client vanishes before it sends that round's message.
 
-Round 3 belongs to the active variant; without it, vanishing there is vanishing in round 4.
+Round 3 belongs to the active variant; in the other, vanishing there is vanishing in round 4.
 """
 
 
@@ -98,10 +99,22 @@ def simulate_round(
     if len(ids) > params.n_clients:
         raise ParameterError(f"{len(ids)} vectors; n_clients is {params.n_clients}")
     weight_of = _weights(weights, ids)
-    leaving = _check_dropouts(dropouts or {}, ids)
-    run = _Run(params, entropy, progress)
+    leaving = _check_dropouts(dropouts or {}, ids, params)
+    identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
+    registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
+    run = _Run(params, registry, entropy, progress)
     with run.clients():
-        clients = {u: Client(u, params, policy=policy, entropy=entropy) for u in ids}
+        clients = {
+            u: Client(
+                u,
+                params,
+                policy=policy,
+                identity=identities.get(u),
+                registry=registry,
+                entropy=entropy,
+            )
+            for u in ids
+        }
 
     present = [u for u in ids if leaving.get(u) != Phase.ADVERTISE_KEYS]
     run.phase(dict.fromkeys(present, b""), lambda u, _: clients[u].advertise_keys())
@@ -113,6 +126,9 @@ def simulate_round(
         lambda u, data: _mask(clients[u], data, vectors[u], weight_of.get(u)),
     )
     inbox = run.close(leaving)
+    if params.active:
+        run.phase(inbox, lambda u, data: clients[u].check_consistency(data))
+        inbox = run.close(leaving)
     run.phase(inbox, lambda u, data: clients[u].unmask(data))
     run.close(leaving)
     return run.result(clients)
@@ -131,10 +147,11 @@ class _Run:
     def __init__(
         self,
         params: RoundParams,
+        registry: Registry | None,
         entropy: Entropy,
         progress: Callable[[str, int, int], None] | None,
     ) -> None:
-        self._server = Server(params, entropy=entropy)
+        self._server = Server(params, registry=registry, entropy=entropy)
         self._progress = progress
         self._client_seconds = self._server_seconds = 0.0
         self._up: dict[int, int] = {}
@@ -205,7 +222,9 @@ def _weights(
     return dict(given)
 
 
-def _check_dropouts(dropouts: Mapping[int, str], ids: Collection[int]) -> dict[int, Phase]:
+def _check_dropouts(
+    dropouts: Mapping[int, str], ids: Collection[int], params: RoundParams
+) -> dict[int, Phase]:
     leaving = {}
     for u, name in dropouts.items():
         if u not in ids:
@@ -215,5 +234,6 @@ def _check_dropouts(dropouts: Mapping[int, str], ids: Collection[int]) -> dict[i
                 f"client {u} cannot drop out in {name!r}; the phases are "
                 f"{', '.join(DROPOUT_PHASES)}"
             )
-        leaving[u] = Phase.UNMASKING if name == "consistency_check" else Phase(name)
+        phase = Phase(name)
+        leaving[u] = phase if phase in NEXT[params.security] else Phase.UNMASKING
     return leaving

@@ -9,13 +9,20 @@ from msgspec import Struct
 
 from secagg.cohort import Cohort
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.messages import MaskedInput, ShareKeys, UnmaskShares, decode
+from secagg.messages import (
+    ConsistencySignature,
+    MaskedInput,
+    ShareKeys,
+    UnmaskShares,
+    decode,
+)
 from secagg.params import RoundParams
 from secagg.rounds import Phase
 
 __all__ = ["SessionStage", "Stage"]
 
 M = TypeVar("M", bound=Struct)
+FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 
 
 class Stage:
@@ -54,7 +61,7 @@ class SessionStage(Stage):
         self.cohort = cohort
         self.expected = frozenset(expected)
 
-    def check_origin(self, u: int, message: ShareKeys | MaskedInput | UnmaskShares) -> None:
+    def check_origin(self, u: int, message: FromClient) -> None:
         """Refuse a message that names another sender or session."""
         self.require(message.sender == u, u, "sender", f"it names client {message.sender}")
         same = message.session == self.cohort.session

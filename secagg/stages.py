@@ -1,4 +1,4 @@
-"""The server's first three stages, one for each phase, each holding only what it still needs.
+"""The server's stages up to the unmasking, each holding only what it still needs.
 
 A stage takes the messages of its phase, checking each completely before it changes anything,
 and closes into the next stage with the answers to send. Masked inputs are added as they come,
@@ -15,22 +15,24 @@ import numpy as np
 from secagg import _fast, keys
 from secagg.cohort import Cohort
 from secagg.errors import TooFewSurvivors
+from secagg.identities import Registry, signed_keys, signed_survivors
 from secagg.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
+    ConsistencySignature,
     MaskedInput,
     ShareKeys,
     Shares,
-    UnmaskRequest,
     encode,
     pack_ids,
 )
 from secagg.params import Entropy, RoundParams
 from secagg.rounds import Phase
 from secagg.stage import SessionStage, Stage
+from secagg.summed import Question, Summed
 from secagg.unmasking import Unmasking
 
-__all__ = ["Advertising", "Masking", "Sharing"]
+__all__ = ["Advertising", "Consistency", "Masking", "Sharing"]
 
 
 class Advertising(Stage):
@@ -39,10 +41,14 @@ class Advertising(Stage):
     phase = Phase.ADVERTISE_KEYS
     expected: None = None
 
-    def __init__(self, params: RoundParams, entropy: Entropy) -> None:
+    def __init__(
+        self, params: RoundParams, registry: Registry | None, entropy: Entropy
+    ) -> None:
         super().__init__(params)
+        self._registry = registry
         self._entropy = entropy
         self._publics: dict[int, tuple[bytes, bytes]] = {}
+        self._signatures: dict[int, bytes] = {}
         self._seen: set[bytes] = set()
 
     def take(self, u: int, data: bytes) -> None:
@@ -60,13 +66,26 @@ class Advertising(Stage):
             )
         fresh = pair[0] != pair[1] and self._seen.isdisjoint(pair)
         self.require(fresh, u, "duplicate key", "a public key that was advertised before")
+        self._check_signature(u, message)
         self._publics[u] = pair
+        self._signatures[u] = message.signature
         self._seen.update(pair)
+
+    def _check_signature(self, u: int, message: AdvertiseKeys) -> None:
+        if self._registry is None:
+            self.require(not message.signature, u, "length", "a signature, where nobody signs")
+            return
+        self.require(u in self._registry, u, "unknown client", "it is not in the registry")
+        content = signed_keys(self.params.digest, u, message.seal_key, message.mask_key)
+        signed = self._registry.verifies(u, content, message.signature)
+        self.require(signed, u, "signature", "it did not sign these keys for this round")
 
     def close(self) -> tuple[Sharing, dict[int, bytes]]:
         """Draw the graph; answer with rosters."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
-        cohort = Cohort(self.params, self._publics, self._entropy)
+        cohort = Cohort(
+            self.params, self._publics, self._signatures, self._registry, self._entropy
+        )
         return Sharing(cohort), {u: cohort.roster(u) for u in cohort.publics}
 
 
@@ -140,8 +159,8 @@ class Masking(SessionStage):
         ring.add_into(self._total, values)
         self._u3.add(u)
 
-    def close(self) -> tuple[Unmasking, dict[int, bytes]]:
-        """Answer with requests to reveal shares."""
+    def close(self) -> tuple[Consistency | Unmasking, dict[int, bytes]]:
+        """Answer with U3: to be signed, or with the requests to reveal shares."""
         u2, u3 = self._commitments.keys(), self._u3
         self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
@@ -152,12 +171,40 @@ class Masking(SessionStage):
                 survivors=len(u3),
                 needed=len(u2),
             )
-        requests = {u: (self.seen_by(u, u3), self.seen_by(u, u2 - u3)) for u in sorted(u3)}
-        answers = {
-            u: encode(UnmaskRequest(self.cohort.session, *map(pack_ids, request)))
-            for u, request in requests.items()
-            if self.is_enough_for(u, u3)
-        }
-        return Unmasking(
-            self.cohort, self._commitments, self._total, requests, answers
-        ), answers
+        asked = {u: Question(self.seen_by(u, u3), self.seen_by(u, u2 - u3)) for u in sorted(u3)}
+        summed = Summed(self.cohort, self._commitments, self._total, asked)
+        enough = [u for u in asked if self.is_enough_for(u, u3)]
+        if self.params.active:
+            answers = {u: summed.to_sign(u) for u in enough}
+            return Consistency(summed, answers), answers
+        answers = {u: summed.to_unmask(u) for u in enough}
+        return Unmasking(summed, answers), answers
+
+
+class Consistency(SessionStage):
+    """Round 3, active variant: collect signatures over U3; those who give one are U4."""
+
+    phase = Phase.CONSISTENCY_CHECK
+
+    def __init__(self, summed: Summed, expected: Iterable[int]) -> None:
+        super().__init__(summed.cohort, expected)
+        self._summed = summed
+        self._signatures: dict[int, bytes] = {}
+
+    def take(self, u: int, data: bytes) -> None:
+        """Check and keep a client's signature: a bad one would make every client give up."""
+        message = self.read(u, data, ConsistencySignature)
+        self.check_origin(u, message)
+        survivors = pack_ids(self._summed.asked[u].survivors)
+        content = signed_survivors(self.cohort.session, u, survivors)
+        registry = self.cohort.registry
+        signed = registry is not None and registry.verifies(u, content, message.signature)
+        self.require(signed, u, "signature", "it did not sign these survivors")
+        self._signatures[u] = message.signature
+
+    def close(self) -> tuple[Unmasking, dict[int, bytes]]:
+        """Answer U4 with the requests to reveal shares, and all its signatures."""
+        u4 = dict(sorted(self._signatures.items()))
+        self.enough(len(u4), self.params.min_survivors, "clients signed the survivors")
+        answers = {u: self._summed.to_unmask(u, u4) for u in u4}
+        return Unmasking(self._summed, answers), answers

@@ -10,37 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import keys, masks
-from secagg.cohort import Cohort
 from secagg.field import M61
 from secagg.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.recovery import Recovery
 from secagg.ring import Lanes
 from secagg.rounds import Phase
 from secagg.stage import SessionStage
+from secagg.summed import Summed
 
 __all__ = ["Unmasked", "Unmasking"]
 
 
 class Unmasking(SessionStage):
-    """Round 4: collect shares; close by rebuilding the secrets and removing the masks.
-
-    `requests` has, for every client of U3, the survivors and the dropped among its holders.
-    """
+    """Round 4: collect shares; close by rebuilding the secrets and removing the masks."""
 
     phase = Phase.UNMASKING
 
-    def __init__(
-        self,
-        cohort: Cohort,
-        commitments: dict[int, bytes],
-        total: Lanes,
-        requests: dict[int, tuple[list[int], list[int]]],
-        expected: Iterable[int],
-    ) -> None:
-        super().__init__(cohort, expected)
-        self._commitments = commitments
-        self._total = total
-        self._requests = requests
+    def __init__(self, summed: Summed, expected: Iterable[int]) -> None:
+        super().__init__(summed.cohort, expected)
+        self._commitments = summed.commitments
+        self._total = summed.total
+        self._asked = summed.asked
         # one array for each client that answers: a row for each survivor it was asked about,
         # with a share of that one's b, and a row for each of the dropped, with one of its s
         self._answers: dict[int, NDArray[np.uint64]] = {}
@@ -49,7 +39,7 @@ class Unmasking(SessionStage):
         """Check and keep the shares a client reveals."""
         message = self.read(u, data, UnmaskShares)
         self.check_origin(u, message)
-        survivors, dropped = self._requests[u]
+        survivors, dropped = self._asked[u]
         owners = len(survivors) + len(dropped)
         whole = len(message.shares) == SHARE_BYTES * owners
         self.require(whole, u, "length", f"not one share for each of {owners}")
@@ -59,7 +49,7 @@ class Unmasking(SessionStage):
 
     def close(self) -> tuple[Unmasked, dict[int, bytes]]:
         """Rebuild the secrets and remove the masks; there are no answers."""
-        asked = (owner for lists in self._requests.values() for ids in lists for owner in ids)
+        asked = (owner for lists in self._asked.values() for ids in lists for owner in ids)
         owners = sorted(set(asked))
         # every count before any secret: below the threshold nothing is rebuilt at all
         for owner in owners:
@@ -69,7 +59,7 @@ class Unmasking(SessionStage):
         total = masks.MaskSum()
         for owner in owners:
             holders, shares = self.cohort.graph.holders[owner], self._shares_of(owner)
-            if owner in self._requests:
+            if owner in self._asked:
                 secret = recovery.rebuild(owner, holders, shares, self._is_self_mask(owner))
                 key = keys.self_mask_key(secret, self.cohort.session, owner)
                 total.add(key, negate=True)
@@ -78,14 +68,14 @@ class Unmasking(SessionStage):
                 self._remove_pairwise(owner, keys.KeyPair(secret), total)
         total.apply(self._total, self.params.ring)
         self.params.ring.reduce(self._total)
-        survivors = tuple(sorted(self._requests))
+        survivors = tuple(sorted(self._asked))
         return Unmasked(self._total, survivors, tuple(sorted(recovery.faulty))), {}
 
     def _shares_of(self, owner: int) -> dict[int, NDArray[np.uint64]]:
         shares = {}
         for u in self.seen_by(owner, self._answers):
-            survivors, dropped = self._requests[u]
-            if owner in self._requests:
+            survivors, dropped = self._asked[u]
+            if owner in self._asked:
                 row = bisect_left(survivors, owner)
             else:
                 row = len(survivors) + bisect_left(dropped, owner)
@@ -102,7 +92,7 @@ class Unmasking(SessionStage):
 
     def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: masks.MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u."""
-        for v in self.seen_by(u, self._requests):
+        for v in self.seen_by(u, self._asked):
             public = self.cohort.publics[v][1]
             shared = pair.agree(public)
             assert shared is not None, "checked when it was advertised"  # noqa: S101

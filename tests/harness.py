@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable
 import msgspec
 import numpy as np
 
-from secagg import Client, ClientPolicy, FixedPoint, Integers, RoundParams, Server, messages
+from secagg import (
+    Client,
+    ClientPolicy,
+    FixedPoint,
+    Identity,
+    Integers,
+    Registry,
+    RoundParams,
+    Server,
+    messages,
+)
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
 
@@ -32,13 +42,20 @@ class ReplayedEntropy:
 
 def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> RoundParams:
     holders = n if changes.get("neighbours") is None else changes["neighbours"] + 1
+    active = changes.get("security") == "active"
+    least = 2 * n // 3 + 1 if active else holders // 2 + 1
     settings: dict[str, object] = {
         "n_clients": n,
-        "threshold": holders // 2 + 1 if threshold is None else threshold,
+        "threshold": least if threshold is None else threshold,
+        "session": b"round 1" if active else b"",
         "length": 4,
         "encoding": FixedPoint(clip=8.0, rounding="nearest"),
     }
     return RoundParams(**(settings | changes))
+
+
+def make_identity(u: int) -> Identity:
+    return Identity(hashlib.sha256(b"identity" + u.to_bytes(8, "little")).digest())
 
 
 def make_vector(params: RoundParams, u: int) -> np.ndarray:
@@ -61,10 +78,15 @@ class Cohort:
         self.params = params
         self.ids = list(range(params.n_clients) if ids is None else ids)
         self.entropy = {u: ReplayedEntropy((seed, u)) for u in self.ids}
-        self.clients = {
-            u: Client(u, params, policy=policy, entropy=self.entropy[u]) for u in self.ids
-        }
-        self.server = Server(params, entropy=ReplayedEntropy((seed, "server")))
+        self.identities: dict[int, Identity] = {}
+        self.registry: Registry | None = None
+        if params.active:
+            self.identities = {u: make_identity(u) for u in self.ids}
+            self.registry = Registry({u: i.public for u, i in self.identities.items()})
+        self.clients = {u: self.make_client(u, policy) for u in self.ids}
+        self.server = Server(
+            params, registry=self.registry, entropy=ReplayedEntropy((seed, "server"))
+        )
         self.vectors = {u: make_vector(params, u) for u in self.ids}
         self.weights = {
             u: None if params.max_weight is None else 1 + u % params.max_weight
@@ -72,6 +94,16 @@ class Cohort:
         }
         self.sent: list[dict[int, bytes]] = []
         self.inbox: dict[int, bytes] = dict.fromkeys(self.ids, b"")
+
+    def make_client(self, u: int, policy: ClientPolicy | None) -> Client:
+        return Client(
+            u,
+            self.params,
+            policy=policy,
+            identity=self.identities.get(u),
+            registry=self.registry,
+            entropy=self.entropy[u],
+        )
 
     def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
         """All but the missing send their message; return what they sent, undelivered."""
@@ -106,14 +138,18 @@ class Cohort:
         return total
 
     def _calls(self) -> list[Callable[[int, bytes], bytes]]:
-        return [
+        calls = [
             lambda u, _: self.clients[u].advertise_keys(),
             lambda u, data: self.clients[u].share_keys(data),
             lambda u, data: self.clients[u].masked_input(
                 data, self.vectors[u], self.weights[u]
             ),
+            lambda u, data: self.clients[u].check_consistency(data),
             lambda u, data: self.clients[u].unmask(data),
         ]
+        if not self.params.active:
+            del calls[3]
+        return calls
 
 
 def altered(data: bytes, kind: type[msgspec.Struct], **changes: object) -> bytes:

@@ -64,10 +64,10 @@ def test_x25519_known_answer() -> None:
 def test_check08_every_key_is_hkdf_of_the_secret_with_the_session_as_salt() -> None:
     shared = os.urandom(32)
     ids = struct.pack("<QQ", 3, 9)
-    both = hkdf(shared, SESSION, b"secagg/1 seal" + ids, 64)
-    assert keys.seal_keys(shared, SESSION, 3, 9) == (both[:32], both[32:])
-    assert keys.seal_keys(shared, SESSION, 9, 3) == (both[32:], both[:32])
     a, b = b"A" * 32, b"B" * 32
+    both = hkdf(shared, SESSION, b"secagg/1 seal" + ids + a + b, 64)
+    assert keys.seal_keys(shared, SESSION, (3, a), (9, b)) == (both[:32], both[32:])
+    assert keys.seal_keys(shared, SESSION, (9, b), (3, a)) == (both[32:], both[:32])
     expected = hkdf(shared, SESSION, b"secagg/1 pairwise mask" + ids + a + b, 16)
     assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
     assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected
@@ -78,9 +78,10 @@ def test_check08_every_key_is_hkdf_of_the_secret_with_the_session_as_salt() -> N
 def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
     shared, a, b = os.urandom(32), b"A" * 32, b"B" * 32
     derived = [
-        *(key[:16] for key in keys.seal_keys(shared, SESSION, 3, 9)),
-        *(key[:16] for key in keys.seal_keys(shared, SESSION, 3, 8)),
-        *(key[:16] for key in keys.seal_keys(shared, bytes(32), 3, 9)),
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (9, b))),
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, b), (9, a))),
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (8, b))),
+        *(key[:16] for key in keys.seal_keys(shared, bytes(32), (3, a), (9, b))),
         keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)),
         keys.pairwise_mask_key(shared, SESSION, (3, b), (9, a)),
         keys.pairwise_mask_key(shared, SESSION, (3, a), (8, b)),

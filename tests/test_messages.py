@@ -14,6 +14,8 @@ from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError, messages
 from secagg.messages import (
     AdvertiseKeys,
+    ConsistencyRequest,
+    ConsistencySignature,
     MaskedInput,
     Roster,
     ShareKeys,
@@ -25,15 +27,25 @@ from secagg.messages import (
     max_bytes,
 )
 
-KINDS = (AdvertiseKeys, Roster, ShareKeys, Shares, MaskedInput, UnmaskRequest, UnmaskShares)
-PARAMS = make_params(6, neighbours=4)
+KINDS = (
+    AdvertiseKeys,
+    Roster,
+    ShareKeys,
+    Shares,
+    MaskedInput,
+    ConsistencyRequest,
+    ConsistencySignature,
+    UnmaskRequest,
+    UnmaskShares,
+)
+PARAMS = make_params(6, security="active")
 
 
 def transcript() -> dict[type, bytes]:
     """One real message of each kind."""
     cohort = Cohort(PARAMS)
     seen = []
-    for _ in range(4):
+    for _ in range(5):
         seen.append(next(iter(cohort.step().values())))
         answers = cohort.deliver(cohort.sent[-1])
         seen += list(answers.values())[:1]
@@ -144,12 +156,22 @@ def test_check17_messages_carry_no_field_but_the_protocols() -> None:
     """No counts, norms or metrics: this list is everything a message can say."""
     fields = {kind.__name__: kind.__struct_fields__ for kind in KINDS}
     assert fields == {
-        "AdvertiseKeys": ("sender", "parameters", "seal_key", "mask_key"),
-        "Roster": ("parameters", "size", "digest", "ids", "seal_keys", "mask_keys"),
+        "AdvertiseKeys": ("sender", "parameters", "seal_key", "mask_key", "signature"),
+        "Roster": (
+            "parameters",
+            "size",
+            "digest",
+            "ids",
+            "seal_keys",
+            "mask_keys",
+            "signatures",
+        ),
         "ShareKeys": ("sender", "session", "commitment", "sealed"),
         "Shares": ("session", "senders", "sealed"),
         "MaskedInput": ("sender", "session", "values"),
-        "UnmaskRequest": ("session", "survivors", "dropped"),
+        "ConsistencyRequest": ("session", "survivors"),
+        "ConsistencySignature": ("sender", "session", "signature"),
+        "UnmaskRequest": ("session", "survivors", "dropped", "signers", "signatures"),
         "UnmaskShares": ("sender", "session", "shares"),
     }
 
@@ -167,6 +189,8 @@ def test_check17_messages_carry_no_field_but_the_protocols() -> None:
         (ShareKeys, "commitment"),
         (Shares, "session"),
         (MaskedInput, "session"),
+        (ConsistencyRequest, "session"),
+        (ConsistencySignature, "session"),
         (UnmaskRequest, "session"),
         (UnmaskShares, "session"),
     ],

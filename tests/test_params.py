@@ -127,7 +127,8 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"max_weight": 0}, "max_weight is 0"),
         ({"session": "name"}, "session must be"),
         ({"session": bytes(65)}, "session must be"),
-        ({"security": "active"}, "'active' is not offered"),
+        ({"security": "malicious"}, "'semi-honest' or 'active', not 'malicious'"),
+        ({"security": "active", "session": b""}, "session is empty"),
         ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
     ],
 )

@@ -1,0 +1,199 @@
+"""Identities of the active variant: Ed25519 signatures (RFC 8032) against a registry.
+
+Who a client is, is settled outside the protocol: the application gives every client its
+identity, and everyone the same registry of public keys. Without that a server that lies could
+invent the other clients (Bonawitz 2017, §6.2: the malicious model needs a PKI).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Mapping
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+
+from secagg.errors import ParameterError
+from secagg.params import Entropy, RoundParams, check_integer
+
+__all__ = [
+    "SIGNATURE_BYTES",
+    "Identity",
+    "Registry",
+    "check_identity",
+    "check_registry",
+    "signed_keys",
+    "signed_survivors",
+]
+
+SIGNATURE_BYTES = 64
+
+
+class Identity:
+    """A client's long-lived signing key.
+
+    Parameters
+    ----------
+    seed : bytes
+        32 bytes, RFC 8032's private key. Keep it as secret as a password.
+
+    Attributes
+    ----------
+    public : bytes
+        32 bytes, for the registry.
+
+    Raises
+    ------
+    ParameterError
+        The seed is not 32 bytes.
+    """
+
+    __slots__ = ("_private", "public")
+
+    def __init__(self, seed: bytes) -> None:
+        if not isinstance(seed, bytes) or len(seed) != 32:
+            raise ParameterError("an identity's seed must be 32 bytes, and this one is not")
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public = self._private.public_key().public_bytes_raw()
+
+    def __repr__(self) -> str:
+        """Show nothing of the private half."""
+        return f"Identity(public={self.public.hex()})"
+
+    @classmethod
+    def generate(cls, entropy: Entropy = os.urandom) -> Identity:
+        """Make a new identity."""
+        return cls(entropy(32))
+
+    def sign(self, content: bytes) -> bytes:
+        """Return the signature, 64 bytes."""
+        return self._private.sign(content)
+
+
+class Registry(Mapping[int, bytes]):
+    """The public keys of all who may take part, by client id.
+
+    Parameters
+    ----------
+    keys : mapping of id to bytes
+        Each client's ``Identity.public``; more clients than one round has are welcome.
+
+    Raises
+    ------
+    ParameterError
+        An id is not an int in [0, 2^64), a key is not one of Ed25519, or two clients share one.
+    """
+
+    def __init__(self, keys: Mapping[int, bytes]) -> None:
+        self._keys: dict[int, bytes] = {}
+        owner: dict[bytes, int] = {}
+        for u, key in keys.items():
+            check_integer("a client id in the registry", u, 0, (1 << 64) - 1)
+            if not isinstance(key, bytes) or len(key) != 32:
+                raise ParameterError(f"client {u}'s identity key is not 32 bytes")
+            if key in owner:
+                raise ParameterError(
+                    f"clients {owner[key]} and {u} have the same identity key; one of them "
+                    "could speak for both"
+                )
+            owner[key] = int(u)
+            self._keys[int(u)] = key
+
+    def __getitem__(self, client_id: int) -> bytes:
+        """Return a client's public key."""
+        return self._keys[client_id]
+
+    def __iter__(self) -> Iterator[int]:
+        """Go through the ids."""
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        """Count the clients."""
+        return len(self._keys)
+
+    def __repr__(self) -> str:
+        """Show how many there are."""
+        return f"Registry(<{len(self)} clients>)"
+
+    def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:
+        """Tell whether a registered client signed exactly this content."""
+        key = self._keys.get(client_id)
+        if key is None:
+            return False
+        try:
+            Ed25519PublicKey.from_public_bytes(key).verify(signature, content)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def check_registry(params: RoundParams, registry: Registry | None) -> None:
+    """Refuse a registry where nobody signs, and its absence where everyone does.
+
+    Raises
+    ------
+    ParameterError
+        Says which.
+    """
+    if registry is not None and not isinstance(registry, Registry):
+        raise ParameterError(
+            f"registry must be a secagg.Registry, not {type(registry).__name__}"
+        )
+    if params.active and registry is None:
+        raise ParameterError(
+            "security 'active' needs registry=secagg.Registry({id: identity.public, …})"
+        )
+    if not params.active and registry is not None:
+        raise ParameterError(
+            f"a registry was given and security is {params.security!r}, where nobody signs; "
+            "take security='active' or leave it out"
+        )
+
+
+def check_identity(
+    client_id: int, params: RoundParams, identity: Identity | None, registry: Registry | None
+) -> None:
+    """Refuse an identity that is missing, not wanted, or not the registry's for this client.
+
+    Raises
+    ------
+    ParameterError
+        Says which.
+    """
+    check_registry(params, registry)
+    if identity is not None and not isinstance(identity, Identity):
+        raise ParameterError(
+            f"identity must be a secagg.Identity, not {type(identity).__name__}"
+        )
+    if not params.active and identity is not None:
+        raise ParameterError(
+            f"an identity was given and security is {params.security!r}, where nobody signs; "
+            "take security='active' or leave it out"
+        )
+    if registry is None:
+        return
+    if identity is None:
+        raise ParameterError("security 'active' needs identity=secagg.Identity(seed)")
+    if registry.get(client_id) != identity.public:
+        raise ParameterError(
+            f"the registry has no entry, or another key, for client {client_id}: register "
+            "identity.public under its id"
+        )
+
+
+def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:
+    """Return what a client signs in round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
+
+    There is no session yet; the parameters' digest covers the caller's name for it.
+    """
+    head = b"secagg/1 signed keys" + params_digest + struct.pack("<QB", sender, 0)
+    return head + seal_key + mask_key
+
+
+def signed_survivors(session: bytes, sender: int, survivors: bytes) -> bytes:
+    """Return what a client signs in round 3: U3, as packed ascending ids."""
+    return b"secagg/1 signed survivors" + session + struct.pack("<QB", sender, 3) + survivors

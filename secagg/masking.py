@@ -1,0 +1,75 @@
+"""Round 2 at the client: its vector and weight as integers modulo R, under all its masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from secagg import keys, masks
+from secagg.client_state import Shared
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.params import Entropy, RoundParams, Vector, is_integer
+from secagg.ring import Lanes
+from secagg.rounds import Phase
+
+__all__ = ["add_masks", "encode_input"]
+
+
+def encode_input(
+    vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
+) -> tuple[Lanes, int]:
+    """Return weight · vector, with the weight behind it if there is one, and the clip count.
+
+    Raises
+    ------
+    ParameterError
+        The vector or the weight is refused.
+    """
+    if weight is None and params.max_weight is not None:
+        raise ParameterError(f"a weight is needed, between 0 and {params.max_weight}")
+    if weight is not None:
+        if params.max_weight is None:
+            raise ParameterError("a weight was given; this round's sum is unweighted")
+        if not is_integer(weight) or not 0 <= weight <= params.max_weight:
+            # the weight is private, so its value is not repeated
+            raise ParameterError(
+                f"weight must be an int from 0 to {params.max_weight}, and this one, of "
+                f"type {type(weight).__name__}, is not"
+            )
+    factor = 1 if weight is None else int(weight)
+    values, clipped = params.encoding.encode(vector, params.ring, factor, entropy)
+    if values.size != params.length:
+        raise ParameterError(
+            f"the vector has {values.size} elements; this round sums {params.length}"
+        )
+    if weight is None:
+        return values, clipped
+    weighted = params.ring.zeros(params.elements)
+    weighted[:-1], weighted[-1] = values, weight
+    return weighted, clipped
+
+
+def add_masks(
+    values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
+) -> None:
+    """Add PRG(b_u) and ± PRG(s_uv) for every other client of U2, in place.
+
+    Raises
+    ------
+    RemoteProtocolError
+        A masking key is not usable.
+    """
+    total = masks.MaskSum()
+    total.add(keys.self_mask_key(own.seed, own.session, me))
+    mine = (me, own.mask_pair.public)
+    for v in others:
+        public = own.mask_publics[v]
+        shared = own.mask_pair.agree(public)
+        if shared is None:
+            why = f"client {v}'s masking key is of low order or not canonical"
+            raise RemoteProtocolError(
+                why, sender=None, phase=Phase.MASKED_INPUT, check="public key"
+            )
+        key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
+        total.add(key, negate=masks.subtracts(me, v))
+    total.apply(values, params.ring)
+    params.ring.reduce(values)

@@ -11,7 +11,7 @@ from secagg.graph import Graph, draw
 
 
 @given(st.sets(st.integers(0, (1 << 64) - 1), min_size=4, max_size=40), st.data())
-def test_a_harary_graph_is_regular_symmetric_and_connected(
+def test_check25_a_harary_graph_is_regular_symmetric_and_connected(
     ids: set[int], data: st.DataObject
 ) -> None:
     k = data.draw(st.sampled_from(range(2, len(ids) - 1, 2)))
@@ -40,7 +40,7 @@ def test_the_order_on_the_ring_comes_from_the_entropy() -> None:
     assert draw(ids, 4, ReplayedEntropy(1)) != draw(ids, 4, ReplayedEntropy(2))
 
 
-def test_pieces_are_seen() -> None:
+def test_check25_pieces_are_seen() -> None:
     ring = Graph({0: (0, 1, 3), 1: (0, 1, 2), 2: (1, 2, 3), 3: (0, 2, 3)})
     assert ring.is_connected({0, 1, 2})
     assert not ring.is_connected({0, 2})

@@ -118,7 +118,7 @@ def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
     )
 
 
-def test_check19_survivors_in_pieces_are_not_unmasked_piece_by_piece() -> None:
+def test_check25_survivors_in_pieces_are_not_unmasked_piece_by_piece() -> None:
     """On a ring of eight with every fourth gone, two pieces of three are left."""
     cohort = Cohort(make_params(8, 2, neighbours=2))
     cohort.advance(2)

@@ -1,0 +1,462 @@
+"""The active variant: signatures, the consistency round, and what clients and server refuse."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from harness import Cohort, altered, make_identity, make_params, pieces, read
+from secagg import (
+    Client,
+    ClientPolicy,
+    Identity,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    Registry,
+    RemoteProtocolError,
+    Server,
+    TooFewSurvivors,
+    simulate_round,
+)
+from secagg.identities import signed_keys, signed_survivors
+from secagg.keys import roster_digest
+from secagg.messages import (
+    AdvertiseKeys,
+    ConsistencyRequest,
+    ConsistencySignature,
+    Roster,
+    UnmaskRequest,
+    encode,
+    pack_ids,
+    unpack_ids,
+)
+from secagg.rounds import NEXT
+from test_client import refuses
+from test_server import finish, refused
+
+ids = pack_ids
+
+
+def cohort_of(n: int = 7, **changes: object) -> Cohort:
+    return Cohort(make_params(n, security="active", **changes))
+
+
+def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
+    """A cohort after some phases, its client 2, and what the server sent that client."""
+    cohort = cohort_of(**changes)
+    return cohort, cohort.clients[2], cohort.advance(phases)[2]
+
+
+# ---- the round
+
+
+def test_the_phases_are_those_of_the_transition_table() -> None:
+    for security, table in NEXT.items():
+        cohort = Cohort(make_params(5, security=security))
+        seen = [cohort.server.phase]
+        while seen[-1] in table:
+            cohort.deliver(cohort.step())
+            assert {c.phase for c in cohort.clients.values()} == {table[seen[-1]]}
+            seen.append(cohort.server.phase)
+        assert seen == [*table, Phase.FINISHED]
+
+
+@pytest.mark.parametrize("phase", range(5))
+def test_check18_clients_lost_in_any_one_round_of_the_active_variant(phase: int) -> None:
+    cohort = cohort_of(12)
+    cohort.advance(phase)
+    cohort.advance(1, without=[1, 6])
+    finish(cohort)
+    gone = {1, 6} if phase < 3 else set()
+    assert set(cohort.server.result().survivors) == set(range(12)) - gone
+
+
+@pytest.mark.parametrize("phase", range(5))
+def test_check19_below_the_threshold_nothing_is_unmasked_in_the_active_variant(
+    phase: int,
+) -> None:
+    cohort = cohort_of(7, threshold=6)
+    cohort.advance(phase)
+    for u, data in cohort.step(without=[0, 1]).items():
+        cohort.server.receive(u, data)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.server.close_round()
+    assert caught.value.phase == list(NEXT["active"])[phase]
+    with pytest.raises(LocalProtocolError):
+        cohort.server.result()
+
+
+def test_clients_lost_in_every_round_at_once() -> None:
+    vectors = np.random.default_rng(0).integers(0, 100, (20, 9))
+    cohort = make_params(20, security="active", length=9)
+    dropouts = dict(zip(range(5), NEXT["active"], strict=True))
+    result = simulate_round(vectors.astype(float) / 100, cohort, dropouts=dropouts)
+    assert result.survivors == tuple(range(3, 20))
+    assert np.allclose(result.sum, vectors[3:].sum(axis=0) / 100, atol=1e-3)
+
+
+# ---- what is needed to start
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"neighbours": 4, "threshold": 4}, "neighbours is 4 and security 'active'"),
+        ({"threshold": 4}, r"threshold is 4.*two thirds, 5 to 7"),
+        ({"session": b""}, "session is empty"),
+    ],
+)
+def test_check05_the_active_variant_has_its_own_rules(
+    changes: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        make_params(7, security="active", **changes)
+
+
+@pytest.mark.parametrize("n", range(3, 40))
+def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
+    least = min(t for t in range(1, n + 1) if 3 * t > 2 * n)
+    assert make_params(n, least, security="active").threshold == least
+    with pytest.raises(ParameterError, match=r"two thirds|more than half"):
+        make_params(n, least - 1, security="active")
+
+
+def test_check04_a_client_can_insist_on_the_active_variant() -> None:
+    policy = ClientPolicy(require_active=True)
+    with pytest.raises(ParameterError, match="insists on 'active'"):
+        Client(0, make_params(5), policy=policy)
+    cohort = Cohort(make_params(5, security="active"), policy=policy)
+    finish(cohort)
+
+
+def test_identity_and_registry_are_needed_exactly_when_active() -> None:
+    active, passive = make_params(5, security="active"), make_params(5)
+    identity = make_identity(1)
+    registry = Registry({1: identity.public, 2: make_identity(2).public})
+    for params, given, named in (
+        (active, {}, "needs registry"),
+        (active, {"registry": registry}, "needs identity"),
+        (active, {"registry": {1: identity.public}, "identity": identity}, "secagg.Registry"),
+        (active, {"registry": registry, "identity": b"x" * 32}, "secagg.Identity"),
+        (active, {"registry": registry, "identity": make_identity(2)}, "client 1"),
+        (passive, {"registry": registry}, "nobody signs"),
+        (passive, {"identity": identity}, "nobody signs"),
+    ):
+        with pytest.raises(ParameterError, match=named):
+            Client(1, params, **given)
+    for params, given in ((active, None), (passive, registry)):
+        with pytest.raises(ParameterError, match="registry"):
+            Server(params, registry=given)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{-1: bytes(32)}, {"1": bytes(32)}, {1: bytes(31)}, {1: "x" * 32}],
+)
+def test_a_registry_of_other_things_is_refused(keys: dict[int, bytes]) -> None:
+    with pytest.raises(ParameterError):
+        Registry(keys)
+
+
+def test_check21_two_clients_with_one_identity_are_refused() -> None:
+    public = make_identity(1).public
+    with pytest.raises(ParameterError, match="clients 1 and 4 have the same identity key"):
+        Registry({1: public, 4: public})
+
+
+@pytest.mark.parametrize("seed", [b"", bytes(31), "x" * 32, None])
+def test_an_identity_needs_32_bytes(seed: object) -> None:
+    with pytest.raises(ParameterError, match="32 bytes"):
+        Identity(seed)
+
+
+def test_check29_an_identity_shows_only_its_public_half() -> None:
+    seed = bytes(range(32))
+    identity = Identity(seed)
+    assert seed.hex() not in repr(identity)
+    assert identity.public.hex() in repr(identity)
+    assert Identity.generate().public != Identity.generate().public
+
+
+# ---- line 24: signatures bind session, round, sender and content
+
+
+def forged(roster: bytes, u: int, signature: bytes) -> bytes:
+    message = read(roster, Roster)
+    signatures = pieces(message.signatures, 64)
+    signatures[unpack_ids(message.ids).index(u)] = signature
+    return altered(roster, Roster, signatures=b"".join(signatures))
+
+
+def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
+    message = read(roster, Roster)
+    at = unpack_ids(message.ids).index(u)
+    return pieces(message.seal_keys, 32)[at], pieces(message.mask_keys, 32)[at]
+
+
+def test_check24_a_signature_over_keys_binds_parameters_round_sender_and_content() -> None:
+    digest = make_params(7, security="active").digest
+    other = make_params(7, security="active", session=b"round 2").digest
+
+    def wrong(c: bytes, s: bytes) -> list[bytes]:
+        good = signed_keys(digest, 4, c, s)
+        return [
+            signed_keys(other, 4, c, s),
+            signed_keys(digest, 5, c, s),
+            signed_keys(digest, 4, s, c),
+            signed_survivors(digest, 4, c + s),
+            good[:-1],
+            good.replace(b"\0" + c, b"\3" + c),
+        ]
+
+    for content in range(6):
+        cohort, client, roster = at_phase(1)
+        signed = cohort.identities[4].sign(wrong(*keys_of(roster, 4))[content])
+        changed = forged(roster, 4, signed)
+        refuses(client, functools.partial(client.share_keys, changed), "signature")
+
+
+def test_check24_keys_of_an_earlier_round_are_refused() -> None:
+    """The server hands round 1 the keys that client 4 signed in another round."""
+    earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
+    old = read(earlier.advance(1)[2], Roster)
+    _, client, roster = at_phase(1)
+    message, at = read(roster, Roster), 4
+    fields = {}
+    for name, size in (("seal_keys", 32), ("mask_keys", 32), ("signatures", 64)):
+        changed = pieces(getattr(message, name), size)
+        changed[at] = pieces(getattr(old, name), size)[at]
+        fields[name] = b"".join(changed)
+    entries = list(
+        zip(
+            range(7),
+            pieces(fields["seal_keys"], 32),
+            pieces(fields["mask_keys"], 32),
+            strict=True,
+        )
+    )
+    replayed = altered(roster, Roster, digest=roster_digest(entries), **fields)
+    refuses(client, lambda: client.share_keys(replayed), "signature")
+
+
+def test_check24_an_unregistered_client_is_refused_on_both_sides() -> None:
+    cohort = cohort_of()
+    stranger = make_identity(99)
+    outsiders = Registry({99: stranger.public})
+    message = Client(99, cohort.params, identity=stranger, registry=outsiders).advertise_keys()
+    refused(cohort.server, 99, message, "unknown client")
+
+    _, client, roster = at_phase(1)
+    known = {u: key for u, key in cohort.registry.items() if u != 4}
+    client._registry = Registry(known)
+    refuses(client, lambda: client.share_keys(roster), "unknown client")
+
+
+@pytest.mark.parametrize("size", [0, 63 * 7, 64 * 6, 64 * 8])
+def test_a_roster_without_a_signature_for_each_is_refused(size: int) -> None:
+    _, client, roster = at_phase(1)
+    changed = altered(roster, Roster, signatures=bytes(size))
+    refuses(client, lambda: client.share_keys(changed), "length|size")
+
+
+def test_check24_the_server_names_whoever_signs_wrongly() -> None:
+    """A bad signature passed on would make every honest client give up."""
+    cohort = cohort_of()
+    sent = cohort.step()
+    for bad in (bytes(64), b"", cohort.identities[3].sign(b"something else")):
+        refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bad), "signature")
+    cohort.deliver(sent)
+    cohort.advance(2)
+    sent = cohort.step()
+    for bad in (bytes(64), b"", read(sent[4], ConsistencySignature).signature):
+        forged = altered(sent[3], ConsistencySignature, signature=bad)
+        refused(cohort.server, 3, forged, "signature")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_nobody_signs_in_the_semi_honest_variant() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length")
+    roster = cohort.deliver(sent)[2]
+    client = cohort.clients[2]
+    changed = altered(roster, Roster, signatures=bytes(64 * 5))
+    refuses(client, lambda: client.share_keys(changed), "length|size")
+    cohort = Cohort(make_params(5))
+    client, request = cohort.clients[2], cohort.advance(3)[2]
+    with pytest.raises(LocalProtocolError, match="check_consistency is out of order"):
+        client.check_consistency(b"")
+    changed = altered(request, UnmaskRequest, signers=ids([1]), signatures=bytes(64))
+    refuses(client, lambda: client.unmask(changed), "length|size")
+
+
+# ---- line 23: one U3
+
+
+def test_check23_two_halves_are_told_different_survivors() -> None:
+    """Each half signs its own U3; no choice of signatures makes anybody reveal a share."""
+    cohort = cohort_of(9)
+    told = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
+    signatures = {}
+    for u, request in cohort.advance(3).items():
+        session = read(request, ConsistencyRequest).session
+        changed = altered(request, ConsistencyRequest, survivors=told[u])
+        answer = cohort.clients[u].check_consistency(changed)
+        signatures[u] = read(answer, ConsistencySignature).signature
+    for u, client in cohort.clients.items():
+        mine = unpack_ids(told[u])
+        agreeing = [v for v in mine if told[v] == told[u]]
+        assert len(agreeing) < cohort.params.threshold
+        # of those that signed the same set there are too few; the others signed another
+        signers = agreeing if u % 2 else mine
+        request = UnmaskRequest(
+            session,
+            told[u],
+            ids(sorted(set(range(9)) - set(mine))),
+            ids(signers),
+            b"".join(signatures[v] for v in signers),
+        )
+        check = "size" if u % 2 else "signature"
+        refuses(client, functools.partial(client.unmask, encode(request)), check)
+
+
+SURVIVORS = list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("survivors", "check"),
+    [
+        (ids([0, 1, 2, 2, 3, 4, 5]), "ids"),
+        (ids([1, 0, 2, 3, 4, 5, 6]), "ids"),
+        (b"\0" * 7, "ids"),
+        (ids([*SURVIVORS, 7]), "unknown id|size"),
+        (ids([0, 1, 2, 3, 4, 5, 9]), "unknown id"),
+        (ids([0, 1, 3, 4, 5, 6]), "self"),
+        (ids([1, 2, 3, 4]), "size"),
+    ],
+)
+def test_check23_survivors_that_cannot_be_are_not_signed(survivors: bytes, check: str) -> None:
+    _, client, request = at_phase(3)
+    changed = altered(request, ConsistencyRequest, survivors=survivors)
+    with pytest.raises(RemoteProtocolError) as caught:
+        client.check_consistency(changed)
+    assert caught.value.check in check.split("|")
+    assert client.phase is Phase.FAILED
+
+
+def test_check23_the_clients_own_minimum_counts_for_what_it_signs() -> None:
+    cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
+    client, request = cohort.clients[2], cohort.advance(3)[2]
+    fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
+    refuses(client, lambda: client.check_consistency(fewer), "size")
+
+
+def alter_unmasking(
+    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
+) -> None:
+    cohort, client, request = at_phase(4)
+    changed = altered(request, UnmaskRequest, **change(cohort, read(request, UnmaskRequest)))
+    refuses(client, lambda: client.unmask(changed), check)
+
+
+def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signers": request.signers[: 8 * 4], "signatures": request.signatures[: 64 * 4]}
+
+
+def other_survivors(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    """Six others, signed by all of them: not what this client signed."""
+    fewer = ids(range(6))
+    signatures = [
+        cohort.identities[v].sign(signed_survivors(request.session, v, fewer)) for v in range(6)
+    ]
+    return {
+        "survivors": fewer,
+        "dropped": ids([6]),
+        "signers": fewer,
+        "signatures": b"".join(signatures),
+    }
+
+
+def of_another_session(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    signatures = [
+        identity.sign(signed_survivors(bytes(32), v, request.survivors))
+        for v, identity in cohort.identities.items()
+    ]
+    return {"signatures": b"".join(signatures)}
+
+
+def of_another_sender(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    signatures = pieces(request.signatures, 64)
+    return {"signatures": b"".join([signatures[0], *signatures[:-1]])}
+
+
+def of_another_round(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    signatures = []
+    for v, identity in cohort.identities.items():
+        content = signed_survivors(request.session, v, request.survivors)
+        at = content.index(request.session) + 32 + 8
+        signatures.append(identity.sign(content[:at] + b"\4" + content[at + 1 :]))
+    return {"signatures": b"".join(signatures)}
+
+
+def signed_twice(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {
+        "signers": ids([0, 0, 1, 2, 3, 4, 5]),
+        "signatures": request.signatures[:64] + request.signatures[: 64 * 6],
+    }
+
+
+def signed_by_a_stranger(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signers": ids([0, 1, 2, 3, 4, 5, 9])}
+
+
+def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signatures": request.signatures[:-64]}
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (fewer_signers, "size"),
+        (other_survivors, "consistency"),
+        (of_another_session, "signature"),
+        (of_another_sender, "signature"),
+        (of_another_round, "signature"),
+        (signed_twice, "ids"),
+        (signed_by_a_stranger, "unknown id"),
+        (a_signature_short, "length"),
+    ],
+)
+def test_check23_shares_are_revealed_only_for_a_u3_that_t_clients_signed(
+    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
+) -> None:
+    alter_unmasking(change, check)
+
+
+def test_check23_a_client_signs_one_set_of_survivors() -> None:
+    _, client, request = at_phase(3)
+    client.check_consistency(request)
+    with pytest.raises(LocalProtocolError, match="out of order"):
+        client.check_consistency(request)
+    assert client.phase is Phase.UNMASKING
+
+
+def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    requests = cohort.advance(1, without=[5])
+    assert set(requests) == {0, 1, 2, 3, 4, 6}
+    request = read(requests[0], UnmaskRequest)
+    assert unpack_ids(request.signers) == (0, 1, 2, 3, 4, 6)
+    assert unpack_ids(request.survivors) == tuple(range(7))
+    finish(cohort)
+
+
+def test_check25_a_graph_drawn_by_a_lying_server_is_not_offered() -> None:
+    with pytest.raises(ParameterError, match="a server that lies would draw the graph"):
+        make_params(40, 30, neighbours=32, security="active")

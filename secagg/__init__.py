@@ -5,6 +5,7 @@ from __future__ import annotations
 from secagg import shamir
 from secagg.client import Client
 from secagg.errors import (
+    JournalError,
     LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
@@ -16,8 +17,9 @@ from secagg.fixedpoint import FixedPoint, Integers
 from secagg.identities import Identity, Registry
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
+from secagg.result import RoundResult
 from secagg.rounds import Phase
-from secagg.server import RoundResult, Server
+from secagg.server import Server
 from secagg.simulate import SimulatedRound, simulate_round
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "FixedPoint",
     "Identity",
     "Integers",
+    "JournalError",
     "LocalProtocolError",
     "ParameterError",
     "Phase",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from secagg import graph, keys
 from secagg.identities import Registry
 from secagg.messages import Roster, encode, pack_ids
-from secagg.params import Entropy, RoundParams
+from secagg.params import RoundParams
 
 __all__ = ["Cohort"]
 
@@ -28,13 +28,13 @@ class Cohort:
         publics: dict[int, tuple[bytes, bytes]],
         signatures: dict[int, bytes],
         registry: Registry | None,
-        entropy: Entropy,
+        seed: bytes,
     ) -> None:
         self.params = params
         self.registry = registry
         self._signatures = signatures
         self.publics = dict(sorted(publics.items()))
-        self.graph = graph.draw(self.publics, params.neighbours, entropy)
+        self.graph = graph.draw(self.publics, params.neighbours, seed)
         self._digest = keys.roster_digest([(u, c, s) for u, (c, s) in self.publics.items()])
         self.session = keys.session_id(params.digest, self._digest)
 

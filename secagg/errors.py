@@ -8,6 +8,7 @@ mend the call and go on. ``RemoteProtocolError`` is a violation by the peer, and
 from __future__ import annotations
 
 __all__ = [
+    "JournalError",
     "LocalProtocolError",
     "ParameterError",
     "RemoteProtocolError",
@@ -22,6 +23,13 @@ class SecAggError(Exception):
 
 class ParameterError(SecAggError, ValueError):
     """A value given by the caller is refused; the message names it and the remedy."""
+
+
+class JournalError(SecAggError):
+    """A journal cannot be opened, read or written, or holds something else than it should.
+
+    On a server that was writing: it has ended and acknowledged nothing that is not stored.
+    """
 
 
 class LocalProtocolError(SecAggError, RuntimeError):

@@ -7,12 +7,14 @@ itself, in ascending order; the i-th of them holds its share at the point i + 1.
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from secagg.params import Entropy
+__all__ = ["SEED_BYTES", "Graph", "draw"]
 
-__all__ = ["Graph", "draw"]
+SEED_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -41,22 +43,23 @@ class Graph:
         return not rest
 
 
-def draw(clients: Collection[int], neighbours: int | None, entropy: Entropy) -> Graph:
-    """Draw a graph on `clients`.
+def draw(clients: Collection[int], neighbours: int | None, seed: bytes) -> Graph:
+    """Draw a graph on `clients`; the same from the same seed, whatever their order.
 
     Parameters
     ----------
     clients : collection of distinct ids
     neighbours : int or None
         k, even. None, or k ≥ len(clients) − 1: the complete graph.
-    entropy : callable
-        Where the order on the ring comes from.
+    seed : bytes
+        32 uniform bytes, from which the order on the ring follows.
     """
     ids = tuple(sorted(clients))
     if neighbours is None or neighbours >= len(ids) - 1:
         return Graph(dict.fromkeys(ids, ids))
-    # sorting by 128 random bits each is a uniform order; ties have probability 2^-128 n²
-    order = sorted(ids, key=lambda _: entropy(16))
+    # sorting by a digest under a fresh seed is a uniform order
+    label = b"secagg/1 graph" + seed
+    order = sorted(ids, key=lambda u: hashlib.sha256(label + struct.pack("<Q", u)).digest())
     reach = neighbours // 2
     ring = order[-reach:] + order + order[:reach]
     return Graph({u: tuple(sorted(ring[i : i + 2 * reach + 1])) for i, u in enumerate(order)})

@@ -7,63 +7,30 @@ clock: a time-out is ``close_round()``. What happens to a message is in ``stages
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
 from cryptography.hazmat.primitives.poly1305 import Poly1305
-from numpy.typing import NDArray
 
-from secagg.errors import LocalProtocolError, ParameterError, RemoteProtocolError, SecAggError
+from secagg.errors import (
+    JournalError,
+    LocalProtocolError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.exclusive import Exclusive
+from secagg.graph import SEED_BYTES
 from secagg.identities import Registry, check_registry
+from secagg.log import Entry, Log
 from secagg.messages import as_bytes
 from secagg.params import Entropy, RoundParams, check_integer
+from secagg.result import RoundResult, decode_sum
 from secagg.rounds import Phase, out_of_order
 from secagg.stages import Advertising, Consistency, Masking, Sharing
 from secagg.unmasking import Unmasked, Unmasking
 
-__all__ = ["RoundResult", "Server"]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RoundResult:
-    """The sum of the survivors' vectors.
-
-    Attributes
-    ----------
-    sum : array, shape (d,)
-        float64 for FixedPoint, int64 for Integers; weighted if the round is.
-    integers : int64 array, shape (d,)
-        The exact sum of the encoded vectors.
-    survivors : tuple of ids, ascending
-        U3: exactly these clients' vectors are in the sum.
-    weight : int or None
-        The sum of their weights, if the round is weighted.
-    faulty : tuple of ids, ascending
-        Clients whose shares were wrong, as far as they can be told apart: up to half of the
-        shares beyond the threshold, or a single one. The sum is right all the same. Liars in
-        larger numbers can agree on shares that put the blame on somebody else.
-    """
-
-    sum: NDArray[np.float64] | NDArray[np.int64]
-    integers: NDArray[np.int64]
-    survivors: tuple[int, ...]
-    weight: int | None = None
-    faulty: tuple[int, ...] = ()
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """The sum divided by the total weight, or by the number of survivors.
-
-        Raises
-        ------
-        ParameterError
-            All weights are zero.
-        """
-        total = len(self.survivors) if self.weight is None else self.weight
-        if total == 0:
-            raise ParameterError("the survivors' weights add up to 0: there is no mean")
-        return np.asarray(self.sum / total, dtype=np.float64)
+__all__ = ["Server"]
 
 
 class Server:
@@ -76,13 +43,18 @@ class Server:
     registry : Registry, optional
         The public keys of all who may take part; required exactly when the parameters say
         "active".
+    journal : Log, optional
+        A fresh ``Journal`` for these parameters. Every accepted message and every close is
+        in it before the call returns, and ``resume`` goes on from there.
     entropy : callable, optional
         Where the random graph comes from; replace it only to replay a round in a test.
 
     Raises
     ------
     ParameterError
-        The registry is missing or not wanted.
+        The registry is missing or not wanted, or the journal is for other parameters.
+    JournalError
+        It holds a round already, or cannot be written.
     """
 
     def __init__(
@@ -90,17 +62,60 @@ class Server:
         params: RoundParams,
         *,
         registry: Registry | None = None,
+        journal: Log | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
         check_registry(params, registry)
+        if journal is not None and journal.params.digest != params.digest:
+            raise ParameterError("the journal is for other parameters than the server's")
         self.params = params
-        self._stage: _Stage = Advertising(params, registry, entropy)
+        seed = entropy(SEED_BYTES)
+        self._stage: _Stage = Advertising(params, registry, seed)
+        self._outbox: dict[int, bytes] = {}
+        self._journal, self._entries = journal, 0
+        self._write((None, seed))
         self._exclusive = Exclusive()
         self._received: set[int] = set()
         # tags of every accepted message, so that a repetition is known as one; under a key
         # that nobody else has, Poly1305 is as good as a digest here and six times faster
         self._accepted: dict[int, set[bytes]] = {}
         self._tag_key = entropy(32)
+
+    @classmethod
+    def resume(cls, journal: Log, *, registry: Registry | None = None) -> Server:
+        """Return the server that wrote a journal, as it was when it wrote last.
+
+        It has taken the same messages through the same checks, so it gives the same answers
+        and the same sum, or has failed in the same way. Send its ``outbox`` again; a client
+        that was not told that its message is in sends it again.
+
+        Parameters
+        ----------
+        journal : Log
+            If nothing is in it, the round begins.
+        registry : Registry, optional
+            As for a new server; a journal does not hold it.
+
+        Raises
+        ------
+        ParameterError
+            The registry is missing or not wanted.
+        JournalError
+            The journal cannot be read, or no server wrote this.
+        """
+        entries = journal.entries()
+        first = next(entries, None)
+        if first is None:
+            return cls(journal.params, registry=registry, journal=journal)
+        if first[0] is not None or len(first[1]) != SEED_BYTES:
+            raise JournalError("the journal does not begin with a server's seed")
+        server = cls(journal.params, registry=registry)
+        server._stage = Advertising(journal.params, registry, first[1])
+        number = 1
+        for number, entry in enumerate(entries, start=2):
+            server._replay(number, entry)
+        server._journal, server._entries = journal, number
+        return server
 
     def __repr__(self) -> str:
         """Show where the server stands."""
@@ -115,6 +130,11 @@ class Server:
     def waiting(self) -> frozenset[int]:
         """The clients whose message of this phase has not come; empty in round 0."""
         return frozenset(self._stage.expected or ()) - self._received
+
+    @property
+    def outbox(self) -> dict[int, bytes]:
+        """What the last ``close_round`` returned, to be sent again after a resume."""
+        return dict(self._outbox)
 
     def receive(self, client_id: int, data: bytes) -> None:
         """Take one message, check it, count it once.
@@ -136,6 +156,8 @@ class Server:
             The message is refused; the server is as it was.
         LocalProtocolError
             The round is over, or another thread is inside.
+        JournalError
+            The message could not be stored; the server has ended: resume it.
         """
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
         with self._exclusive:
@@ -158,6 +180,8 @@ class Server:
             Shares are wrong beyond repair; likewise.
         LocalProtocolError
             The round is over.
+        JournalError
+            The close could not be stored; the server has ended: resume it.
         """
         with self._exclusive:
             return self._close_round()
@@ -183,35 +207,50 @@ class Server:
             raise self._refusal(client_id, "unknown client", "it is not part of this round")
         if client_id in self._received:
             raise self._refusal(client_id, "repeated", "another message of it was accepted")
-        stage.take(client_id, data)
-        self._received.add(client_id)
-        self._accepted.setdefault(client_id, set()).add(tag)
+        try:
+            stage.take(client_id, data)
+            self._write((client_id, data))
+            self._received.add(client_id)
+            self._accepted.setdefault(client_id, set()).add(tag)
+        except RemoteProtocolError:
+            raise
+        except BaseException:  # neither refused nor known to be stored: this server must end
+            self._stage = _Over(Phase.FAILED, None)
+            raise
 
     def _close_round(self) -> dict[int, bytes]:
         stage = self._running("close_round")
+        self._outbox = {}
         try:
+            # first, because a close cannot be refused: what failed once must not be tried again
+            self._write((None, b""))
             closed, answers = stage.close()
-        except SecAggError:
+            if isinstance(closed, Unmasked):
+                self._stage = _Over(Phase.FINISHED, decode_sum(closed, self.params))
+            else:
+                self._stage = closed
+            self._received = set()
+            self._outbox = answers
+        except BaseException:
             self._stage = _Over(Phase.FAILED, None)
             raise
-        if isinstance(closed, Unmasked):
-            self._stage = _Over(Phase.FINISHED, self._decode(closed))
-        else:
-            self._stage = closed
-        self._received = set()
-        return answers
+        return dict(answers)
 
-    def _decode(self, unmasked: Unmasked) -> RoundResult:
-        params = self.params
-        total, integers = params.encoding.decode(unmasked.total[: params.length], params.ring)
-        weighted = params.max_weight is not None
-        return RoundResult(
-            sum=total,
-            integers=integers,
-            survivors=unmasked.survivors,
-            weight=int(unmasked.total[params.length]) if weighted else None,
-            faulty=unmasked.faulty,
-        )
+    def _write(self, entry: Entry) -> None:
+        if self._journal is not None:
+            self._journal.append(self._entries, entry)
+            self._entries += 1
+
+    def _replay(self, number: int, entry: Entry) -> None:
+        client_id, data = entry
+        try:
+            if client_id is not None:
+                self._receive(client_id, data)
+                return
+            with suppress(TooFewSurvivors, RemoteProtocolError):  # it fails as it failed
+                self._close_round()
+        except (RemoteProtocolError, LocalProtocolError) as error:
+            raise JournalError(f"entry {number} of the journal is refused: {error}") from error
 
     def _running(self, call: str) -> Advertising | Sharing | Masking | Consistency | Unmasking:
         if isinstance(self._stage, _Over):

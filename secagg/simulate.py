@@ -13,8 +13,9 @@ from secagg.errors import ParameterError
 from secagg.identities import Identity, Registry
 from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.policy import ClientPolicy
+from secagg.result import RoundResult
 from secagg.rounds import NEXT, Phase
-from secagg.server import RoundResult, Server
+from secagg.server import Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 

@@ -26,7 +26,7 @@ from secagg.messages import (
     encode,
     pack_ids,
 )
-from secagg.params import Entropy, RoundParams
+from secagg.params import RoundParams
 from secagg.rounds import Phase
 from secagg.stage import SessionStage, Stage
 from secagg.summed import Question, Summed
@@ -41,12 +41,10 @@ class Advertising(Stage):
     phase = Phase.ADVERTISE_KEYS
     expected: None = None
 
-    def __init__(
-        self, params: RoundParams, registry: Registry | None, entropy: Entropy
-    ) -> None:
+    def __init__(self, params: RoundParams, registry: Registry | None, seed: bytes) -> None:
         super().__init__(params)
         self._registry = registry
-        self._entropy = entropy
+        self._seed = seed
         self._publics: dict[int, tuple[bytes, bytes]] = {}
         self._signatures: dict[int, bytes] = {}
         self._seen: set[bytes] = set()
@@ -84,7 +82,7 @@ class Advertising(Stage):
         """Draw the graph; answer with rosters."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
         cohort = Cohort(
-            self.params, self._publics, self._signatures, self._registry, self._entropy
+            self.params, self._publics, self._signatures, self._registry, self._seed
         )
         return Sharing(cohort), {u: cohort.roster(u) for u in cohort.publics}
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+import hashlib
 import os
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import ReplayedEntropy
 from secagg.graph import Graph, draw
 
 
@@ -15,7 +15,7 @@ def test_check25_a_harary_graph_is_regular_symmetric_and_connected(
     ids: set[int], data: st.DataObject
 ) -> None:
     k = data.draw(st.sampled_from(range(2, len(ids) - 1, 2)))
-    graph = draw(ids, k, os.urandom)
+    graph = draw(ids, k, os.urandom(32))
     assert graph.holders.keys() == ids
     for u, holders in graph.holders.items():
         assert list(holders) == sorted(set(holders))
@@ -30,14 +30,24 @@ def test_check25_a_harary_graph_is_regular_symmetric_and_connected(
 
 @pytest.mark.parametrize("k", [None, 4, 5, 9])
 def test_with_enough_neighbours_everyone_holds_everyones_shares(k: int | None) -> None:
-    graph = draw([5, 1, 9, 3, 7], k, os.urandom)
+    graph = draw([5, 1, 9, 3, 7], k, os.urandom(32))
     assert set(graph.holders.values()) == {(1, 3, 5, 7, 9)}
 
 
-def test_the_order_on_the_ring_comes_from_the_entropy() -> None:
+def test_the_graph_follows_from_the_seed_and_the_ids_alone() -> None:
     ids = range(30)
-    assert draw(ids, 4, ReplayedEntropy(1)) == draw(ids, 4, ReplayedEntropy(1))
-    assert draw(ids, 4, ReplayedEntropy(1)) != draw(ids, 4, ReplayedEntropy(2))
+    assert draw(ids, 4, bytes(32)) == draw(list(reversed(ids)), 4, bytes(32))
+    assert draw(ids, 4, bytes(32)) != draw(ids, 4, bytes(31) + b"\1")
+
+
+def test_the_order_on_the_ring_is_that_of_digests() -> None:
+    """SHA-256("secagg/1 graph" ‖ seed ‖ id as u64 little-endian), ascending."""
+    seed, ids = bytes(range(32)), [7, 3, 1 << 63, 0, 300]
+    label = b"secagg/1 graph" + seed
+    ring = sorted(ids, key=lambda u: hashlib.sha256(label + u.to_bytes(8, "little")).digest())
+    holders = draw(ids, 2, seed).holders
+    for i, u in enumerate(ring):
+        assert set(holders[u]) == {ring[i - 1], u, ring[(i + 1) % 5]}
 
 
 def test_check25_pieces_are_seen() -> None:
@@ -46,9 +56,3 @@ def test_check25_pieces_are_seen() -> None:
     assert not ring.is_connected({0, 2})
     assert ring.is_connected({0})
     assert ring.is_connected(())
-
-
-def test_the_order_on_the_ring_takes_16_bytes_a_client() -> None:
-    entropy = ReplayedEntropy(1)
-    draw(range(30), 4, entropy)
-    assert [len(drawn) for drawn in entropy.drawn] == [16] * 30

@@ -1,0 +1,53 @@
+"""What a server writes down before it answers, so that it can be killed and resumed.
+
+A server's state is a fold over the messages it accepted and the moments it closed a phase:
+these are the entries. ``secagg.journal`` keeps them in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from secagg.params import RoundParams
+
+__all__ = ["Entry", "Log"]
+
+Entry = tuple[int | None, bytes]
+"""A client's id and its accepted message. With None the server's own: first its seed for the
+graph, after that an empty one for each close of a phase."""
+
+
+class Log(Protocol):
+    """The entries of one round, in their order."""
+
+    @property
+    def params(self) -> RoundParams:
+        """The parameters of the round."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """Read everything from the beginning, one entry at a time.
+
+        Raises
+        ------
+        JournalError
+            What is stored is not what was written.
+        """
+        ...
+
+    def append(self, number: int, entry: Entry) -> None:
+        """Write one entry; it is durable when this returns.
+
+        Parameters
+        ----------
+        number : int
+            How many entries the server knows of, itself the only one that writes.
+        entry : Entry
+
+        Raises
+        ------
+        JournalError
+            It could not be written, or there are more entries than the server knows of.
+        """
+        ...

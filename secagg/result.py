@@ -1,0 +1,68 @@
+"""What a finished round gives: the sum, and whose it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.errors import ParameterError
+from secagg.params import RoundParams
+from secagg.unmasking import Unmasked
+
+__all__ = ["RoundResult", "decode_sum"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundResult:
+    """The sum of the survivors' vectors.
+
+    Attributes
+    ----------
+    sum : array, shape (d,)
+        float64 for FixedPoint, int64 for Integers; weighted if the round is.
+    integers : int64 array, shape (d,)
+        The exact sum of the encoded vectors.
+    survivors : tuple of ids, ascending
+        U3: exactly these clients' vectors are in the sum.
+    weight : int or None
+        The sum of their weights, if the round is weighted.
+    faulty : tuple of ids, ascending
+        Clients whose shares were wrong, as far as they can be told apart: up to half of the
+        shares beyond the threshold, or a single one. The sum is right all the same. Liars in
+        larger numbers can agree on shares that put the blame on somebody else.
+    """
+
+    sum: NDArray[np.float64] | NDArray[np.int64]
+    integers: NDArray[np.int64]
+    survivors: tuple[int, ...]
+    weight: int | None = None
+    faulty: tuple[int, ...] = ()
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The sum divided by the total weight, or by the number of survivors.
+
+        Raises
+        ------
+        ParameterError
+            All weights are zero.
+        """
+        total = len(self.survivors) if self.weight is None else self.weight
+        if total == 0:
+            raise ParameterError("the survivors' weights add up to 0: there is no mean")
+        return np.asarray(self.sum / total, dtype=np.float64)
+
+
+def decode_sum(unmasked: Unmasked, params: RoundParams) -> RoundResult:
+    """Return an unmasked sum in the caller's units."""
+    total, integers = params.encoding.decode(unmasked.total[: params.length], params.ring)
+    weighted = params.max_weight is not None
+    return RoundResult(
+        sum=total,
+        integers=integers,
+        survivors=unmasked.survivors,
+        weight=int(unmasked.total[params.length]) if weighted else None,
+        faulty=unmasked.faulty,
+    )

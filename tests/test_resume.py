@@ -1,0 +1,291 @@
+"""A server writes down what it accepts before it answers, and goes on from what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from harness import Cohort, ReplayedEntropy, altered, make_params
+from secagg import (
+    JournalError,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    RemoteProtocolError,
+    RoundParams,
+    Server,
+    TooFewSurvivors,
+)
+from secagg.log import Entry
+from secagg.messages import SHARE_BYTES, UnmaskShares
+
+KINDS = [
+    {},
+    {"neighbours": 6},
+    {"modulus": (1 << 61) - 1, "max_weight": 9},
+]
+
+
+class MemoryLog:
+    """A log that fails when told to, before or after it has stored the entry."""
+
+    def __init__(self, params: RoundParams, stored: list[Entry] | None = None) -> None:
+        self.params = params
+        self.stored = [] if stored is None else list(stored)
+        self.fails = ""
+
+    def entries(self) -> Iterator[Entry]:
+        return iter(list(self.stored))
+
+    def append(self, number: int, entry: Entry) -> None:
+        if number != len(self.stored):
+            raise JournalError("there are other entries")
+        if self.fails != "before":
+            self.stored.append(entry)
+        if self.fails:
+            raise JournalError("the disk is full")
+
+
+def logged(params: RoundParams, seed: object = 0) -> tuple[Cohort, MemoryLog]:
+    cohort, log = Cohort(params, seed=seed), MemoryLog(params)
+    cohort.server = Server(params, journal=log, entropy=ReplayedEntropy((seed, "server")))
+    return cohort, log
+
+
+def finished(params: RoundParams) -> tuple[Cohort, MemoryLog]:
+    """A round in which a client is lost before each message but the first."""
+    cohort, log = logged(params)
+    cohort.advance(1)
+    for gone in ([1], [1, 6], [1, 6, 8]):
+        cohort.deliver(cohort.step(without=gone))
+    return cohort, log
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_accepted_message_and_close_is_written_in_its_order(
+    kind: dict[str, int],
+) -> None:
+    cohort, log = finished(make_params(10, **kind))
+    expected: list[Entry] = [(None, ReplayedEntropy((0, "server"))(32))]
+    for sent in cohort.sent:
+        expected += [*sent.items(), (None, b"")]
+    assert log.stored == expected
+
+
+def test_what_is_refused_late_or_repeated_is_not_written() -> None:
+    cohort, log = logged(make_params(5))
+    first = cohort.step()
+    for u in range(4):
+        cohort.server.receive(u, first[u])
+    stored = list(log.stored)
+    cohort.server.receive(0, first[0])
+    for u, data in ((0, first[1]), (4, first[4] + b"\0"), (4, b""), (3, first[4])):
+        with pytest.raises(RemoteProtocolError):
+            cohort.server.receive(u, data)
+    assert log.stored == stored
+    cohort.inbox = cohort.server.close_round()
+    stored = list(log.stored)
+    cohort.server.receive(0, first[0])
+    with pytest.raises(RemoteProtocolError):
+        cohort.server.receive(4, first[4])
+    assert log.stored == stored
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, int]) -> None:
+    """From every point of the round: the same answers, byte for byte, and the same sum."""
+    params = make_params(10, **kind)
+    cohort, log = finished(params)
+    result = cohort.server.result()
+    answers: dict[int, bytes] = {}
+    whole = Server.resume(MemoryLog(params, log.stored[:1]))
+    for count in range(1, len(log.stored) + 1):
+        resumed = Server.resume(MemoryLog(params, log.stored[:count]))
+        assert resumed.outbox == answers
+        assert (resumed.phase, resumed.waiting) == (whole.phase, whole.waiting)
+        for u, data in log.stored[1:count]:  # whoever was not told sends again
+            if u is not None and resumed.phase is not Phase.FINISHED:
+                resumed.receive(u, data)
+        for u, data in log.stored[count:]:
+            resumed.receive(u, data) if u is not None else resumed.close_round()
+        assert resumed.result().integers.tolist() == result.integers.tolist()
+        assert resumed.result().survivors == result.survivors
+        assert resumed.result().weight == result.weight
+        if count < len(log.stored):
+            u, data = log.stored[count]
+            if u is None:
+                answers = whole.close_round()
+            else:
+                whole.receive(u, data)
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+def test_a_resumed_server_writes_on_where_the_log_ends() -> None:
+    params = make_params(5)
+    cohort, log = logged(params)
+    for phase in range(4):
+        sent = cohort.step()
+        for u, data in sent.items():
+            cohort.server.receive(u, data)
+            cohort.server = Server.resume(log)
+        cohort.server.close_round()
+        cohort.server = Server.resume(log)
+        cohort.inbox = cohort.server.outbox
+        assert len(log.stored) == 1 + 6 * (phase + 1)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
+
+
+@pytest.mark.parametrize("phase", range(4))
+def test_a_round_that_failed_fails_again_when_resumed(phase: int) -> None:
+    """Not a second chance, in which late messages would give other answers."""
+    cohort, log = logged(make_params(6, 5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    for u in range(4):
+        cohort.server.receive(u, sent[u])
+    with pytest.raises(TooFewSurvivors):
+        cohort.server.close_round()
+    resumed = Server.resume(log)
+    assert resumed.phase is Phase.FAILED
+    assert resumed.outbox == {}
+    for call in (lambda: resumed.receive(5, sent[5]), resumed.close_round, resumed.result):
+        with pytest.raises(LocalProtocolError):
+            call()
+
+
+def test_wrong_shares_that_ended_a_round_end_it_again() -> None:
+    cohort, log = logged(make_params(5))
+    cohort.advance(3)
+    for u, data in cohort.step().items():
+        cohort.server.receive(u, altered(data, UnmaskShares, shares=bytes(5 * SHARE_BYTES)))
+    with pytest.raises(RemoteProtocolError):
+        cohort.server.close_round()
+    assert Server.resume(log).phase is Phase.FAILED
+
+
+@pytest.mark.parametrize("fails", ["before", "after"])
+@pytest.mark.parametrize("phase", range(4))
+def test_what_could_not_be_written_is_not_acknowledged(phase: int, fails: str) -> None:
+    """The server ends; resumed, it takes the same message again, stored or not."""
+    cohort, log = logged(make_params(5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    for call in (
+        lambda: cohort.server.receive(1, sent[1]),
+        lambda: cohort.server.close_round(),
+    ):
+        log.fails = fails
+        with pytest.raises(JournalError, match="disk is full"):
+            call()
+        assert cohort.server.phase is Phase.FAILED
+        with pytest.raises(LocalProtocolError):
+            call()
+        log.fails = ""
+        cohort.server = Server.resume(log)
+        closed = len(log.stored) == 1 + 6 * phase + 6
+        if not closed:
+            for u, data in sent.items():
+                cohort.server.receive(u, data)
+    cohort.inbox = cohort.server.outbox if closed else cohort.server.close_round()
+    cohort.advance(3 - phase)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
+
+
+def test_a_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot tell whether the input is in its total; the log can."""
+    cohort, log = logged(make_params(5))
+    cohort.advance(2)
+    sent = cohort.step()
+
+    def interrupted(number: int, entry: Entry) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cohort.server.receive(0, sent[0])
+    assert cohort.server.phase is Phase.FAILED
+    monkeypatch.undo()
+    cohort.server = Server.resume(log)
+    cohort.deliver(sent)
+    cohort.advance(1)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
+
+
+def test_an_empty_log_begins_a_round() -> None:
+    log = MemoryLog(make_params(3))
+    assert Server.resume(log).phase is Phase.ADVERTISE_KEYS
+    assert [(u, len(data)) for u, data in log.stored] == [(None, 32)]
+
+
+def test_a_log_of_another_round_is_refused() -> None:
+    params = make_params(3)
+    with pytest.raises(ParameterError, match="other parameters"):
+        Server(params, journal=MemoryLog(make_params(4)))
+    log = MemoryLog(params)
+    Server(params, journal=log)
+    with pytest.raises(JournalError):
+        Server(params, journal=log)
+
+
+def cut(stored: list[Entry], number: int) -> list[Entry]:
+    return stored[:number] + stored[number + 1 :]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda stored: stored[1:],
+        lambda stored: [(0, bytes(32)), *stored[1:]],
+        lambda stored: [(None, bytes(31)), *stored[1:]],
+        lambda stored: [stored[0], (9, stored[1][1]), *stored[2:]],
+        lambda stored: [stored[0], (0, b"\1"), *stored[2:]],
+        lambda stored: cut(stored, 1),
+        lambda stored: cut(stored, 11),
+        lambda stored: [*stored, stored[1]],
+        lambda stored: [*stored, (None, b"")],
+    ],
+    ids=[
+        "no seed", "a message first", "a short seed", "another's message", "not a message",
+        "a message is missing", "a close is missing", "a message after the end",
+        "a close after the end",
+    ],
+)  # fmt: skip
+def test_what_no_server_wrote_is_refused(
+    spoil: Callable[[list[Entry]], list[Entry]],
+) -> None:
+    params = make_params(10)
+    _, log = finished(params)
+    with pytest.raises(JournalError):
+        Server.resume(MemoryLog(params, spoil(log.stored)))
+
+
+class Counted(bytes):
+    """Bytes that know how many of them are alive."""
+
+    alive = 0
+
+    def __new__(cls, data: bytes) -> Counted:
+        Counted.alive += 1
+        return super().__new__(cls, data)
+
+    def __del__(self) -> None:
+        Counted.alive -= 1
+
+
+def test_replaying_does_not_gather_the_messages() -> None:
+    params = make_params(10)
+    _, log = finished(params)
+    most = 0
+
+    class Streamed(MemoryLog):
+        def entries(self) -> Iterator[Entry]:
+            nonlocal most
+            for u, data in self.stored:
+                yield u, Counted(data)
+                most = max(most, Counted.alive)
+
+    Server.resume(Streamed(params, log.stored))
+    assert most <= 3
+    assert Counted.alive == 0

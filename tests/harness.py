@@ -14,11 +14,13 @@ from secagg import (
     FixedPoint,
     Identity,
     Integers,
+    Phase,
     Registry,
     RoundParams,
     Server,
     messages,
 )
+from secagg.rounds import NEXT
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
 
@@ -107,7 +109,7 @@ class Cohort:
 
     def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
         """All but the missing send their message; return what they sent, undelivered."""
-        call = self._calls()[len(self.sent)]
+        call = self.calls()[len(self.sent)]
         out = {u: call(u, data) for u, data in self.inbox.items() if u not in set(without)}
         self.sent.append(out)
         return out
@@ -137,7 +139,10 @@ class Cohort:
             total = [a + weight * b for a, b in zip(total, encoded, strict=True)]
         return total
 
-    def _calls(self) -> list[Callable[[int, bytes], bytes]]:
+    def phases(self) -> list[Phase]:
+        return list(NEXT[self.params.security])
+
+    def calls(self) -> list[Callable[[int, bytes], bytes]]:
         calls = [
             lambda u, _: self.clients[u].advertise_keys(),
             lambda u, data: self.clients[u].share_keys(data),

@@ -203,7 +203,7 @@ class AnyRound(RuleBasedStateMachine):
 
     def make(self, u: int) -> bytes:
         data = self.inbox.pop(u)
-        return self.cohort._calls()[self.step](u, data)
+        return self.cohort.calls()[self.step](u, data)
 
     def hand_over(self, u: int) -> None:
         message = self.outbox.pop(u)

@@ -1,0 +1,431 @@
+"""Attacks by a lying server: each ends in the error the specification names, and tells nothing.
+
+``LyingServer.learned`` is what the server could work out. The first tests see that it sees a
+leak where there is one, and no more than the sum where nobody lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from adversary import Lie, LyingServer
+from harness import TWO, Cohort, altered, make_params, pieces, read
+from secagg import ClientPolicy, LocalProtocolError, Phase
+from secagg.keys import KeyPair, roster_digest
+from secagg.messages import (
+    SEALED_BYTES,
+    ConsistencyRequest,
+    ConsistencySignature,
+    Roster,
+    ShareKeys,
+    Shares,
+    UnmaskRequest,
+    encode,
+    pack_ids,
+    unpack_ids,
+)
+
+ids = pack_ids
+N = 7
+EVERYONE = set(range(N))
+BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
+
+
+def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
+    """Tell one client a lie and the others the truth."""
+    return lambda u, data: lie(data) if u == victim else data
+
+
+# ---- what the harness sees
+
+
+@BOTH
+def test_an_honest_round_tells_the_sum_of_the_honest_survivors_and_nothing_else(
+    security: str,
+) -> None:
+    server = LyingServer(security, colluders=[0])
+    server.play("masked_input")
+    server.cohort.inbox.pop(1)  # it vanishes after sharing its keys
+    server.play("unmasking")
+    assert server.learned() == []
+    server.tell("unmasking")
+    assert server.learned() == [{2, 3, 4, 5, 6}]
+    assert server.refusals == {}
+
+
+def test_a_client_that_gave_both_shares_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the check gone the victim's input is known: this is what the check is for."""
+
+    def credulous(
+        request: tuple[bytes, bytes], *_: object
+    ) -> tuple[tuple[int, ...] | None, ...]:
+        return tuple(unpack_ids(part) for part in request)
+
+    monkeypatch.setattr("secagg.client.check_unmask_request", credulous)
+    server = LyingServer("semi-honest")
+    server.play("unmasking")
+    server.tell(
+        "unmasking",
+        lambda u, data: altered(data, UnmaskRequest, dropped=ids([3] if u != 3 else [])),
+    )
+    assert server.learned() == [{0, 1, 2, 4, 5, 6}, {3}]
+
+
+def test_colluders_as_many_as_the_threshold_would_be_seen() -> None:
+    server = LyingServer("semi-honest", colluders=range(4))
+    server.play("unmasking")
+    assert server.learned() == [{4}, {5}, {6}]
+
+
+# ---- what it says of the survivors
+
+
+def test_split_views_of_the_survivors() -> None:
+    """Half are told that 6 dropped out, half that 0 did, with every signature there is."""
+    server = LyingServer("active", colluders=[3])
+    requests = server.play("consistency_check")
+    session = read(requests[0], ConsistencyRequest).session
+    told = {u: list(range(6) if u < 3 else range(1, 7)) for u in range(N)}
+    signed = server.tell(
+        "consistency_check",
+        lambda u, data: altered(data, ConsistencyRequest, survivors=ids(told[u])),
+    )
+    assert signed.keys() == EVERYONE
+    signature = {u: read(data, ConsistencySignature).signature for u, data in signed.items()}
+    for u in range(N):
+        # even ones are shown only the signatures that hold, odd ones all
+        signers = [v for v in told[u] if u % 2 or told[v] == told[u]]
+        request = UnmaskRequest(
+            session,
+            ids(told[u]),
+            ids(sorted(EVERYONE - set(told[u]))),
+            ids(signers),
+            b"".join(signature[v] for v in signers),
+        )
+        assert server.ask(u, "unmasking", encode(request)) is None
+    assert server.checks() == {u: "signature" if u % 2 else "size" for u in range(N)}
+    assert server.learned() == []
+
+
+def test_survivors_other_than_those_that_were_signed() -> None:
+    server = LyingServer("active", colluders=[0])
+    server.play("unmasking")
+    server.tell(
+        "unmasking",
+        lambda u, data: altered(
+            data, UnmaskRequest, survivors=ids(sorted(EVERYONE - {3})), dropped=ids([3])
+        ),
+        whom=EVERYONE - {3},
+    )
+    assert set(server.checks().values()) == {"consistency"}
+    assert server.learned() == []
+
+
+def test_split_views_tell_no_single_input_without_signatures_either() -> None:
+    """Semi-honest: half give b of client 3, half s; a majority of one kind is not to be had."""
+    server = LyingServer("semi-honest")
+    server.play("unmasking")
+    server.tell(
+        "unmasking",
+        lambda u, data: (
+            data
+            if u < 4
+            else altered(
+                data, UnmaskRequest, survivors=ids([0, 1, 2, 4, 5, 6]), dropped=ids([3])
+            )
+        ),
+    )
+    assert server.refusals == {}
+    assert server.learned() == [EVERYONE]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("survivors", "dropped", "check"),
+    [
+        (range(N), [3], "both shares"),
+        ([0, 1, 2, 4, 5, 6], range(N), "both shares"),
+        ([*range(N), 9], [], "unknown id|size"),
+        (range(N - 1), [9], "unknown id"),
+        ([0, 1, 2, 2, 3, 4, 5], [6], "ids"),
+        ([0, 1, 3, 4, 5, 6], [2], "self"),
+        ([2, 3], [0, 1, 4, 5, 6], "size"),
+        ([0, 1, 2, 3, 4, 5], [], "missing id"),
+    ],
+)
+def test_altered_unmask_requests(
+    security: str, survivors: list[int], dropped: list[int], check: str
+) -> None:
+    """Both kinds of share, clients it never heard from, duplicates, too few."""
+    server = LyingServer(security, colluders=[0])
+    server.play("unmasking")
+    changed = {"survivors": ids(survivors), "dropped": ids(dropped)}
+    server.tell("unmasking", to(2, lambda data: altered(data, UnmaskRequest, **changed)))
+    assert server.checks().keys() == {2}
+    assert server.checks()[2] in check.split("|")
+    assert server.learned() == [EVERYONE - {0}]  # the others', with 2's part still in it
+
+
+@BOTH
+def test_survivors_it_never_heard_from(security: str) -> None:
+    """Client 6's input never came; it is passed off as a survivor all the same."""
+    server = LyingServer(security)
+    server.play("masked_input")
+    server.cohort.inbox.pop(6)
+    phase = "unmasking" if security == "semi-honest" else "consistency_check"
+    kind = UnmaskRequest if security == "semi-honest" else ConsistencyRequest
+    server.play(phase)
+    everyone = {"survivors": ids(range(N))}
+    if security == "semi-honest":
+        everyone["dropped"] = b""
+    server.tell(phase, lambda _, data: altered(data, kind, **everyone))
+    assert server.learned() == []
+
+
+@BOTH
+def test_unmasking_asked_for_again(security: str) -> None:
+    """After an answer and after a refusal alike there is no second time."""
+    server = LyingServer(security, colluders=[0])
+    requests = server.play("unmasking")
+    server.tell("unmasking", to(2, lambda data: altered(data, UnmaskRequest, dropped=ids([3]))))
+    before = server.learned()
+    other = {"survivors": ids(sorted(EVERYONE - {3})), "dropped": ids([3])}
+    for u in range(N):
+        for again in (requests[u], altered(requests[u], UnmaskRequest, **other)):
+            with pytest.raises(LocalProtocolError):
+                server.cohort.clients[u].unmask(again)
+    assert server.learned() == before
+    assert server.cohort.clients[2].phase is Phase.FAILED
+
+
+# ---- what it says of the cohort
+
+
+@BOTH
+def test_a_lowered_threshold(security: str) -> None:
+    """The server runs the round with other parameters than the clients were given."""
+    low = {"semi-honest": 4, "active": 5}[security]
+    server = LyingServer(security, threshold=low + 1)
+    lowered = make_params(N, low, security=security)
+    server.play("share_keys")
+    server.tell("share_keys", lambda _, data: altered(data, Roster, parameters=lowered.digest))
+    assert set(server.checks().values()) == {"parameters"}
+    assert server.learned() == []
+
+
+def entries_of(data: bytes) -> dict[int, list[bytes]]:
+    roster = read(data, Roster)
+    sizes = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
+    fields = [pieces(getattr(roster, name), size) for name, size in sizes.items()]
+    users = unpack_ids(roster.ids)
+    return {u: [f[i] if f else b"" for f in fields] for i, u in enumerate(users)}
+
+
+def roster_of(data: bytes, entries: dict[int, list[bytes]], order: list[int]) -> bytes:
+    """A roster of other entries, consistent in itself."""
+    columns = [b"".join(entries[u][i] for u in order) for i in range(3)]
+    digest = roster_digest([(u, *entries[u][:2]) for u in order])
+    return altered(
+        data,
+        Roster,
+        size=len(order),
+        digest=digest,
+        ids=ids(order),
+        **dict(zip(("seal_keys", "mask_keys", "signatures"), columns, strict=True)),
+    )
+
+
+def own_keys(data: bytes) -> bytes:
+    """Clients 3 and 4 with keys that the server made."""
+    entries = entries_of(data)
+    for u in (3, 4):
+        entries[u][:2] = [KeyPair(bytes([u + i]) * 32).public for i in (0, 100)]
+    return roster_of(data, entries, sorted(entries))
+
+
+def exchanged_keys(data: bytes) -> bytes:
+    """Clients 3 and 4 with each other's keys."""
+    entries = entries_of(data)
+    entries[3], entries[4] = entries[4], entries[3]
+    return roster_of(data, entries, sorted(entries))
+
+
+def invented_clients(data: bytes) -> bytes:
+    """Everyone but client 2 is the server's own."""
+    entries = entries_of(data)
+    for u in set(entries) - {2}:
+        entries[u][:2] = [KeyPair(bytes([u + i]) * 32).public for i in (1, 101)]
+    return roster_of(data, entries, sorted(entries))
+
+
+@pytest.mark.parametrize("lie", [own_keys, exchanged_keys, invented_clients])
+def test_swapped_keys_active(lie: Callable[[bytes], bytes]) -> None:
+    server = LyingServer("active")
+    server.play("share_keys")
+    server.tell("share_keys", to(2, lie))
+    assert server.checks() == {2: "signature"}
+
+
+@pytest.mark.parametrize("lie", [own_keys, exchanged_keys, invented_clients])
+def test_swapped_keys_semi_honest(lie: Callable[[bytes], bytes]) -> None:
+    """Without identities such a roster may stand, but it is another session's.
+
+    What the others sealed for the client does not open, and what it sealed does not open for
+    them.
+    """
+    server = LyingServer("semi-honest")
+    server.play("masked_input", {"share_keys": to(2, lie)})
+    session = server.cohort.clients[2]._state.session
+    others = server.cohort.clients[1]._state.session
+    assert session != others
+    senders = ids(sorted(EVERYONE - {2}))
+    pretended = Shares(session, senders, bytes(SEALED_BYTES * (N - 1)))
+    server.ask(2, "masked_input", encode(pretended))
+    assert server.checks()[2] == "sealed share"
+    assert server.learned() == []
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("order", "check"),
+    [
+        ([0, 1, 2, 3, 3, 4, 5], "ids"),
+        ([0, 1, 2, 3], "size"),
+        ([1, 2], "size"),
+        ([0, 1, 3, 4, 5, 6], "own keys"),
+    ],
+)
+def test_duplicate_ids_and_shrunken_cohorts(
+    security: str, order: list[int], check: str
+) -> None:
+    server = LyingServer(security, threshold=5)
+    server.play("share_keys")
+    server.tell("share_keys", to(2, lambda data: roster_of(data, entries_of(data), order)))
+    assert server.checks() == {2: check}
+
+
+@BOTH
+def test_one_key_under_two_ids(security: str) -> None:
+    def twice(data: bytes) -> bytes:
+        entries = entries_of(data)
+        entries[4] = entries[3]
+        return roster_of(data, entries, sorted(entries))
+
+    server = LyingServer(security)
+    server.play("share_keys")
+    server.tell("share_keys", to(2, twice))
+    assert server.checks() == {2: "duplicate key"}
+
+
+@BOTH
+@pytest.mark.parametrize("u2", [{2}, {1, 2}, {1, 2, 3, 4}])
+def test_a_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> None:
+    """The client is to believe that hardly anybody shared keys."""
+    server = LyingServer(security, threshold=5)
+    server.play("masked_input")
+
+    def shrunken(data: bytes) -> bytes:
+        message = read(data, Shares)
+        sealed = dict(
+            zip(unpack_ids(message.senders), pieces(message.sealed, SEALED_BYTES), strict=True)
+        )
+        kept = sorted(u2 - {2})
+        return altered(
+            data, Shares, senders=ids(kept), sealed=b"".join(sealed[v] for v in kept)
+        )
+
+    server.tell("masked_input", to(2, shrunken))
+    assert server.checks() == {2: "size"}
+    assert server.learned() == []
+
+
+def test_the_clients_own_minimum_holds_against_all_of_it() -> None:
+    """Parameters that the client's application would never have chosen."""
+    policy = ClientPolicy(min_clients=5, min_threshold=5)
+    cohort = Cohort(make_params(7, 5), policy=policy)
+    request = cohort.advance(3)[2]
+    survivors, dropped = ids([0, 1, 2, 3]), ids([4, 5, 6])
+    changed = altered(request, UnmaskRequest, survivors=survivors, dropped=dropped)
+    with pytest.raises(Exception, match="insists on 5"):
+        cohort.clients[2].unmask(changed)
+    assert TWO.min_clients == 2
+
+
+# ---- what it does to the shares
+
+
+def with_piece(position: int, piece: bytes) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        sealed = pieces(read(data, Shares).sealed, SEALED_BYTES)
+        sealed[position] = piece
+        return altered(data, Shares, sealed=b"".join(sealed))
+
+    return change
+
+
+@BOTH
+def test_replayed_shares(security: str) -> None:
+    """What client 0 sealed for client 2 in another round, with the same keys or without."""
+    for seed in (0, 1):
+        old = LyingServer(security, seed=seed, session=b"an earlier round")
+        earlier = old.play("masked_input")[2]
+        server = LyingServer(security)
+        server.play("masked_input")
+        server.tell("masked_input", to(2, lambda _, data=earlier: data))
+        assert server.checks() == {2: "session"}
+        server = LyingServer(security)
+        server.play("masked_input")
+        piece = read(earlier, Shares).sealed[:SEALED_BYTES]
+        server.tell("masked_input", to(2, with_piece(0, piece)))
+        assert server.checks() == {2: "sealed share"}
+
+
+@BOTH
+def test_reflected_and_exchanged_shares(security: str) -> None:
+    """What client 2 sealed for client 0 comes back as client 0's; and 0's as 1's."""
+    server = LyingServer(security)
+    inbox = server.play("masked_input")
+    own = read(server.cohort.sent[1][2], ShareKeys).sealed[:SEALED_BYTES]
+    server.tell("masked_input", to(2, with_piece(0, own)))
+    assert server.checks() == {2: "sealed share"}
+
+    server = LyingServer(security)
+    inbox = server.play("masked_input")
+    other = pieces(read(inbox[2], Shares).sealed, SEALED_BYTES)[1]
+    server.tell("masked_input", to(2, with_piece(0, other)))
+    assert server.checks() == {2: "sealed share"}
+
+    server = LyingServer(security)
+    inbox = server.play("masked_input")
+    named = altered(inbox[2], Shares, senders=ids([0, 1, 2, 3, 4, 5]))
+    server.tell("masked_input", to(2, lambda _: named))
+    assert server.checks() == {2: "reflection"}
+
+
+@BOTH
+def test_two_worlds_cannot_open_each_others_shares(security: str) -> None:
+    """Half of the clients see a roster without 6, half one without 0."""
+    server = LyingServer(security)
+
+    def split(u: int, data: bytes) -> bytes:
+        return roster_of(data, entries_of(data), list(range(6) if u < 3 else range(1, 7)))
+
+    server.play("share_keys")
+    shared = server.tell("share_keys", split)
+    assert shared.keys() == EVERYONE
+    sessions = {u: read(data, ShareKeys).session for u, data in shared.items()}
+    assert len(set(sessions.values())) == 2
+    for u in range(N):
+        world = range(6) if u < 3 else range(1, 7)
+        senders = [v for v in world if v != u]
+        sealed = []
+        for v in senders:
+            theirs = [w for w in (range(6) if v < 3 else range(1, 7)) if w != v]
+            at = theirs.index(u) if u in theirs else 0
+            sealed.append(pieces(read(shared[v], ShareKeys).sealed, SEALED_BYTES)[at])
+        message = Shares(sessions[u], ids(senders), b"".join(sealed))
+        assert server.ask(u, "masked_input", encode(message)) is None
+    assert set(server.checks().values()) == {"sealed share"}
+    assert server.learned() == []

@@ -243,6 +243,12 @@ class RoundParams:
                 f"{f' and weights up to {weight}' if self.max_weight else ''} needs R ≥ "
                 f"{needed}; {_remedy((needed - 1).bit_length())}"
             )
+        packed = -(-self.elements * self.ring.bits // 8)
+        if packed >= 1 << 32:
+            raise ParameterError(
+                f"length {self.length} at {self.ring.bits} bits makes a message of {packed} "
+                "bytes, and 2^32 - 1 is the most; split the vector over several rounds"
+            )
         if largest >= 1 << 63:
             raise ParameterError(
                 f"sums up to {largest} do not fit the int64 they are returned in; encode "

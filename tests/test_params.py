@@ -125,6 +125,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"modulus": 97, "modulus_bits": 8}, "not both"),
         ({"encoding": None}, "encoding must be"),
         ({"max_weight": 0}, "max_weight is 0"),
+        ({"length": 1 << 30}, "length 1073741824 at 32 bits makes a message of 4294967296"),
         ({"session": "name"}, "session must be"),
         ({"session": bytes(65)}, "session must be"),
         ({"security": "malicious"}, "'semi-honest' or 'active', not 'malicious'"),

@@ -187,8 +187,10 @@ class SecAggSum(_IntegerSum):
         cohorts up to 100 and 60 in larger ones.
     threshold
         How many of the n (or neighbours + 1) holders of a user's shares it takes to
-        reconstruct them, more than half; None for two thirds, rounded up. A higher one
-        withstands more colluding users, a lower one more dropouts.
+        reconstruct them; None for two thirds, rounded up. A higher one withstands more
+        colluding users, a lower one more dropouts. Of n it must be more than half; of
+        neighbours, enough for one user in twenty to collude and one to vanish
+        (`secagg.ClientPolicy`).
     progress
         Called now and then with the phase, and how many clients of how many are through it.
     clip, fractional_bits

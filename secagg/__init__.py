@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secagg import shamir
+from secagg import graph, shamir
 from secagg.client import Client
 from secagg.errors import (
     JournalError,
@@ -41,6 +41,7 @@ __all__ = [
     "Server",
     "SimulatedRound",
     "TooFewSurvivors",
+    "graph",
     "shamir",
     "simulate_round",
 ]

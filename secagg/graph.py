@@ -2,7 +2,8 @@
 
 Bell et al. 2020, §3.2 (Algorithm 2): clients are put on a ring in random order and each is
 linked to the k/2 before and the k/2 after it. A client's *holders* are its neighbours and
-itself, in ascending order; the i-th of them holds its share at the point i + 1.
+itself, in ascending order; the i-th of them holds its share at the point i + 1. How many
+neighbours it takes is for `recommend`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-__all__ = ["SEED_BYTES", "Graph", "draw"]
+from secagg.finder import Recommendation, privacy_bits, recommend
+
+__all__ = ["SEED_BYTES", "Graph", "Recommendation", "draw", "privacy_bits", "recommend"]
 
 SEED_BYTES = 32
 

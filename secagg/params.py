@@ -111,8 +111,10 @@ class RoundParams:
         `allow_two_clients`).
     threshold : int
         t, how many of the clients that hold shares of a peer it takes to reconstruct them.
-        More than half of the holders: all n on the complete graph, k + 1 on a graph. More
-        than two thirds of n when `security` is "active".
+        On the complete graph more than half of the n holders, and more than two thirds when
+        `security` is "active". On a graph 2 ≤ t ≤ k: what is safe follows from the fractions
+        that collude and drop out (`secagg.graph.recommend`), and is for each client's policy
+        to judge.
     length : int
         d, the elements of a vector (1 ≤ d ≤ 2^31).
     encoding : FixedPoint or Integers
@@ -125,7 +127,7 @@ class RoundParams:
         k, even: each client shares and masks with k others on a random Harary graph (Bell et
         al. 2020). None: with everyone (Bonawitz et al. 2017). On a graph a client whose k
         neighbours have all dropped out or collude is exposed; k must be large enough that
-        this does not happen by chance, and a handful of neighbours is only for tests.
+        this does not happen by chance. `secagg.graph.recommend` finds it.
     max_weight : int, optional
         The largest weight a client may give its vector. None: an unweighted sum.
     session : bytes, optional
@@ -141,8 +143,8 @@ class RoundParams:
     Raises
     ------
     ParameterError
-        A value is out of range, the threshold leaves the minority able to reconstruct, or R
-        has no room for the sum of n vectors.
+        A value is out of range, the threshold leaves a minority of the complete graph able to
+        reconstruct, or R has no room for the sum of n vectors.
     """
 
     n_clients: int
@@ -199,12 +201,21 @@ class RoundParams:
                     f"than {self.neighbours + 1} clients, {self.neighbours + 1}"
                 )
         check_integer("threshold", self.threshold, 1, 1 << 20)
-        if not self.holders // 2 < self.threshold <= self.holders:
-            wrong = "large" if self.threshold > self.holders else "small"
-            raise ParameterError(
-                f"threshold is {self.threshold}, too {wrong} for {self.holders} holders of "
-                f"each share: take more than half, {self.holders // 2 + 1} to {self.holders}"
+        self._check_threshold()
+
+    def _check_threshold(self) -> None:
+        if self.neighbours is None:
+            low, high = self.n_clients // 2 + 1, self.n_clients
+            rule = f"{high} holders of each share: take more than half, {low} to {high}"
+        else:
+            low, high = 2, self.neighbours
+            rule = (
+                f"{high} neighbours: take {low} to {high}; secagg.graph.recommend finds the "
+                "one that is safe"
             )
+        if not low <= self.threshold <= high:
+            wrong = "large" if self.threshold > high else "small"
+            raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     def _check_security(self) -> None:
         if self.security not in ("semi-honest", "active"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secagg import finder
 from secagg.errors import ParameterError
 from secagg.params import RoundParams, check_integer
 
@@ -28,6 +29,12 @@ class ClientPolicy:
         Accept that with two clients the other one learns this client's input.
     require_active : bool
         Refuse rounds in which a lying server would go unnoticed.
+    corrupt, dropout : float
+        On a graph: the largest fractions of the clients that this one expects to collude with
+        the server, and to vanish. Zero says that nobody does.
+    sigma : int
+        On a graph: the chance that some client is exposed must be 2^−sigma or less, by
+        `secagg.graph.privacy_bits` (1 to 128).
 
     Raises
     ------
@@ -40,11 +47,16 @@ class ClientPolicy:
     max_length: int = 1 << 28
     allow_two_clients: bool = False
     require_active: bool = False
+    corrupt: float = 0.05
+    dropout: float = 0.05
+    sigma: int = 40
 
     def __post_init__(self) -> None:
         check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
         check_integer("max_length", self.max_length, 1, 1 << 31)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
+        check_integer("sigma", self.sigma, 1, 128)
+        finder.check_fractions(self.corrupt, self.dropout)
         if self.min_clients == 2 and not self.allow_two_clients:
             raise ParameterError(
                 "min_clients is 2: the other client would learn this one's input; pass "
@@ -82,3 +94,25 @@ class ClientPolicy:
             raise ParameterError(
                 f"length {params.length} is above this client's max_length {self.max_length}"
             )
+        if params.neighbours is not None:
+            self._check_graph(params, params.neighbours)
+
+    def _check_graph(self, params: RoundParams, neighbours: int) -> None:
+        n, expected = params.n_clients, (self.corrupt, self.dropout)
+        if finder.is_private(n, neighbours, params.threshold, *expected, self.sigma):
+            return
+        bits = finder.privacy_bits(n, neighbours, params.threshold, *expected)
+        raise ParameterError(
+            f"{neighbours} neighbours and threshold {params.threshold} among {n} clients give "
+            f"{bits:.1f} bits of privacy where up to {self.corrupt:.3g} of them collude and "
+            f"{self.dropout:.3g} vanish; this client insists on {self.sigma}: "
+            f"{self._remedy(n)}, or say what else is expected with "
+            "ClientPolicy(corrupt=…, dropout=…, sigma=…)"
+        )
+
+    def _remedy(self, n: int) -> str:
+        try:
+            k, t = finder.recommend(n, self.corrupt, self.dropout, sigma=self.sigma)
+        except ParameterError:
+            return "no graph among so few gives that, nor does the complete one"
+        return f"take neighbours={k} and threshold={t}"

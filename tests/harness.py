@@ -23,6 +23,8 @@ from secagg import (
 from secagg.rounds import NEXT
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
+TOY = ClientPolicy(corrupt=0, dropout=0)
+"""Nobody colludes and nobody vanishes: for graphs too small to hide anyone by chance."""
 
 
 class ReplayedEntropy:

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
-from harness import make_params
-from secagg import Client, ClientPolicy, FixedPoint, Integers, ParameterError, simulate_round
+from harness import TOY, make_params
+from secagg import (
+    Client,
+    ClientPolicy,
+    FixedPoint,
+    Integers,
+    ParameterError,
+    RoundParams,
+    graph,
+    simulate_round,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,13 +27,13 @@ from secagg import Client, ClientPolicy, FixedPoint, Integers, ParameterError, s
         (10, None, 11, False),
         (9, None, 4, False),
         (9, None, 5, True),
-        (100, 20, 10, False),
-        (100, 20, 11, True),
-        (100, 20, 21, True),
-        (100, 20, 22, False),
+        (100, 20, 1, False),
+        (100, 20, 2, True),
+        (100, 20, 20, True),
+        (100, 20, 21, False),
     ],
 )
-def test_check05_the_threshold_is_a_majority_of_the_holders(
+def test_check05_the_threshold_is_a_majority_or_on_a_graph_within_the_neighbours(
     n: int, neighbours: int | None, threshold: int, accepted: bool
 ) -> None:
     if accepted:
@@ -62,11 +72,8 @@ def test_check06_a_sum_never_has_fewer_than_three_inputs() -> None:
 def test_check04_parameters_below_the_clients_policy_are_refused(
     policy: ClientPolicy, named: str
 ) -> None:
-    def no_entropy(size: int) -> bytes:
-        raise AssertionError("something secret was computed first")
-
     with pytest.raises(ParameterError, match=named):
-        Client(0, make_params(9, 5), policy=policy, entropy=no_entropy)
+        accept(make_params(9, 5), policy)
 
 
 def test_check14_headroom_counts_all_clients_not_the_neighbours() -> None:
@@ -141,10 +148,10 @@ def test_a_bad_parameter_is_named_with_its_value(
 
 
 def test_the_digest_tells_any_two_parameters_apart() -> None:
-    base = make_params(7, 5, neighbours=4)
+    base = make_params(7, 4, neighbours=4)
     other = [
         dataclasses.replace(base, n_clients=8),
-        dataclasses.replace(base, threshold=4),
+        dataclasses.replace(base, threshold=3),
         dataclasses.replace(base, length=5),
         dataclasses.replace(base, neighbours=None),
         dataclasses.replace(base, max_weight=1),
@@ -170,8 +177,80 @@ def test_check14_a_sum_that_does_not_fit_int64_is_refused() -> None:
 def test_check04_on_a_graph_the_policy_counts_the_neighbourhood() -> None:
     params = make_params(100, neighbours=4)
     with pytest.raises(ParameterError, match="a cohort of 5"):
-        Client(0, params, policy=ClientPolicy(min_clients=6))
-    assert Client(0, params, policy=ClientPolicy(min_clients=5))
+        Client(0, params, policy=dataclasses.replace(TOY, min_clients=6))
+    assert Client(0, params, policy=dataclasses.replace(TOY, min_clients=5))
+
+
+# ---- the graph a client accepts
+
+
+def no_entropy(size: int) -> bytes:
+    raise AssertionError("something secret was computed first")
+
+
+def accept(params: RoundParams, policy: ClientPolicy | None = None) -> Client:
+    return Client(0, params, policy=policy, entropy=no_entropy)
+
+
+@pytest.mark.parametrize(("n", "k", "t"), [(1000, 34, 17), (1000, 28, 28), (31, 30, 2)])
+def test_check04_a_graph_that_exposes_clients_is_refused_with_the_way_out(
+    n: int, k: int, t: int
+) -> None:
+    """Colluding neighbours, a graph in pieces, and everyone a neighbour at a low threshold."""
+    params = make_params(n, t, neighbours=k)
+    policy = ClientPolicy(corrupt=0.1, dropout=0.33)
+    with pytest.raises(ParameterError, match=f"^{k} neighbours and threshold {t} ") as caught:
+        accept(params, policy)
+    bits = graph.privacy_bits(n, k, t, 0.1, 0.33)
+    assert bits < 40
+    assert f" {bits:.1f} bits" in str(caught.value)
+    found = re.search(r"take neighbours=(\d+) and threshold=(\d+)", str(caught.value))
+    assert found is not None
+    better = {"neighbours": int(found[1]), "threshold": int(found[2])}
+    assert accept(make_params(n, **better), policy)
+
+
+def test_check04_the_default_policy_expects_one_in_twenty_to_collude() -> None:
+    k, t = graph.recommend(1000, 0.05, 0.05)
+    assert accept(make_params(1000, t, neighbours=k))
+    with pytest.raises(ParameterError, match=r"up to 0\.05 of them collude"):
+        accept(make_params(1000, t - 2, neighbours=k))
+    assert accept(make_params(1000, t - 2, neighbours=k), ClientPolicy(corrupt=0.03))
+
+
+def test_check04_sigma_is_what_the_policy_insists_on() -> None:
+    bits = graph.privacy_bits(1000, 34, 18, 0.05, 0.05)
+    params = make_params(1000, 18, neighbours=34)
+    assert accept(params, ClientPolicy(sigma=int(bits)))
+    with pytest.raises(ParameterError, match=f"insists on {int(bits) + 1}"):
+        accept(params, ClientPolicy(sigma=int(bits) + 1))
+
+
+def test_check04_dropouts_alone_can_cut_a_graph() -> None:
+    params = make_params(1000, 2, neighbours=4)
+    assert accept(params, TOY)
+    with pytest.raises(ParameterError, match="4 neighbours"):
+        accept(params, ClientPolicy(corrupt=0, dropout=0.05))
+
+
+def test_check04_where_nothing_is_safe_the_policy_says_so() -> None:
+    params = make_params(5, 2, neighbours=2)
+    with pytest.raises(ParameterError, match="no graph among so few"):
+        accept(params, ClientPolicy(corrupt=0.5, dropout=0.5))
+
+
+def test_the_complete_graph_keeps_its_majority_rule_alone() -> None:
+    assert accept(make_params(3, 2), ClientPolicy(corrupt=0.5, dropout=0.4))
+
+
+@pytest.mark.parametrize("name", ["corrupt", "dropout", "sigma"])
+@pytest.mark.parametrize("bad", [-0.1, 1.0, True, "0.1", float("nan"), None])
+def test_check04_an_assumption_out_of_range_is_refused_by_name(name: str, bad: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        ClientPolicy(**{name: bad})
+
+
+# ---- types and bounds
 
 
 @pytest.mark.parametrize("name", ["n", "threshold", "length", "max_weight", "modulus_bits"])

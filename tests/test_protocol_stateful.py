@@ -13,9 +13,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from harness import TWO, Cohort, make_params
+from harness import TOY, TWO, Cohort, make_params
 from secagg import (
-    ClientPolicy,
     FixedPoint,
     Integers,
     LocalProtocolError,
@@ -35,7 +34,7 @@ def round_params(draw: st.DrawFn) -> RoundParams:
     """Any parameters that RoundParams accepts, for up to 12 clients."""
     n = draw(st.integers(2, 12))
     neighbours = draw(st.none() | st.sampled_from(list(range(2, n, 2)) or [None]))
-    holders = n if neighbours is None else neighbours + 1
+    thresholds = (n // 2 + 1, n) if neighbours is None else (2, neighbours)
     modulus = draw(
         st.integers(8, 64).map(lambda b: {"modulus_bits": b})
         | st.sampled_from(PRIMES).map(lambda p: {"modulus": p})
@@ -55,7 +54,7 @@ def round_params(draw: st.DrawFn) -> RoundParams:
         encoding = Integers(max=draw(st.integers(1, max(1, room))))
     return make_params(
         n,
-        draw(st.integers(holders // 2 + 1, holders)),
+        draw(st.integers(*thresholds)),
         length=draw(st.integers(1, 9)),
         encoding=encoding,
         neighbours=neighbours,
@@ -80,7 +79,7 @@ class AnyRound(RuleBasedStateMachine):
                 unique=True,
             )
         )
-        policy = TWO if params.n_clients == 2 else ClientPolicy()
+        policy = TWO if params.n_clients == 2 else TOY
         self.cohort = Cohort(params, ids, policy)
         if params.max_weight is not None:
             weights = st.sampled_from([0, 1, params.max_weight])

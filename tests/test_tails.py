@@ -1,0 +1,122 @@
+"""The counting behind (k, t), against brute force on rings small enough to list."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg import tails
+from secagg.graph import Graph
+
+RINGS = [(7, 2), (8, 4), (9, 4), (10, 2), (10, 6), (11, 4)]
+
+
+def ring(n: int, k: int) -> Graph:
+    """A Harary graph on the order 0 … n − 1: k/2 neighbours before and k/2 after."""
+    reach = range(-k // 2, k // 2 + 1)
+    return Graph({u: tuple(sorted((u + i) % n for i in reach)) for u in range(n)})
+
+
+def subsets(n: int, size: int) -> Iterator[set[int]]:
+    return map(set, combinations(range(n), size))
+
+
+@given(st.data())
+def test_tails_are_the_counts_of_the_subsets(data: st.DataObject) -> None:
+    population = data.draw(st.integers(1, 10))
+    marked = data.draw(st.integers(0, population))
+    drawn = data.draw(st.integers(0, population))
+    count = data.draw(st.integers(-1, population + 1))
+    hits = [len({x for x in s if x < marked}) >= count for s in subsets(population, drawn)]
+    expected = Fraction(sum(hits), len(hits))
+    assert tails.at_least(population, marked, drawn, count) == expected
+
+
+@given(st.integers(1, 400), st.data())
+def test_large_tails_are_the_sum_of_their_terms(population: int, data: st.DataObject) -> None:
+    marked, drawn = (data.draw(st.integers(0, population)) for _ in range(2))
+    count = data.draw(st.integers(0, drawn))
+    ways = sum(
+        math.comb(marked, x) * math.comb(population - marked, drawn - x)
+        for x in range(count, drawn + 1)
+    )
+    expected = Fraction(ways, math.comb(population, drawn))
+    assert tails.at_least(population, marked, drawn, count) == expected
+
+
+@pytest.mark.parametrize(("n", "k"), RINGS)
+def test_e1_and_e3_are_exact_for_one_client_and_bound_all(n: int, k: int) -> None:
+    holders = ring(n, k).holders
+    for marked in range(n):
+        sets = list(subsets(n, marked))
+        for limit in range(1, k + 1):
+            # corrupt neighbours of an honest client 0
+            honest = [s for s in sets if 0 not in s]
+            hits = sum(len(s.intersection(holders[0])) >= limit for s in honest)
+            one = tails.at_least(n - 1, marked, k, limit)
+            assert one == Fraction(hits, len(honest))
+            anyone = sum(
+                any(len(s.intersection(holders[u])) >= limit for u in range(n) if u not in s)
+                for s in sets
+            )
+            bound = tails.too_many_corrupt(n, marked, k, limit)
+            assert Fraction(anyone, len(sets)) <= bound == min(1, n * one)
+            # clients left with fewer than `limit` of their k neighbours
+            few = sum(
+                any(len(set(holders[u]) - s - {u}) < limit for u in range(n)) for s in sets
+            )
+            assert Fraction(few, len(sets)) <= tails.few_left(n, marked, k, limit)
+
+
+@pytest.mark.parametrize(("n", "k"), RINGS)
+def test_e2_is_exact_until_three_gaps_fit_and_a_bound_beyond(n: int, k: int) -> None:
+    """Every set of the missing, through the protocol's own test of connectedness."""
+    graph, worst = ring(n, k), Fraction(0)
+    for missing in range(n - 1):
+        sets = list(subsets(n, missing))
+        cut = sum(not graph.is_connected(set(range(n)) - s) for s in sets)
+        exact = Fraction(cut, len(sets))
+        worst = max(worst, exact)
+        bound = tails.in_pieces(n, missing, k)
+        assert worst <= bound
+        rising = missing <= (k * n - 2) // (k + 2) + 1
+        if missing < 3 * k // 2 and rising:  # so far the bound is an equality
+            assert exact == bound
+        if missing < k:
+            assert exact == 0
+
+
+def test_e2_for_many_clients_agrees_with_simulated_rings() -> None:
+    """The bound is the expected number of pairs of long gaps: counted on 20,000 rings."""
+    n, missing, k = 60, 12, 6
+    rng = np.random.default_rng(2020)
+    pairs = 0
+    rounds = 20_000
+    for _ in range(rounds):
+        left = np.sort(rng.permutation(n)[missing:])
+        gaps = np.diff(left, append=left[0] + n) - 1
+        long = int((gaps >= k // 2).sum())
+        pairs += math.comb(long, 2)
+    bound = float(tails.in_pieces(n, missing, k))
+    assert 0 < bound < 1
+    assert pairs == pytest.approx(rounds * bound, abs=5 * math.sqrt(rounds * bound))
+
+
+def test_fewer_missing_are_never_called_riskier_than_more() -> None:
+    for n, k in RINGS:
+        bounds = [tails.in_pieces(n, m, k) for m in range(n + 1)]
+        assert bounds == sorted(bounds)
+
+
+def test_bits_of_tiny_probabilities_do_not_underflow() -> None:
+    assert tails.bits(Fraction(1, 1 << 5000)) == 5000
+    assert tails.bits(Fraction(3, 4)) == pytest.approx(0.41503749927884376)
+    assert tails.bits(Fraction(1)) == 0
+    assert tails.bits(Fraction(0)) == math.inf

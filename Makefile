@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/src/*)
 
-.PHONY: demo test lint bench slow clean
+.PHONY: demo test lint bench slow fuzz clean
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
@@ -25,6 +25,12 @@ slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benches
+
+# two million messages and twenty thousand rounds: about ten minutes
+fuzz: $(READY)
+	$(BIN)/python -m pip install -q "atheris>=3"
+	PYTHONPATH=tests $(BIN)/python -m fuzz decoders --runs 2000000
+	PYTHONPATH=tests $(BIN)/python -m fuzz transcripts --runs 20000
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info secagg/_fast/_kernels.c secagg/_fast/*.so

@@ -1,0 +1,233 @@
+"""What is fuzzed. Each target takes any bytes and raises nothing but on a defect.
+
+``decoders`` reads the bytes as one message and passes what comes out through the checks a
+client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
+exchanges and loses the messages of a whole round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+
+from harness import Cohort, make_params, read
+from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
+from secagg.consistency import check_agreement, check_survivors
+from secagg.messages import (
+    AdvertiseKeys,
+    ConsistencyRequest,
+    ConsistencySignature,
+    MaskedInput,
+    Roster,
+    ShareKeys,
+    Shares,
+    UnmaskRequest,
+    UnmaskShares,
+    decode,
+    encode,
+    max_bytes,
+)
+from secagg.rounds import check_roster, check_senders, check_unmask_request
+
+__all__ = ["KINDS", "TARGETS", "WORLDS", "decoders", "seeds", "transcripts"]
+
+KINDS = (
+    AdvertiseKeys,
+    Roster,
+    ShareKeys,
+    Shares,
+    MaskedInput,
+    ConsistencyRequest,
+    ConsistencySignature,
+    UnmaskRequest,
+    UnmaskShares,
+)
+WORLDS = (
+    make_params(4),
+    make_params(5, security="active"),
+    make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
+    make_params(4, modulus_bits=64, length=3),
+)
+POLICY = ClientPolicy()
+ME = 2
+
+
+class World:
+    """What client 2 knows in a round under some parameters, and that round's messages."""
+
+    def __init__(self, params: RoundParams) -> None:
+        self.params = params
+        cohort = Cohort(params)
+        self.messages: list[bytes] = []
+        while cohort.server.phase is not Phase.FINISHED:
+            answers = cohort.deliver(cohort.step())
+            self.messages += [cohort.sent[-1][ME], *([answers[ME]] if answers else [])]
+        self.registry = cohort.registry
+        own = read(cohort.sent[0][ME], AdvertiseKeys)
+        self.me = (ME, own.seal_key, own.mask_key)
+        self.holders = set(cohort.server.result().survivors)
+        self.session = read(cohort.sent[1][ME], ShareKeys).session
+        request = read(self.messages[-2], UnmaskRequest)
+        self.agreed = request.survivors if params.active else None
+
+    def examine(self, message: msgspec.Struct) -> None:
+        """Make the checks that a client makes of such a message."""
+        params = self.params
+        if isinstance(message, Roster):
+            check_roster(message, params, POLICY, self.me, self.registry)
+        elif isinstance(message, Shares):
+            check_senders(message.senders, self.holders, params, POLICY, ME)
+        elif isinstance(message, ConsistencyRequest):
+            check_survivors(message, self.holders, params, POLICY, ME)
+        elif isinstance(message, UnmaskRequest):
+            pair = (message.survivors, message.dropped)
+            check_unmask_request(pair, self.holders, params, POLICY, ME)
+            check_agreement(message, self.agreed, self.session, params, self.registry)
+        elif isinstance(message, MaskedInput):
+            values = params.ring.zeros(params.elements)
+            try:
+                _fast.unpack_bits(message.values, params.ring.bits, values)
+            except ValueError:  # what the server makes its check "length" of
+                return
+            assert int(values.max()) >> params.ring.bits == 0
+
+
+_KNOWN = [World(params) for params in WORLDS]
+
+
+def decoders(data: bytes) -> None:
+    """The first byte says which kind in which world; the rest is the message."""
+    if not data:
+        return
+    kind = KINDS[data[0] % len(KINDS)]
+    world = _KNOWN[data[0] // len(KINDS) % len(_KNOWN)]
+    message = data[1:]
+    try:
+        value = decode(message, kind, world.params, sender=3, phase="fuzzing")
+        assert type(value) is kind
+        assert len(message) <= max_bytes(kind, world.params)
+        assert decode(encode(value), kind, world.params, sender=3, phase="fuzzing") == value
+        world.examine(value)
+    except RemoteProtocolError as error:
+        assert error.check
+        assert len(str(error)) < 300
+
+
+class Script:
+    """Bytes as a sequence of decisions; when they are used up every decision is 0."""
+
+    def __init__(self, data: bytes) -> None:
+        self._left = iter(data)
+
+    def below(self, limit: int) -> int:
+        return next(self._left, 0) % limit
+
+
+def transcripts(data: bytes) -> None:
+    """Run a round over a network that does what the script says.
+
+    Whatever happens, machines answer or raise RemoteProtocolError, the server ends with a sum
+    or TooFewSurvivors, and a sum is exact unless an alteration was one that a client believed
+    (told of fewer peers, it masks with fewer) or the server took another masked input for it.
+    """
+    script = Script(data)
+    cohort = Cohort(WORLDS[script.below(len(WORLDS))])
+    server, seen, spoilt = cohort.server, [b""], False
+    for phase in cohort.phases():
+        sent: dict[int, bytes] = {}
+        for u, asked in cohort.inbox.items():
+            told = _altered(asked, script, seen)
+            try:
+                sent[u] = cohort.calls()[len(cohort.sent)](u, told)
+            except RemoteProtocolError as error:
+                assert error.sender is None
+                assert cohort.clients[u].phase is Phase.FAILED
+            else:
+                spoilt |= told != asked
+        seen += sent.values()
+        for u in _order(sent, script):
+            data = _altered(sent[u], script, seen)
+            sender = u if script.below(16) != 1 else script.below(len(cohort.ids))
+            try:
+                server.receive(sender, data)
+            except RemoteProtocolError as error:
+                assert error.sender == sender
+            else:
+                spoilt |= phase == "masked_input" and (sender, data) != (u, sent[u])
+        cohort.sent.append(sent)
+        try:
+            cohort.inbox = server.close_round()
+        except (TooFewSurvivors, RemoteProtocolError):
+            assert server.phase is Phase.FAILED
+            return
+        seen += cohort.inbox.values()
+    result = server.result()
+    if not spoilt:
+        assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+def _order(sent: dict[int, bytes], script: Script) -> list[int]:
+    order = [u for u in sent if script.below(8) != 1]  # lost
+    order += [u for u in order if script.below(8) == 1]  # repeated
+    for i in range(len(order)):
+        j = i + script.below(2) * script.below(len(order) - i)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _altered(message: bytes, script: Script, seen: list[bytes]) -> bytes:
+    how = script.below(8)
+    if how not in _ALTERATIONS or not message:
+        return message
+    return _ALTERATIONS[how](message, script, seen)
+
+
+def _flip(message: bytes, script: Script, _: list[bytes]) -> bytes:
+    at = (script.below(256) | script.below(256) << 8) % len(message)
+    return message[:at] + bytes([message[at] ^ (1 << script.below(8))]) + message[at + 1 :]
+
+
+def _cut(message: bytes, script: Script, _: list[bytes]) -> bytes:
+    return message[: script.below(256) * len(message) // 256]
+
+
+def _insert(message: bytes, script: Script, _: list[bytes]) -> bytes:
+    at = script.below(256) * len(message) // 256
+    return (
+        message[:at] + bytes(script.below(256) for _ in range(script.below(9))) + message[at:]
+    )
+
+
+def _exchange(_: bytes, script: Script, seen: list[bytes]) -> bytes:
+    return seen[script.below(256) % len(seen)]
+
+
+_ALTERATIONS: dict[int, Callable[[bytes, Script, list[bytes]], bytes]] = {
+    1: _flip,
+    2: _cut,
+    3: _insert,
+    4: _exchange,
+}
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "decoders": decoders,
+    "transcripts": transcripts,
+}
+
+
+def seeds(target: str) -> list[bytes]:
+    """Where fuzzing starts: every real message, or rounds with a few decisions each."""
+    if target == "decoders":
+        real = []
+        for w, world in enumerate(_KNOWN):
+            for message in world.messages:
+                tags = {kind.__struct_config__.tag: i for i, kind in enumerate(KINDS)}
+                real.append(bytes([tags[message[2]] + len(KINDS) * w]) + message)
+        return real
+    rng = np.random.default_rng(0)
+    return [
+        bytes([w]) + bytes(np.where(rng.random(200) < p, rng.integers(0, 256, 200), 0).tolist())
+        for w in range(len(WORLDS))
+        for p in (0.0, 0.02, 0.1)
+    ]

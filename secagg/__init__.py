@@ -7,6 +7,7 @@ from secagg.client import Client
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
+    MissingExtra,
     ParameterError,
     RemoteProtocolError,
     SecAggError,
@@ -31,6 +32,7 @@ __all__ = [
     "Integers",
     "JournalError",
     "LocalProtocolError",
+    "MissingExtra",
     "ParameterError",
     "Phase",
     "Registry",

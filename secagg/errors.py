@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = [
     "JournalError",
     "LocalProtocolError",
+    "MissingExtra",
     "ParameterError",
     "RemoteProtocolError",
     "SecAggError",
@@ -34,6 +35,10 @@ class JournalError(SecAggError):
 
 class LocalProtocolError(SecAggError, RuntimeError):
     """A method was called out of order or on a machine that has ended; nothing has changed."""
+
+
+class MissingExtra(SecAggError, ModuleNotFoundError):
+    """A part of secagg needs a package that is not installed; the message says which extra."""
 
 
 class RemoteProtocolError(SecAggError):

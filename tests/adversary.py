@@ -86,7 +86,7 @@ class LyingServer:
     def ask(self, u: int, phase: str, data: bytes) -> bytes | None:
         """Send one client anything; keep what follows from its answer, or why it refuses."""
         try:
-            answer = self.cohort.calls()[self.cohort.phases().index(phase)](u, data)
+            answer = self.cohort.answer(u, data)
         except (RemoteProtocolError, LocalProtocolError) as error:
             self.refusals.setdefault(u, error)
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import note, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -13,79 +13,28 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from harness import TOY, TWO, Cohort, make_params
+from harness import make_params
 from secagg import (
-    FixedPoint,
     Integers,
     LocalProtocolError,
     ParameterError,
     Phase,
     RemoteProtocolError,
-    RoundParams,
     TooFewSurvivors,
+    testing,
 )
 
-PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
 ENDED = (Phase.FINISHED, Phase.FAILED)
-
-
-@st.composite
-def round_params(draw: st.DrawFn) -> RoundParams:
-    """Any parameters that RoundParams accepts, for up to 12 clients."""
-    n = draw(st.integers(2, 12))
-    neighbours = draw(st.none() | st.sampled_from(list(range(2, n, 2)) or [None]))
-    thresholds = (n // 2 + 1, n) if neighbours is None else (2, neighbours)
-    modulus = draw(
-        st.integers(8, 64).map(lambda b: {"modulus_bits": b})
-        | st.sampled_from(PRIMES).map(lambda p: {"modulus": p})
-    )
-    room = (
-        (1 << modulus["modulus_bits"]) if "modulus_bits" in modulus else modulus["modulus"]
-    ) - 1
-    room = min(room // n, (1 << 62) // n)
-    max_weight = draw(st.none() | st.integers(1, max(1, min(room // 4, 1 << 20))))
-    room //= max_weight or 1
-    if room >= 4 and draw(st.booleans()):
-        bits = draw(st.integers(0, min(16, (room // 2).bit_length() - 1)))
-        clip = draw(st.integers(1, max(1, min((room // 2) >> bits, 1 << 20))))
-        part = draw(st.sampled_from([1.0, 0.7]))
-        encoding = FixedPoint(clip * part, bits, rounding="nearest")
-    else:
-        encoding = Integers(max=draw(st.integers(1, max(1, room))))
-    return make_params(
-        n,
-        draw(st.integers(*thresholds)),
-        length=draw(st.integers(1, 9)),
-        encoding=encoding,
-        neighbours=neighbours,
-        max_weight=max_weight,
-        allow_two_clients=n == 2,
-        session=draw(st.binary(max_size=8)),
-        **modulus,
-    )
 
 
 class AnyRound(RuleBasedStateMachine):
     """The server's caller and the network, at their worst short of lying."""
 
-    @initialize(params=round_params(), data=st.data())
-    def start(self, params: RoundParams, data: st.DataObject) -> None:
-        note(repr(params))
-        ids = data.draw(
-            st.lists(
-                st.integers(0, 40) | st.integers(0, (1 << 64) - 1),
-                min_size=params.n_clients,
-                max_size=params.n_clients,
-                unique=True,
-            )
-        )
-        policy = TWO if params.n_clients == 2 else TOY
-        self.cohort = Cohort(params, ids, policy)
-        if params.max_weight is not None:
-            weights = st.sampled_from([0, 1, params.max_weight])
-            self.cohort.weights = {u: data.draw(weights) for u in ids}
+    @initialize(round=testing.rounds())
+    def start(self, round: testing.Round) -> None:
+        self.cohort = testing.Cohort(round)
         self.server = self.cohort.server
-        self.present = set(ids)
+        self.present = set(self.cohort.ids)
         self.step = 0
         self.inbox = dict(self.cohort.inbox)
         self.outbox: dict[int, bytes] = {}
@@ -152,11 +101,14 @@ class AnyRound(RuleBasedStateMachine):
     @precondition(running)
     @rule()
     def time_out(self) -> None:
-        enough = len(self.counts[-1]) >= self.cohort.params.min_survivors
+        params, phase = self.cohort.params, self.server.phase
+        unmasking = phase is Phase.UNMASKING
+        needed = params.threshold if unmasking else params.min_survivors
+        enough = len(self.counts[-1]) >= needed
         try:
             self.inbox = self.server.close_round()
         except TooFewSurvivors:
-            complete = self.cohort.params.neighbours is None
+            complete = params.neighbours is None
             assert not (complete and enough), "a round that had enough clients was given up"
             assert self.server.phase is Phase.FAILED
         else:
@@ -202,7 +154,7 @@ class AnyRound(RuleBasedStateMachine):
 
     def make(self, u: int) -> bytes:
         data = self.inbox.pop(u)
-        return self.cohort.calls()[self.step](u, data)
+        return self.cohort.answer(u, data)
 
     def hand_over(self, u: int) -> None:
         message = self.outbox.pop(u)

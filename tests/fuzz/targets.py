@@ -140,7 +140,7 @@ def transcripts(data: bytes) -> None:
         for u, asked in cohort.inbox.items():
             told = _altered(asked, script, seen)
             try:
-                sent[u] = cohort.calls()[len(cohort.sent)](u, told)
+                sent[u] = cohort.answer(u, told)
             except RemoteProtocolError as error:
                 assert error.sender is None
                 assert cohort.clients[u].phase is Phase.FAILED

@@ -1,0 +1,73 @@
+"""Property tests for what is built on secagg: rounds to draw, and what must hold of them.
+
+Needs Hypothesis: ``pip install "secagg[testing]"``. An aggregator of your own, a transport, and
+whether anything shows of the inputs, in three lines each::
+
+    @given(testing.rounds())
+    def test_my_aggregator(round):
+        testing.assert_exact_sum(round, my_aggregator)
+
+    @given(testing.rounds(), testing.schedules())
+    def test_my_transport(round, schedule):
+        testing.run_over(MyTransport(), round, schedule)
+
+    @given(testing.twin_rounds())
+    def test_my_messages(twins):
+        testing.assert_inputs_hidden(*twins, my_run)
+
+Everything here is for tests only. Its clients accept rounds too small to hide anybody, and its
+entropy is replayed and therefore no secret.
+"""
+
+from __future__ import annotations
+
+from secagg.errors import MissingExtra
+
+try:
+    from secagg.testing.strategies import (
+        client_ids,
+        dropouts,
+        params,
+        rounds,
+        schedules,
+        twin_rounds,
+        vectors,
+        weights,
+    )
+except ModuleNotFoundError as error:
+    if str(error.name).partition(".")[0] != "hypothesis":
+        raise
+    raise MissingExtra(
+        'secagg.testing needs hypothesis: pip install "secagg[testing]"', name="hypothesis"
+    ) from None
+
+from secagg.testing.case import Round, make_identity, toy_policy
+from secagg.testing.cohort import Cohort
+from secagg.testing.entropy import InsecureReplayedEntropy
+from secagg.testing.exact import assert_exact_sum
+from secagg.testing.hidden import Record, assert_inputs_hidden
+from secagg.testing.network import Transport, run_over
+from secagg.testing.schedule import FAULTS, Schedule
+
+__all__ = [
+    "FAULTS",
+    "Cohort",
+    "InsecureReplayedEntropy",
+    "Record",
+    "Round",
+    "Schedule",
+    "Transport",
+    "assert_exact_sum",
+    "assert_inputs_hidden",
+    "client_ids",
+    "dropouts",
+    "make_identity",
+    "params",
+    "rounds",
+    "run_over",
+    "schedules",
+    "toy_policy",
+    "twin_rounds",
+    "vectors",
+    "weights",
+]

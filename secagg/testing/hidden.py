@@ -1,0 +1,150 @@
+"""The second invariant: no message shows anything of an input, except under its masks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from secagg import _fast
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.messages import MaskedInput, decode
+from secagg.params import RoundParams
+from secagg.rounds import Phase
+from secagg.testing.case import Round, plain_encoding
+from secagg.testing.exact import require
+
+__all__ = ["Record", "assert_inputs_hidden"]
+
+Record = Callable[[int | None, int | None, bytes], None]
+"""To be called as ``record(sender, receiver, message)``; None is the server."""
+
+_TELLING = 8
+"""So many bytes of a vector do not turn up in a message by chance."""
+
+
+def assert_inputs_hidden(
+    first: Round, second: Round, run: Callable[[Round, Record], object]
+) -> None:
+    """Run two rounds that differ in their inputs alone, and compare all that was sent.
+
+    With the same entropy every message must be the same, byte for byte, except masked inputs:
+    these must be of one size, contain no vector, raw or encoded, and differ by what the encoded
+    inputs differ by, modulo R, because they are under the same masks.
+
+    Parameters
+    ----------
+    first, second : Round
+        As ``twin_rounds()`` draws them.
+    run : callable
+        Takes a round and a function to be called as ``record(sender, receiver, message)`` with
+        everything that is sent, in the order of each pair of sender and receiver; None is the
+        server. It makes its machines with ``round.client(id)`` and ``round.server()``, whose
+        entropy is replayed. It may raise TooFewSurvivors.
+
+    Raises
+    ------
+    AssertionError
+        A message depends on an input, or no masked input was recorded.
+    ParameterError
+        The rounds differ in more than their inputs.
+    """
+    if _without_inputs(first) != _without_inputs(second):
+        raise ParameterError(
+            "the two rounds may differ in vectors and weights only; draw them together with "
+            "twin_rounds()"
+        )
+    (sent, end), (others, other_end) = (_transcript(round, run) for round in (first, second))
+    require(end == other_end, f"it depends on the inputs how it ends: {end} or {other_end}")
+    masked = 0
+    for sender, receiver in sorted(sent.keys() | others.keys(), key=repr):
+        there = f"from {_name(sender)} to {_name(receiver)}"
+        one, two = sent[sender, receiver], others[sender, receiver]
+        require(
+            len(one) == len(two),
+            f"{len(one)} or {len(two)} messages {there}: it depends on the inputs",
+        )
+        for i, pair in enumerate(zip(one, two, strict=True)):
+            where = f"message {i} {there}"
+            masked += _compare((first, second), sender, pair, where)
+    require(
+        masked > 0 or end is not None, "the round came to its end; record masked inputs too"
+    )
+
+
+def _without_inputs(round: Round) -> tuple[object, ...]:
+    return round.params, round.policy, round.dropouts, round.seed, round.vectors.keys()
+
+
+def _name(party: int | None) -> str:
+    return "the server" if party is None else f"client {party}"
+
+
+def _transcript(
+    round: Round, run: Callable[[Round, Record], object]
+) -> tuple[dict[tuple[int | None, int | None], list[bytes]], str | None]:
+    """Return what was sent from whom to whom, and the phase in which it was given up."""
+    sent: dict[tuple[int | None, int | None], list[bytes]] = defaultdict(list)
+
+    def record(sender: int | None, receiver: int | None, data: bytes) -> None:
+        sent[sender, receiver].append(bytes(data))
+
+    try:
+        run(round, record)
+    except TooFewSurvivors as error:
+        return sent, error.phase
+    return sent, None
+
+
+def _compare(
+    rounds: tuple[Round, Round], sender: int | None, pair: tuple[bytes, bytes], where: str
+) -> bool:
+    """Compare a message with its twin; tell whether they are masked inputs."""
+    sizes = [len(data) for data in pair]
+    require(sizes[0] == sizes[1], f"{where} has {sizes[0]} or {sizes[1]} bytes, by the inputs")
+    if sender is None or sender not in rounds[0].vectors:
+        require(pair[0] == pair[1], f"{where} depends on the inputs")
+        return False
+    params = rounds[0].params
+    masked = [_masked(params, sender, data) for data in pair]
+    if masked[0] is None or masked[1] is None:
+        require(pair[0] == pair[1], f"{where} depends on the inputs")
+        return False
+    for round, data in zip(rounds, pair, strict=True):
+        found = any(form in data for form in _telling_forms(round))
+        require(not found, f"{where} contains a client's vector")
+    inputs = [plain_encoding(params, r.vectors[sender], r.weight(sender)) for r in rounds]
+    by_masked, by_inputs = (
+        [(a - b) % params.ring.modulus for a, b in zip(one, two, strict=True)]
+        for one, two in ((masked[0], masked[1]), (inputs[0], inputs[1]))
+    )
+    require(
+        by_masked == by_inputs,
+        f"{where}: masked inputs differ by something else than the inputs do",
+    )
+    return True
+
+
+def _masked(params: RoundParams, sender: int, data: bytes) -> list[int] | None:
+    """Return the elements of a masked input, or None if the message is another one."""
+    values = params.ring.zeros(params.elements)
+    try:
+        message = decode(data, MaskedInput, params, sender=sender, phase=Phase.MASKED_INPUT)
+        _fast.unpack_bits(message.values, params.ring.bits, values)
+    except (RemoteProtocolError, ValueError):
+        return None
+    return [int(x) for x in values]
+
+
+def _telling_forms(round: Round) -> Iterator[bytes]:
+    """Yield the bytes by which a client's vector would be known, where they are enough."""
+    params = round.params
+    for u, vector in round.vectors.items():
+        encoded = plain_encoding(params, vector, round.weight(u))
+        lanes = params.ring.zeros(params.elements)
+        lanes[:] = [x % params.ring.modulus for x in encoded]
+        raw = np.ascontiguousarray(vector).tobytes()
+        for form in (raw, _fast.pack_bits(lanes, params.ring.bits)):
+            if len(form) >= _TELLING:
+                yield form

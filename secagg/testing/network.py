@@ -1,0 +1,226 @@
+"""A round over somebody's transport and a network that loses, repeats, delays and reorders.
+
+Real clients and a real server on either side; between them the transport under test turns
+messages into packets and packets into messages, and the network has its way with the packets.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.result import RoundResult
+from secagg.rounds import Phase
+from secagg.testing.case import Round, needed
+from secagg.testing.cohort import answer
+from secagg.testing.exact import check_result, require
+from secagg.testing.schedule import Schedule
+
+__all__ = ["Transport", "run_over"]
+
+_ENDED = (Phase.FINISHED, Phase.FAILED)
+
+
+class Transport(Protocol):
+    """What carries messages: both ends of every connection. None is the server."""
+
+    def send(self, sender: int | None, receiver: int | None, data: bytes) -> Iterable[bytes]:
+        """Return the packets that carry a message, at the sender's end."""
+        ...
+
+    def deliver(
+        self, sender: int | None, receiver: int | None, packet: bytes
+    ) -> Iterable[bytes]:
+        """Return the messages that are complete with this packet, at the receiver's end."""
+        ...
+
+
+@dataclass(eq=False)
+class _Message:
+    sender: int | None
+    receiver: int | None
+    data: bytes
+    due: Phase
+    """The phase in which it is of use."""
+    pending: set[int] = field(default_factory=set)
+    """Numbers of its packets that have not arrived."""
+    arrived: bool = False
+
+    def __str__(self) -> str:
+        names = ["the server" if u is None else f"client {u}" for u in self.ends]
+        return f"the {self.due} message from {names[0]} to {names[1]}"
+
+    @property
+    def ends(self) -> tuple[int | None, int | None]:
+        return self.sender, self.receiver
+
+
+@dataclass(frozen=True)
+class _Packet:
+    number: int
+    data: bytes
+    message: _Message
+
+
+def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundResult | None:
+    """Run a round over a transport: it ends in the exact sum or is rightly given up.
+
+    The server closes a phase when the network has nothing more to bring; clients vanish as the
+    round says. Checked on the way: what arrives was sent, by that sender to that receiver; a
+    message all of whose packets have arrived arrives itself (more than once is well); the
+    server accepts what comes in time. At the end: the sum is exact, bit for bit, over the
+    clients whose input came in time.
+
+    Parameters
+    ----------
+    transport : Transport
+        A fresh one.
+    round : Round
+    schedule : Schedule
+        What the network does to the packets.
+
+    Returns
+    -------
+    RoundResult or None
+        None if too few messages came in time, so that the server gave up.
+
+    Raises
+    ------
+    AssertionError
+        Anything else happened.
+    """
+    return _Run(transport, round, schedule).finish()
+
+
+class _Run:
+    """One round under way."""
+
+    def __init__(self, transport: Transport, round: Round, schedule: Schedule) -> None:
+        self.transport, self.round, self.schedule = transport, round, schedule
+        self.server = round.server()
+        self.clients = {u: round.client(u) for u in round.vectors}
+        self.messages: dict[tuple[int | None, int | None], list[_Message]] = {}
+        self.packets = 0
+        self.queue: deque[_Packet] = deque()
+        self.held: list[_Packet] = []
+        self.late: list[_Packet] = []
+        self.accepted: dict[Phase, set[int]] = {}
+
+    def finish(self) -> RoundResult | None:
+        for u in self.round.present(Phase.ADVERTISE_KEYS):
+            self._answer(u, b"")
+        while self.server.phase not in _ENDED:
+            self._carry_all()
+            if not self._close():
+                return None
+        result = self.server.result()
+        u3 = sorted(self.accepted[Phase.MASKED_INPUT])
+        require(
+            list(result.survivors) == u3,
+            f"the sum is over {result.survivors}, and the inputs of {u3} arrived",
+        )
+        check_result(self.round, result)
+        return result
+
+    def _close(self) -> bool:
+        """End the server's phase; tell whether the round goes on."""
+        phase = self.server.phase
+        arrived = self.accepted.setdefault(phase, set())
+        it_takes = needed(self.round.params, phase)
+        try:
+            answers = self.server.close_round()
+        except TooFewSurvivors as error:
+            u1 = len(self.accepted[Phase.ADVERTISE_KEYS])
+            cut = u1 - min(self.round.params.holders, u1)
+            require(
+                len(arrived) - cut < it_takes,
+                f"{len(arrived)} messages of {phase} arrived, and it was given up: {error}",
+            )
+            return False
+        require(
+            len(arrived) >= it_takes,
+            f"{phase} was closed with {len(arrived)} messages, and it takes {it_takes}",
+        )
+        self.queue.extend(self.late)
+        self.late.clear()
+        for u, data in answers.items():
+            self._send(None, u, data, self.server.phase)
+        return True
+
+    # ---- the network
+
+    def _send(self, sender: int | None, receiver: int | None, data: bytes, due: Phase) -> None:
+        message = _Message(sender, receiver, data, due)
+        self.messages.setdefault(message.ends, []).append(message)
+        for packet in self.transport.send(sender, receiver, data):
+            message.pending.add(self.packets)
+            self._put(_Packet(self.packets, packet, message))
+            self.packets += 1
+        require(bool(message.pending), f"the transport made no packet of {message}")
+
+    def _put(self, packet: _Packet) -> None:
+        """Let the network have its way with a packet."""
+        fault = self.schedule.faults.get(packet.number)
+        if fault in (None, "twice", "repeated"):
+            self.queue.append(packet)
+        if fault == "twice":
+            self.queue.append(packet)
+        if fault == "held":
+            self.held.append(packet)
+        if fault in ("late", "repeated"):
+            self.late.append(packet)
+
+    def _carry_all(self) -> None:
+        """Bring packets until there are none but the late and the lost."""
+        while self.queue or self.held:
+            self._bring(self.queue.popleft() if self.queue else self.held.pop())
+
+    def _bring(self, packet: _Packet) -> None:
+        message = packet.message
+        sender, receiver = message.ends
+        message.pending.discard(packet.number)
+        for data in self.transport.deliver(sender, receiver, packet.data):
+            known = [m for m in self.messages[message.ends] if m.data == data]
+            require(
+                bool(known),
+                f"{len(data)} bytes were delivered that were not sent, with packet "
+                f"{packet.number} of {message}",
+            )
+            self._hand_over(known[0])
+        require(
+            message.arrived or bool(message.pending),
+            f"all packets of {message} arrived, and it did not",
+        )
+
+    # ---- the ends
+
+    def _hand_over(self, message: _Message) -> None:
+        first, message.arrived = not message.arrived, True
+        if message.sender is not None:
+            self._accept(message.sender, message)
+        elif message.receiver is not None and first:  # a client's program knows repetitions
+            self._answer(message.receiver, message.data)
+
+    def _accept(self, u: int, message: _Message) -> None:
+        in_time = message.due == self.server.phase
+        try:
+            self.server.receive(u, message.data)
+        except RemoteProtocolError as error:
+            require(not in_time, f"{message} arrived in time and was refused: {error}")
+        else:
+            if in_time:
+                self.accepted.setdefault(message.due, set()).add(u)
+
+    def _answer(self, u: int, data: bytes) -> None:
+        client, round = self.clients[u], self.round
+        due = client.phase
+        if u not in round.present(due):
+            return
+        try:
+            out = answer(client, data, round.vectors[u], round.weight(u))
+        except RemoteProtocolError as error:
+            raise AssertionError(f"client {u} refused what the server sent: {error}") from error
+        self._send(u, None, out, due)

@@ -1,0 +1,171 @@
+"""Hypothesis strategies: any parameters that are accepted, any inputs, dropouts, faults.
+
+Rounds are small, so that thousands run in seconds, and otherwise anything goes: moduli of both
+kinds, weights or none, both encodings, complete graphs and others, ids up to 2^64 − 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg.fixedpoint import FixedPoint, Integers
+from secagg.params import Encoding, RoundParams, Vector
+from secagg.simulate import DROPOUT_PHASES
+from secagg.testing.case import Round, toy_policy
+from secagg.testing.schedule import FAULTS, Schedule
+
+__all__ = [
+    "client_ids",
+    "dropouts",
+    "params",
+    "rounds",
+    "schedules",
+    "twin_rounds",
+    "vectors",
+    "weights",
+]
+
+_PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
+
+
+@st.composite
+def params(draw: st.DrawFn) -> RoundParams:
+    """Draw any parameters that RoundParams accepts, for 2 to 12 clients and up to 9 elements.
+
+    Fixed-point encodings round to nearest, so that a test can foretell the sum.
+    """
+    n = draw(st.integers(2, 12))
+    neighbours = draw(st.none() | st.sampled_from([*range(2, n, 2)] or [None]))
+    active = neighbours is None and draw(st.booleans())
+    least = 2 if neighbours else 2 * n // 3 + 1 if active else n // 2 + 1
+    bits = draw(st.none() | st.integers(n.bit_length(), 64))
+    modulus = None
+    if bits is None:
+        modulus = draw(st.sampled_from(_PRIMES) | st.integers(n + 1, 1 << 62))
+    ring = (1 << bits) if bits is not None else modulus
+    # what weight times the largest element may come to, for each of n clients
+    room = min((ring or 0) - 1, (1 << 63) - 1) // n
+    max_weight = draw(st.none() | st.integers(1, min(room, 1 << 53)))
+    room //= max_weight or 1
+    signed = room >= 2 and draw(st.booleans())
+    encodings: st.SearchStrategy[Encoding] = (
+        _fixed_points(room // 2) if signed else st.integers(1, min(room, 1 << 62)).map(Integers)
+    )
+    return RoundParams(
+        n_clients=n,
+        # the least is drawn often: with the most, a single dropout ends the round
+        threshold=draw(st.just(least) | st.integers(least, neighbours or n)),
+        length=draw(st.integers(1, 9)),
+        encoding=draw(encodings),
+        modulus_bits=bits,
+        modulus=modulus,
+        neighbours=neighbours,
+        max_weight=max_weight,
+        session=draw(st.binary(min_size=int(active), max_size=64)),
+        security="active" if active else "semi-honest",
+        allow_two_clients=n == 2,
+    )
+
+
+@st.composite
+def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
+    """Draw an encoding with elements of at most `largest`, also one with a fractional clip."""
+    units = float(draw(st.integers(1, min(largest, 1 << 61))))
+    if int(units) > largest:  # rounded up on its way to a float
+        units = math.nextafter(units, 0.0)
+    fractional_bits = draw(st.integers(0, 52))
+    part = draw(st.sampled_from([1.0, 0.7]))
+    return FixedPoint(
+        part * units / 2.0**fractional_bits,
+        fractional_bits,
+        rounding="nearest",
+        beyond_clip=draw(st.sampled_from(["clip", "refuse"])),
+    )
+
+
+@st.composite
+def vectors(draw: st.DrawFn, params: RoundParams) -> Vector:
+    """Draw one client's vector, shape (d,), in a dtype that the encoding takes."""
+    encoding, d = params.encoding, params.length
+    if not isinstance(encoding, FixedPoint):
+        top = encoding.max_encoded
+        element = st.integers(0, top) | st.sampled_from([0, 1, top])
+        integers = draw(st.lists(element, min_size=d, max_size=d))
+        unsigned = draw(st.booleans())
+        return np.array(integers, np.uint64) if unsigned else np.array(integers, np.int64)
+    clip, half = encoding.clip, 0.5 / encoding.scale
+    ties = st.integers(-9, 9).map(lambda odd: max(-clip, min(clip, odd * half)))
+    number = st.floats(-clip, clip) | st.sampled_from([0.0, -0.0, clip, -clip]) | ties
+    if encoding.beyond_clip == "refuse":
+        return np.array(draw(st.lists(number, min_size=d, max_size=d)), dtype=np.float64)
+    beyond = st.floats(-1e30, 1e30) | st.floats(-2 * clip, 2 * clip)
+    floats = draw(st.lists(number | beyond, min_size=d, max_size=d))
+    # what a float32 cannot hold exactly is another number then, and just as good
+    return np.array(floats, dtype=draw(st.sampled_from([np.float64, np.float32])))
+
+
+def weights(params: RoundParams) -> st.SearchStrategy[int]:
+    """Draw one client's weight, for parameters that have a `max_weight`."""
+    top = params.max_weight or 0
+    return st.sampled_from([0, 1, top]) | st.integers(0, top)
+
+
+def client_ids(count: int) -> st.SearchStrategy[list[int]]:
+    """Draw `count` different ids, in any order, small ones and up to 2^64 − 1."""
+    one = st.integers(0, 40) | st.integers(0, (1 << 64) - 1)
+    return st.lists(one, min_size=count, max_size=count, unique=True)
+
+
+def dropouts(ids: Sequence[int], at_most: int) -> st.SearchStrategy[dict[int, str]]:
+    """Draw up to `at_most` of `ids`, each with the phase before whose message it vanishes."""
+    phases = st.sampled_from(DROPOUT_PHASES[::-1])
+    return st.dictionaries(st.sampled_from(ids), phases, max_size=at_most)
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> Round:
+    """Draw a whole round: parameters, each client's vector and weight, and who vanishes."""
+    agreed = draw(params())
+    n = agreed.n_clients
+    enough = st.integers(min(n, agreed.min_survivors), n)
+    ids = draw(client_ids(draw(st.just(n) | enough | st.integers(2, n))))
+    spare = max(0, len(ids) - agreed.min_survivors)
+    return _with_inputs(
+        draw,
+        Round(
+            params=agreed,
+            vectors=dict.fromkeys(ids, np.zeros(agreed.length)),
+            weights=None,
+            dropouts=draw(dropouts(ids, spare) | dropouts(ids, len(ids))),
+            policy=toy_policy(agreed),
+            seed=draw(st.integers(0, (1 << 32) - 1)),
+        ),
+    )
+
+
+@st.composite
+def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
+    """Draw two rounds that differ in nothing but their vectors and weights."""
+    first = draw(rounds())
+    return first, _with_inputs(draw, first)
+
+
+def schedules() -> st.SearchStrategy[Schedule]:
+    """Draw what a network does: nothing, or any faults to any of the first packets."""
+    number = st.integers(0, 40) | st.integers(0, 400)
+    faults = st.dictionaries(number, st.sampled_from([*FAULTS]), max_size=12)
+    return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
+
+
+def _with_inputs(draw: st.DrawFn, round: Round) -> Round:
+    agreed, ids = round.params, list(round.vectors)
+    return dataclasses.replace(
+        round,
+        vectors={u: draw(vectors(agreed)) for u in ids},
+        weights=None if agreed.max_weight is None else {u: draw(weights(agreed)) for u in ids},
+    )

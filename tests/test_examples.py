@@ -35,6 +35,12 @@ def test_over_sockets_with_a_client_killed_before_its_input() -> None:
     assert printed == f"survivors {survivors}, first element of their sum 25.000"
 
 
+def test_a_lying_server_gets_no_share() -> None:
+    printed = run("examples/lying_server.py").splitlines()
+    assert len(printed) == 6
+    assert all("did not sign these survivors" in line for line in printed)
+
+
 @pytest.mark.parametrize(
     "block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 )

@@ -3,11 +3,12 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness import TWO, Cohort, ReplayedEntropy, make_params
+from harness import TWO, Cohort, ReplayedEntropy, make_params, make_vector
 from secagg import (
     Client,
     FixedPoint,
@@ -194,3 +195,19 @@ def test_numpys_numbers_are_numbers() -> None:
     result = simulate_round(vectors, params, weights=np.array([1, 2, 3]))
     assert (result.weight, result.sum.tolist()) == (6, [6.0] * 4)
     assert type(params.n_clients) is int
+
+
+def test_check30_the_difference_of_two_sums_is_one_clients_vector_and_documented() -> None:
+    """No protocol can help it; whoever uses one has to be told."""
+    params = make_params(6, threshold=4, encoding=Integers(max=9))
+    vectors = {u: make_vector(params, u) for u in range(6)}
+    with_it = simulate_round(vectors, params)
+    without = simulate_round(vectors, params, dropouts={2: "masked_input"})
+    assert (with_it.integers - without.integers).tolist() == vectors[2].tolist()
+    root = Path(__file__).parent.parent
+    security, readme = (
+        " ".join((root / name).read_text().split()) for name in ("SECURITY.md", "README.md")
+    )
+    assert "The sum of n clients minus the sum of the same without one is that" in security
+    assert "sized for the honest survivors" in security
+    assert "the difference between two rounds" in readme

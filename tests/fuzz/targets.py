@@ -31,7 +31,16 @@ from secagg.messages import (
 )
 from secagg.rounds import check_roster, check_senders, check_unmask_request
 
-__all__ = ["KINDS", "TARGETS", "WORLDS", "decoders", "seeds", "transcripts"]
+__all__ = [
+    "KINDS",
+    "TARGETS",
+    "WORLDS",
+    "Script",
+    "altered_by",
+    "decoders",
+    "seeds",
+    "transcripts",
+]
 
 KINDS = (
     AdvertiseKeys,
@@ -138,7 +147,7 @@ def transcripts(data: bytes) -> None:
     for phase in cohort.phases():
         sent: dict[int, bytes] = {}
         for u, asked in cohort.inbox.items():
-            told = _altered(asked, script, seen)
+            told = altered_by(asked, script, seen)
             try:
                 sent[u] = cohort.answer(u, told)
             except RemoteProtocolError as error:
@@ -148,7 +157,7 @@ def transcripts(data: bytes) -> None:
                 spoilt |= told != asked
         seen += sent.values()
         for u in _order(sent, script):
-            data = _altered(sent[u], script, seen)
+            data = altered_by(sent[u], script, seen)
             sender = u if script.below(16) != 1 else script.below(len(cohort.ids))
             try:
                 server.receive(sender, data)
@@ -177,7 +186,8 @@ def _order(sent: dict[int, bytes], script: Script) -> list[int]:
     return order
 
 
-def _altered(message: bytes, script: Script, seen: list[bytes]) -> bytes:
+def altered_by(message: bytes, script: Script, seen: list[bytes]) -> bytes:
+    """Return a message as the script lets it arrive; `seen` are others to put in its place."""
     how = script.below(8)
     if how not in _ALTERATIONS or not message:
         return message

@@ -1,0 +1,84 @@
+"""A server that lies about who survived, and clients with identities that notice.
+
+It tells half of the clients that client 5 dropped out and the others that client 0 did, to have
+the masks of both removed. In the active variant everyone signs the survivors it was told, and
+nobody reveals a share for a set that fewer than the threshold signed.
+
+    python examples/lying_server.py
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+import secagg
+from secagg import messages
+
+IDENTITIES = {client_id: secagg.Identity.generate() for client_id in range(6)}
+REGISTRY = secagg.Registry({u: identity.public for u, identity in IDENTITIES.items()})
+PARAMS = secagg.RoundParams(
+    n_clients=6,
+    threshold=5,
+    length=3,
+    encoding=secagg.FixedPoint(clip=8.0),
+    security="active",
+    session=b"a lying server, round 1",
+)
+
+
+def read(data: bytes) -> messages.ConsistencySignature:
+    """Read a client's signature, as the server does."""
+    return msgspec.msgpack.decode(data[1:], type=messages.ConsistencySignature)
+
+
+def ask_to_sign(request: bytes, survivors: list[int]) -> bytes:
+    """Alter the list of survivors, as a server can."""
+    message = msgspec.msgpack.decode(request[1:], type=messages.ConsistencyRequest)
+    lie = msgspec.structs.replace(message, survivors=messages.pack_ids(survivors))
+    return messages.encode(lie)
+
+
+def ask_to_unmask(
+    survivors: list[int], signed: dict[int, messages.ConsistencySignature]
+) -> bytes:
+    """Ask for shares, with the signatures of all that are said to survive."""
+    return messages.encode(
+        messages.UnmaskRequest(
+            session=signed[0].session,
+            survivors=messages.pack_ids(survivors),
+            dropped=messages.pack_ids(sorted(set(signed) - set(survivors))),
+            signers=messages.pack_ids(survivors),
+            signatures=b"".join(signed[u].signature for u in survivors),
+        )
+    )
+
+
+def main() -> None:
+    """Run the round up to the lie, and see whether anybody reveals a share."""
+    server = secagg.Server(PARAMS, registry=REGISTRY)
+    clients = {
+        u: secagg.Client(u, PARAMS, identity=identity, registry=REGISTRY)
+        for u, identity in IDENTITIES.items()
+    }
+    for u, client in clients.items():
+        server.receive(u, client.advertise_keys())
+    for u, roster in server.close_round().items():
+        server.receive(u, clients[u].share_keys(roster))
+    for u, shares in server.close_round().items():
+        server.receive(u, clients[u].masked_input(shares, np.full(3, float(u))))
+    requests = server.close_round()
+    told = {u: [0, 1, 2, 3, 4] if u < 3 else [1, 2, 3, 4, 5] for u in clients}
+    signed = {
+        u: read(clients[u].check_consistency(ask_to_sign(requests[u], told[u])))
+        for u in clients
+    }
+    for u, client in clients.items():
+        try:
+            client.unmask(ask_to_unmask(told[u], signed))
+        except secagg.RemoteProtocolError as error:
+            print(f"client {u}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""A client written from docs/protocol.md alone, by someone who had not seen the package.
+
+With the same entropy it must send the same bytes as the package's client, and refuse the same
+messages by the same checks. What differs is a fault of the document or of one of the two.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import independent_client as independent
+from fuzz.targets import Script, altered_by
+from harness import Cohort, make_params
+from secagg import (
+    FixedPoint,
+    Integers,
+    RemoteProtocolError,
+    RoundParams,
+    RoundResult,
+    TooFewSurvivors,
+    testing,
+)
+from secagg.rounds import NEXT
+
+
+def as_mapping(params: RoundParams) -> dict[str, object]:
+    """The parameters as the document lists them."""
+    encoding = params.encoding
+    if isinstance(encoding, FixedPoint):
+        numbers = {
+            "kind": "FixedPoint",
+            "clip": encoding.clip,
+            "fractional_bits": encoding.fractional_bits,
+        }
+    else:
+        assert isinstance(encoding, Integers)
+        numbers = {"kind": "Integers", "max": encoding.max}
+    return {
+        "n_clients": params.n_clients,
+        "threshold": params.threshold,
+        "length": params.length,
+        "encoding": numbers,
+        "modulus": params.ring.modulus,
+        "neighbours": params.neighbours,
+        "max_weight": params.max_weight,
+        "session": params.session.hex(),
+        "allow_two_clients": params.allow_two_clients,
+        "security": params.security,
+    }
+
+
+def rival_of(round: testing.Round, u: int) -> independent.Client:
+    """The other implementation of client u, with the same entropy."""
+    active = round.params.active
+    return independent.Client(
+        u,
+        as_mapping(round.params),
+        identity_seed=testing.InsecureReplayedEntropy(("identity", u))(32) if active else None,
+        registry=dict(round.registry or {}) if active else None,
+        entropy=round.entropy(u),
+    )
+
+
+def answer(rival: independent.Client, data: bytes, cohort: testing.Cohort, u: int) -> bytes:
+    match rival.phase:
+        case "advertise_keys":
+            return rival.advertise_keys()
+        case "share_keys":
+            return rival.share_keys(data)
+        case "masked_input":
+            return rival.masked_input(data, cohort.vectors[u].tolist(), cohort.weights[u])
+        case "consistency_check":
+            return rival.check_consistency(data)
+        case _:
+            return rival.unmask(data)
+
+
+def outcome(step: Callable[[], bytes]) -> bytes | tuple[str, str]:
+    """The bytes that were sent, or the phase and the check by which the message was refused."""
+    try:
+        return step()
+    except (RemoteProtocolError, independent.ProtocolError) as error:
+        return error.phase, error.check
+
+
+def run(round: testing.Round, script: Script) -> RoundResult | None:
+    """Run both implementations side by side; return the sum, or None if there is none.
+
+    The server is given the one's messages for even ids, the other's for odd ones.
+    """
+    cohort = testing.Cohort(round)
+    rivals = {u: rival_of(round, u) for u in cohort.ids}
+    seen = [b""]
+    for phase in NEXT[round.params.security]:
+        for u, asked in cohort.inbox.items():
+            if round.dropouts.get(u) == phase:
+                continue
+            told = altered_by(asked, script, seen)
+            ours = outcome(partial(cohort.answer, u, told))
+            theirs = outcome(partial(answer, rivals[u], told, cohort, u))
+            assert ours == theirs, f"client {u}, {phase}"
+            if isinstance(theirs, bytes) and isinstance(ours, bytes):
+                seen.append(ours)
+                with suppress(RemoteProtocolError):  # it believed what was altered
+                    cohort.server.receive(u, theirs if u % 2 else ours)
+        try:
+            cohort.inbox = cohort.server.close_round()
+        except (TooFewSurvivors, RemoteProtocolError):
+            return None
+        seen += cohort.inbox.values()
+    return cohort.server.result()
+
+
+def with_three_or_more(round: testing.Round) -> bool:
+    """The document's policy for two clients is not part of the independent client."""
+    return round.params.n_clients > 2
+
+
+@given(testing.rounds().filter(with_three_or_more))
+@settings(max_examples=100, deadline=None)
+def test_two_implementations_send_the_same_bytes_and_make_the_same_sum(
+    round: testing.Round,
+) -> None:
+    result = run(round, Script(b""))
+    if result is not None:
+        expected = round.exact_sum(result.survivors)
+        assert result.integers.tolist() == expected[: round.params.length]
+        assert result.faulty == ()
+
+
+@given(testing.rounds().filter(with_three_or_more), st.binary(min_size=1, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_two_implementations_refuse_the_same_messages_by_the_same_checks(
+    round: testing.Round, script: bytes
+) -> None:
+    run(round, Script(script))
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
+    params = make_params(15, security=security, length=50)
+    ids = [u if u % 3 else (1 << 63) + u for u in range(15)]
+    lost = dict(zip(ids[3:7], list(NEXT[security])[1:], strict=False))
+    cohort = Cohort(params, ids)
+    round = testing.Round(
+        params=params,
+        vectors=cohort.vectors,
+        weights=None,
+        dropouts=lost,
+        policy=testing.toy_policy(params),
+    )
+    result = run(round, Script(b""))
+    assert result is not None
+    early = {u for u, phase in lost.items() if phase in ("share_keys", "masked_input")}
+    assert set(result.survivors) == set(ids) - early
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+def test_the_independent_client_knows_nothing_of_the_package() -> None:
+    source = Path(independent.__file__).read_text()
+    imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE))
+    assert imported <= {*sys.stdlib_module_names, "cryptography"}

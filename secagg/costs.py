@@ -1,0 +1,121 @@
+"""What a client sends and is sent in each phase, to the byte.
+
+Sizes depend on the parameters and on who is still there, never on an input. The formulas are in
+docs/parameters.md, in this order; `MessagePack`'s headers are counted as its specification has
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secagg.errors import ParameterError
+from secagg.keys import KEY_BYTES
+from secagg.messages import SEALED_BYTES, SHARE_BYTES
+from secagg.params import RoundParams, check_integer
+from secagg.rounds import Phase
+
+__all__ = ["Traffic", "client_traffic"]
+
+_ID_BYTES = 8
+_DIGEST_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of one client in one phase.
+
+    Attributes
+    ----------
+    up : int
+        What it sends.
+    down : int
+        What it is sent beforehand, and answers with `up`.
+    """
+
+    up: int
+    down: int
+
+
+def client_traffic(
+    params: RoundParams,
+    *,
+    client_id: int = 0,
+    cohort: int | None = None,
+    u2: int | None = None,
+    u3: int | None = None,
+) -> dict[Phase, Traffic]:
+    """Return the exact traffic of a client that stays to the end, phase by phase.
+
+    Parameters
+    ----------
+    params : RoundParams
+    client_id : int
+        Small ids take fewer bytes: 1 up to 127, then 2, 3, 5 and 9.
+    cohort : int, optional
+        |U1|, the clients that advertised keys; `n_clients` if not given.
+    u2, u3 : int, optional
+        How many of the holders of this client's shares, itself included, are in U2 (shared
+        their keys) and in U3 (sent an input); all of them if not given.
+
+    Returns
+    -------
+    dict of phase to Traffic
+        The sum over the phases is what ``SimulatedRound.bytes_up`` and ``bytes_down`` count.
+
+    Raises
+    ------
+    ParameterError
+        The counts are not possible: 1 ≤ u3 ≤ u2 ≤ min(cohort, holders).
+    """
+    size = params.n_clients if cohort is None else cohort
+    check_integer("client_id", client_id, 0, (1 << 64) - 1)
+    check_integer("cohort", size, 1, params.n_clients)
+    g1 = min(size, params.holders)
+    g2 = g1 if u2 is None else u2
+    g3 = g2 if u3 is None else u3
+    if not 1 <= g3 <= g2 <= g1:
+        raise ParameterError(
+            f"u2 is {g2} and u3 is {g3}; of {g1} holders they must be 1 ≤ u3 ≤ u2 ≤ {g1}"
+        )
+    sender = _integer(client_id)
+    session = digest = _bytes(_DIGEST_BYTES)
+    key = _bytes(KEY_BYTES)
+    ids = [_bytes(_ID_BYTES * count) for count in (g1, g2 - 1, g3, g2 - g3)]
+    masked = _bytes(-(-params.elements * params.ring.bits // 8))
+    return {
+        Phase.ADVERTISE_KEYS: Traffic(
+            up=_message(sender, digest, key, key),
+            down=0,
+        ),
+        Phase.SHARE_KEYS: Traffic(
+            up=_message(sender, session, digest, _bytes(SEALED_BYTES * (g1 - 1))),
+            down=_message(
+                digest, _integer(size), digest, ids[0], *[_bytes(KEY_BYTES * g1)] * 2
+            ),
+        ),
+        Phase.MASKED_INPUT: Traffic(
+            up=_message(sender, session, masked),
+            down=_message(session, ids[1], _bytes(SEALED_BYTES * (g2 - 1))),
+        ),
+        Phase.UNMASKING: Traffic(
+            up=_message(sender, session, _bytes(SHARE_BYTES * g2)),
+            down=_message(session, ids[2], ids[3]),
+        ),
+    }
+
+
+def _message(*fields: int) -> int:
+    """Return the bytes of a message: version, array header and tag before the fields."""
+    return 3 + sum(fields)
+
+
+def _bytes(size: int) -> int:
+    """Return the bytes of a MessagePack byte string: bin 8, bin 16 or bin 32."""
+    return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
+
+
+def _integer(value: int) -> int:
+    """Return the bytes of a MessagePack unsigned integer: fixint, uint 8, 16, 32 or 64."""
+    bits = value.bit_length()
+    return 1 if bits <= 7 else next(1 + b // 8 for b in (8, 16, 32, 64) if bits <= b)

@@ -1,0 +1,162 @@
+"""The formulas of docs/parameters.md against the bytes of real rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from harness import TOY, Cohort, make_params
+from secagg import Integers, ParameterError, Phase, RoundParams, messages, simulate_round
+from secagg.costs import client_traffic
+
+PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMASKING)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "ring", [{"modulus_bits": 32}, {"modulus_bits": 21}, {"modulus": (1 << 61) - 1}]
+)
+@pytest.mark.parametrize("neighbours", [None, 6])
+def test_the_traffic_of_a_simulated_round_is_the_formula(
+    neighbours: int | None, ring: Mapping[str, int], weighted: bool
+) -> None:
+    """Ids of every width, nobody missing: per client and in all."""
+    ids = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
+    params = make_params(
+        12,
+        length=301,
+        encoding=Integers(max=3),
+        neighbours=neighbours,
+        max_weight=9 if weighted else None,
+        **ring,
+    )
+    result = simulate_round(
+        {u: np.ones(301, dtype=np.int64) for u in ids},
+        params,
+        weights=dict.fromkeys(ids, 2) if weighted else None,
+        policy=TOY,
+    )
+    for u in ids:
+        phases = client_traffic(params, client_id=u, cohort=len(ids)).values()
+        assert result.bytes_up[u] == sum(phase.up for phase in phases)
+        assert result.bytes_down[u] == sum(phase.down for phase in phases)
+
+
+@pytest.mark.parametrize(("n", "neighbours"), [(9, None), (20, 6), (300, 20)])
+def test_dropouts_shorten_the_messages_as_the_formula_says(
+    n: int, neighbours: int | None
+) -> None:
+    """One in nine vanishes before each phase; every message against what its client sees."""
+    params = make_params(n, 2 if neighbours else None, neighbours=neighbours)
+    cohort = Cohort(params, policy=TOY)
+    leave = [set(range(i, n, 9)) for i in range(3)]
+    sent, seen = [], []
+    for phase in range(3):
+        inbox = dict(cohort.inbox)
+        out = cohort.step(without=leave[phase])
+        if phase == 1:
+            graph = cohort.server._stage.cohort.graph
+        cohort.deliver(out)
+        sent.append((inbox, out))
+        seen.append(set(out))
+    sent.append((dict(cohort.inbox), cohort.step()))
+    u1, u2, u3 = seen
+    checked = 0
+    for u in sent[3][1]:
+        holders = set(graph.holders[u])
+        expected = client_traffic(
+            params,
+            client_id=u,
+            cohort=len(u1),
+            u2=len(holders & u2),
+            u3=len(holders & u3),
+        )
+        for phase, (inbox, out) in zip(PHASES, sent, strict=True):
+            assert (len(out[u]), len(inbox[u])) == (expected[phase].up, expected[phase].down)
+        checked += 1
+    assert checked >= n // 3
+
+
+def test_without_dropouts_nothing_is_longer() -> None:
+    params = make_params(50, neighbours=20)
+    whole = client_traffic(params)
+    for u2 in range(1, 22):
+        for u3 in range(1, u2 + 1):
+            less = client_traffic(params, u2=u2, u3=u3)
+            for phase, traffic in less.items():
+                assert traffic.up <= whole[phase].up
+                # two short lists can have one more byte of header than a long one
+                assert traffic.down <= whole[phase].down + 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"u2": 8},
+        {"u2": 0},
+        {"u2": 3, "u3": 4},
+        {"u3": 0},
+        {"cohort": 21},
+        {"cohort": 0},
+        {"cohort": 5, "u2": 6},
+        {"client_id": -1},
+        {"client_id": 1 << 64},
+    ],
+)
+def test_impossible_counts_are_refused(changes: dict[str, int]) -> None:
+    with pytest.raises(ParameterError, match="must"):
+        client_traffic(make_params(20, neighbours=6), **changes)
+
+
+def test_the_decoders_bound_holds_every_message_and_little_more() -> None:
+    """The frame of 256 bytes holds what no list, vector or key list accounts for."""
+    kinds = (
+        (messages.AdvertiseKeys, Phase.ADVERTISE_KEYS, "up"),
+        (messages.Roster, Phase.SHARE_KEYS, "down"),
+        (messages.ShareKeys, Phase.SHARE_KEYS, "up"),
+        (messages.Shares, Phase.MASKED_INPUT, "down"),
+        (messages.MaskedInput, Phase.MASKED_INPUT, "up"),
+        (messages.UnmaskRequest, Phase.UNMASKING, "down"),
+        (messages.UnmaskShares, Phase.UNMASKING, "up"),
+    )
+    cases: list[RoundParams] = [
+        make_params(3),
+        make_params(1 << 20, neighbours=100_000, encoding=Integers(max=3)),
+        make_params(1 << 20, length=1 << 31, encoding=Integers(max=3)),
+    ]
+    for params in cases:
+        traffic = client_traffic(params, client_id=(1 << 64) - 1)
+        for kind, phase, way in kinds:
+            size = getattr(traffic[phase], way)
+            # the lists that leave out the client itself are at most 8 + 96 bytes shorter
+            assert messages.max_bytes(kind, params) - 256 - 104 < size
+            assert size <= messages.max_bytes(kind, params)
+
+
+@pytest.mark.parametrize("n", [3, 4, 1000, 100_000])
+def test_headers_grow_with_the_lists(n: int) -> None:
+    """Byte strings below and above 2^8 and 2^16, against the encoder itself."""
+    traffic = client_traffic(make_params(n, encoding=Integers(max=3)), client_id=n - 1)
+    digest, others = bytes(32), n - 1
+    sealed, ids = bytes(messages.SEALED_BYTES * others), bytes(8 * n)
+    sent = [
+        messages.ShareKeys(n - 1, digest, digest, sealed),
+        messages.UnmaskShares(n - 1, digest, bytes(messages.SHARE_BYTES * n)),
+    ]
+    received = [
+        messages.Roster(digest, n, digest, ids, bytes(32 * n), bytes(32 * n)),
+        messages.UnmaskRequest(digest, ids, b""),
+    ]
+    for phase, up, down in zip((PHASES[1], PHASES[3]), sent, received, strict=True):
+        assert traffic[phase].up == len(messages.encode(up))
+        assert traffic[phase].down == len(messages.encode(down))
+    inbox = messages.Shares(digest, bytes(8 * others), sealed)
+    assert traffic[PHASES[2]].down == len(messages.encode(inbox))
+
+
+def test_a_masked_input_has_no_room_for_anything_but_the_vector() -> None:
+    params = make_params(5, length=1000, modulus_bits=32)
+    frame = client_traffic(params)[Phase.MASKED_INPUT].up - 4000
+    assert frame == 3 + 1 + 34 + 3

@@ -1,0 +1,239 @@
+"""The command ``secagg``: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated
+
+from secagg import graph
+from secagg.costs import client_traffic
+from secagg.errors import SecAggError
+from secagg.estimate import estimate
+from secagg.fixedpoint import FixedPoint
+from secagg.params import RoundParams
+from secagg.policy import ClientPolicy
+from secagg.trial import peak_memory, run
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from secagg.report import params_document, print_params, print_trial, trial_document
+except ModuleNotFoundError as error:
+    missing = str(error.name).partition(".")[0]
+    if missing not in ("typer", "rich"):
+        raise
+    print(
+        f"secagg: the command line needs {missing}: pip install 'secagg[cli]'",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130  # what shells report for a command that Ctrl-C ended
+
+app = typer.Typer(
+    help="Secure aggregation: what a round takes, and one to try.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+class Server(StrEnum):
+    """What the server may do."""
+
+    SEMI_HONEST = "semi-honest"
+    SEMI_MALICIOUS = "semi-malicious"
+
+
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    app()
+
+
+Clients = Annotated[int, typer.Option(help="n, the clients that take part.")]
+Corrupt = Annotated[
+    float, typer.Option(help="The largest fraction of them that colludes with the server.")
+]
+Dropout = Annotated[float, typer.Option(help="The largest fraction that vanishes.")]
+Length = Annotated[int, typer.Option(help="d, the elements of a vector.")]
+Clip = Annotated[float, typer.Option(help="The largest absolute value of an element.")]
+ModulusBits = Annotated[
+    int | None,
+    typer.Option(
+        help="b of the modulus 2^b, and the bits an element takes on the wire.",
+        show_default="32, or what the sum needs",
+    ),
+]
+Sigma = Annotated[
+    int, typer.Option(help="A client is exposed with probability 2^-sigma at most.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+]
+
+PARAMS_EXAMPLES = """
+[bold]Examples[/bold]
+
+secagg params --clients 1000 --corrupt 0.05 --dropout 0.05
+
+secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
+"""
+
+SIMULATE_EXAMPLES = """
+[bold]Examples[/bold]
+
+secagg simulate --clients 100 --length 100000 --dropout 0.1
+
+secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
+
+secagg simulate --clients 50 --neighbours 0  [dim]# everyone shares with everyone[/dim]
+"""
+
+
+@app.command(epilog=PARAMS_EXAMPLES)
+def params(
+    clients: Clients,
+    corrupt: Corrupt = 0.05,
+    dropout: Dropout = 0.05,
+    security: Annotated[
+        Server,
+        typer.Option(
+            help="The server: follows the protocol, or later asks different clients for "
+            "different kinds of share."
+        ),
+    ] = Server.SEMI_HONEST,
+    length: Length = 100_000,
+    clip: Clip = 8.0,
+    modulus_bits: ModulusBits = None,
+    sigma: Sigma = 40,
+    eta: Annotated[
+        int, typer.Option(help="The round fails with probability 2^-eta at most.")
+    ] = 30,
+    as_json: Json = False,
+) -> None:
+    """Find neighbours and threshold, and say what a round costs.
+
+    Times are of this machine's primitives, measured now; bytes are those of a client that
+    stays to the end and loses nobody, who has the most.
+    """
+    with _errors_in_one_line():
+        found = graph.recommend(clients, corrupt, dropout, security.value, sigma, eta)
+        k, t = found.neighbours, found.threshold
+        chosen = _round(clients, t, k, length, clip, modulus_bits)
+        traffic = client_traffic(chosen, client_id=clients - 1)
+        costs = (found, chosen, traffic, estimate(chosen, int(dropout * clients)))
+        if as_json:
+            typer.echo(json.dumps(params_document(*costs), indent=2))
+        else:
+            print_params(*costs)
+
+
+@app.command(epilog=SIMULATE_EXAMPLES)
+def simulate(
+    clients: Clients = 100,
+    length: Length = 10_000,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            help="With how many others each shares keys: an even number, or 0 for all.",
+            show_default="what `secagg params` finds",
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            help="How many holders it takes to rebuild a client's secrets.",
+            show_default="what `secagg params` finds, or two thirds",
+        ),
+    ] = None,
+    dropout: Dropout = 0.0,
+    corrupt: Corrupt = 0.05,
+    sigma: Sigma = 40,
+    clip: Clip = 8.0,
+    modulus_bits: ModulusBits = None,
+    seed: Annotated[int, typer.Option(help="Of the vectors and the dropouts.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run one round on random vectors in this process, and check that its sum is exact.
+
+    Of the clients, the fraction --dropout vanishes, each in a random phase.
+    """
+    with _errors_in_one_line():
+        k, t = neighbours or None, threshold
+        if neighbours is None and threshold is None:
+            found = graph.recommend(clients, corrupt, dropout, sigma=sigma)
+            k, t = found.neighbours, found.threshold
+        if t is None:
+            t = -(-2 * (clients if k is None else k + 1) // 3)
+        chosen = _round(clients, t, k, length, clip, modulus_bits)
+        policy = ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma)
+        with _progress(clients) as show:
+            result = run(chosen, policy, dropout, seed, show)
+        memory = peak_memory()
+        if as_json:
+            typer.echo(json.dumps(trial_document(result, chosen, memory), indent=2))
+        else:
+            print_trial(result, chosen, memory)
+
+
+@contextmanager
+def _progress(clients: int) -> Iterator[Callable[[str, int, int], None]]:
+    """Show on a terminal which phase is under way, and how far."""
+    console = Console(stderr=True, highlight=False)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} clients"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("".ljust(14), total=clients)
+
+        def show(phase: str, done: int, of: int) -> None:
+            name = phase.replace("_", " ").ljust(14)
+            bar.update(task, description=name, completed=done, total=of)
+
+        yield show
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except SecAggError as error:
+        typer.echo(f"secagg: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("secagg: interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _round(
+    clients: int,
+    threshold: int,
+    neighbours: int | None,
+    length: int,
+    clip: float,
+    modulus_bits: int | None,
+) -> RoundParams:
+    encoding = FixedPoint(clip, rounding="nearest")
+    needed = (2 * clients * encoding.max_encoded).bit_length()
+    return RoundParams(
+        n_clients=clients,
+        threshold=threshold,
+        length=length,
+        encoding=encoding,
+        modulus_bits=max(32, needed) if modulus_bits is None else modulus_bits,
+        neighbours=neighbours,
+    )

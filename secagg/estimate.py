@@ -1,0 +1,148 @@
+"""What a round will take on this machine: its primitives are timed and counted, not run.
+
+The counts are of the work that grows with clients or elements; docs/parameters.md has them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from secagg import _fast, keys, shamir
+from secagg.masks import MaskSum
+from secagg.messages import SHARE_BYTES, SHARE_LIMBS
+from secagg.params import RoundParams
+from secagg.recovery import Recovery
+
+__all__ = ["Seconds", "estimate"]
+
+_LONG_ENOUGH = 0.04
+"""Seconds over which a primitive is repeated and averaged."""
+_ELEMENTS = 1 << 18
+"""Longer vectors are timed on so many elements."""
+_SHARES = 512
+"""More holders are timed on so many."""
+_MASKS = 8
+"""Masks are expanded together: they are timed so many at once."""
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Time on one core of this machine, without the network.
+
+    Attributes
+    ----------
+    client : float
+        One client's, over the whole round.
+    server : float
+        The server's, over the whole round.
+    """
+
+    client: float
+    server: float
+
+
+def estimate(params: RoundParams, dropped: int) -> Seconds:
+    """Time the primitives for these parameters, for less than a second, and count them.
+
+    Parameters
+    ----------
+    params : RoundParams
+    dropped : int
+        How many clients vanish after they have shared their keys, the costliest moment.
+
+    Returns
+    -------
+    Seconds
+    """
+    n, others = params.n_clients, params.holders - 1
+    agree, make_pair, check, seal = _keys()
+    mask, take = _vectors(params)
+    share, rebuild = _shares(params, dropped)
+    client = 2 * make_pair + others * (2 * agree + 2 * seal + mask) + mask + take + share
+    survivors = n - dropped
+    # what the survivors do not ask of the server: a dropped client's masks with the dropped
+    pairs = dropped * others * survivors / max(1, n - 1)
+    server = (
+        n * 2 * check
+        + survivors * (take + rebuild + mask)
+        + dropped * (rebuild + make_pair)
+        + pairs * (agree + mask)
+    )
+    return Seconds(client, server)
+
+
+def _keys() -> tuple[float, float, float, float]:
+    """Time an agreement with its derivation, a key pair, a check of a key, and a sealing."""
+    mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
+    session, shares = os.urandom(keys.SEED_BYTES), os.urandom(2 * SHARE_BYTES)
+
+    def agree() -> None:
+        shared = mine.agree(theirs.public)
+        keys.pairwise_mask_key(shared or b"", session, (0, mine.public), (1, theirs.public))
+
+    return (
+        _seconds(agree),
+        _seconds(lambda: keys.KeyPair.generate(os.urandom)),
+        _seconds(lambda: keys.is_usable(mine.public)),
+        _seconds(lambda: keys.seal(session, session, 0, 1, shares)),
+    )
+
+
+def _vectors(params: RoundParams) -> tuple[float, float]:
+    """Time a mask, and packing or unpacking and adding, on vectors of the round's length."""
+    ring, size = params.ring, min(params.elements, _ELEMENTS)
+    values, total = ring.zeros(size), ring.zeros(size)
+    masks = MaskSum()
+    for i in range(_MASKS):
+        masks.add(os.urandom(16), negate=bool(i % 2))
+    packed = _fast.pack_bits(values, ring.bits)
+
+    def take() -> None:
+        _fast.unpack_bits(packed, ring.bits, values)
+        ring.add_into(total, values)
+
+    scale = params.elements / size
+    mask = _seconds(lambda: masks.apply(total, ring)) / _MASKS
+    ring.reduce(total)
+    return scale * mask, scale * _seconds(take)
+
+
+def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
+    """Time sharing two secrets among the holders, and rebuilding one from what is left."""
+    # large cohorts are timed in small: threshold and holders in the same proportion
+    scale = max(1.0, params.holders / _SHARES)
+    holders, t = int(params.holders / scale), max(1, int(params.threshold / scale))
+    answered = max(t, round(holders * (1 - dropped / params.n_clients)))
+    points = np.arange(1, holders + 1, dtype=np.uint64)
+    secret = os.urandom(keys.SEED_BYTES)
+    limbs = np.tile(shamir.to_limbs(secret), 2)
+    rows = shamir.split_limbs(limbs, t, points, os.urandom)[:, :SHARE_LIMBS]
+    shares = {i: np.ascontiguousarray(row) for i, row in enumerate(rows[:answered])}
+    ids = list(range(holders))
+    reused = Recovery(t)
+
+    def rebuild() -> None:
+        # on the complete graph all secrets have the same holders, and so the same weights
+        recovery = reused if params.neighbours is None else Recovery(t)
+        recovery.rebuild(0, ids, shares, lambda found: found == secret)
+
+    split = _seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
+    # a polynomial's values at all points; a matrix of answers by t, and where it is not kept,
+    # the t² operations of each of its rows
+    power = 2 if params.neighbours is None else 3
+    return split * scale**2, _seconds(rebuild) * scale**power
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    """Return the mean time of a call, the first one, which may set things up, left out."""
+    call()
+    count, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < _LONG_ENOUGH or count == 0:
+        call()
+        count += 1
+    return passed / count

@@ -1,0 +1,277 @@
+"""The command ``secagg``: what it prints is what the library says, and errors are one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import secagg.estimate
+import secagg.trial
+from harness import make_params
+from secagg import FixedPoint, Integers, RoundParams, report
+from secagg.cli import app
+from secagg.costs import client_traffic
+from secagg.estimate import estimate
+from secagg.graph import recommend
+from secagg.trial import RandomVectors, dropouts
+
+SMALL = ("simulate", "--clients", "12", "--length", "50")
+
+
+def invoke(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(app, arguments, env=environment)
+
+
+def document(*arguments: str) -> dict[str, object]:
+    ran = invoke(*arguments, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stderr == ""
+    return json.loads(ran.stdout)
+
+
+def test_params_prints_the_recommendation_and_its_bytes() -> None:
+    shown = document("params", "--clients", "1000", "--corrupt", "0.1", "--length", "500")
+    found = recommend(1000, 0.1, 0.05)
+    params = RoundParams(
+        n_clients=1000,
+        threshold=found.threshold,
+        neighbours=found.neighbours,
+        length=500,
+        encoding=FixedPoint(8.0),
+    )
+    phases = client_traffic(params, client_id=999)
+    assert (shown["neighbours"], shown["threshold"]) == tuple(found)
+    assert shown["highest_threshold"] == found.highest_threshold
+    assert shown["privacy_bits"] == found.privacy_bits
+    assert shown["completion_bits"] == found.completion_bits
+    assert shown["bytes_up"] == sum(phase.up for phase in phases.values())
+    assert shown["bytes_down"] == sum(phase.down for phase in phases.values())
+    assert {name: each["bytes_up"] for name, each in shown["phases"].items()} == {
+        name: each.up for name, each in phases.items()
+    }
+    assert shown["client_seconds"] > 0
+    assert shown["server_seconds"] > 0
+    assert shown["modulus_bits"] == 32
+
+
+def test_params_options_reach_the_finder() -> None:
+    options = ("--security", "semi-malicious", "--sigma", "30", "--eta", "10")
+    shown = document("params", "--clients", "200", "--dropout", "0.1", *options)
+    found = recommend(200, 0.05, 0.1, "semi-malicious", 30, 10)
+    assert (shown["neighbours"], shown["threshold"]) == tuple(found)
+    assert document("params", "--clients", "9", "--modulus-bits", "40")["modulus_bits"] == 40
+    # 2 · 100,000 · 8 · 2^16 needs 37 bits
+    assert document("params", "--clients", "100000", "--length", "9")["modulus_bits"] == 37
+
+
+def test_params_prints_a_table() -> None:
+    ran = invoke("params", "--clients", "1000", "--length", "1000")
+    assert ran.exit_code == 0, ran.stderr
+    rows = dict(
+        re.split(r" {2,}", line.strip(), maxsplit=1) for line in ran.stdout.splitlines()
+    )
+    assert rows["neighbours k"] == "34"
+    assert rows["threshold t"] == "18 to 19"
+    assert rows["privacy"] == "a client is exposed: at most 2^-42.3"
+    assert rows["completion"] == "dropouts end the round: at most 2^-37.4"
+    assert rows["a client sends"] == "8.9 kB"
+    assert re.fullmatch(r"[\d.]+ m?s", rows["the server's time"])
+    small = invoke("params", "--clients", "5")
+    assert re.search(r"neighbours k +all others", small.stdout)
+    assert re.search(r"privacy +a client is exposed: never", small.stdout)
+    assert document("params", "--clients", "5")["privacy_bits"] is None
+
+
+def test_simulate_runs_a_round_and_reports_it() -> None:
+    shown = document(*SMALL, "--dropout", "0.25", "--neighbours", "0", "--threshold", "7")
+    assert shown["exact"] is True
+    assert (shown["neighbours"], shown["threshold"]) == (None, 7)
+    leaving = dropouts(12, 0.25, 0)
+    assert len(leaving) == 3
+    lost = sum(phase != "unmasking" for phase in leaving.values())
+    assert shown["survivors"] == 12 - lost
+    assert shown["client_seconds"] > 0
+    assert shown["server_seconds"] > 0
+    assert shown["peak_memory"] > 1 << 20
+
+
+def test_simulate_takes_what_params_finds_or_two_thirds() -> None:
+    found = document("simulate", "--clients", "40", "--length", "9", "--dropout", "0.1")
+    assert (found["neighbours"], found["threshold"]) == tuple(recommend(40, 0.05, 0.1))
+    on_graph = document("simulate", "--clients", "40", "--length", "9", "--neighbours", "20")
+    assert (on_graph["neighbours"], on_graph["threshold"]) == (20, 14)
+    assert document(*SMALL, "--neighbours", "0")["threshold"] == 8
+    bytes_up = sum(p.up for p in client_traffic(_params(12, 8, 50)).values())
+    assert document(*SMALL, "--neighbours", "0")["bytes_up"] == bytes_up
+
+
+def _params(n: int, threshold: int, length: int) -> RoundParams:
+    return RoundParams(
+        n_clients=n, threshold=threshold, length=length, encoding=FixedPoint(8.0)
+    )
+
+
+def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
+    quiet = invoke(*SMALL)
+    assert quiet.exit_code == 0
+    assert re.search(r"sum +exact, of 12 of 12 vectors", quiet.stdout)
+    assert re.search(r"peak memory +[\d.]+ MB", quiet.stdout)
+    assert quiet.stderr == ""
+    shown = invoke(*SMALL, FORCE_COLOR="1")
+    assert "clients" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("params", "--clients", "3"), "not even the complete graph"),
+        (("params", "--clients", "100", "--corrupt", "1"), r"corrupt is 1\.0"),
+        (("params", "--clients", "100", "--sigma", "0"), "sigma is 0"),
+        (("params", "--clients", "100", "--modulus-bits", "9"), "no headroom"),
+        ((*SMALL, "--neighbours", "5"), "neighbours is 5"),
+        ((*SMALL, "--neighbours", "2", "--corrupt", "0.3"), "2 neighbours and threshold 2"),
+        ((*SMALL, "--dropout", "0.8", "--neighbours", "0"), "nothing has been unmasked"),
+        ((*SMALL, "--seed", "-1"), "seed is -1"),
+        ((*SMALL, "--clip", "0"), "clip"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = invoke(*arguments)
+    assert ran.exit_code == 2
+    assert ran.stdout == ""
+    assert re.search(message, ran.stderr)
+    assert ran.stderr.startswith("secagg: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = secagg.trial.simulate_round
+
+    def wrong(*arguments: object, **options: object) -> object:
+        result = real(*arguments, **options)
+        result.integers[7] += 1
+        return result
+
+    monkeypatch.setattr(secagg.trial, "simulate_round", wrong)
+    ran = invoke(*SMALL)
+    assert ran.exit_code == 2
+    assert "the sum is not exact" in ran.stderr
+
+
+def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real signal, after the sixth masked input."""
+    real = secagg.trial.simulate_round
+
+    def impatient(*arguments: object, progress: object, **options: object) -> object:
+        def kill(phase: str, done: int, of: int) -> None:
+            if (phase, done) == ("masked_input", 6):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return real(*arguments, progress=kill, **options)
+
+    monkeypatch.setattr(secagg.trial, "simulate_round", impatient)
+    ran = invoke(*SMALL, FORCE_COLOR="1")
+    assert ran.exit_code == 130
+    assert ran.stderr.endswith("secagg: interrupted\n")
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("module", ["typer", "rich"])
+def test_without_the_extra_the_command_says_what_to_install(module: str) -> None:
+    code = f"""
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {module!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+from secagg.cli import main; main()"""
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert ran.returncode == 2
+    expected = r"secagg: the command line needs \w+: pip install 'secagg\[cli\]'\n"
+    assert re.fullmatch(expected, ran.stderr)
+
+
+def test_help_has_examples() -> None:
+    environment = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    assert "params" in invoke("--help", **environment).stdout
+    shown = invoke("params", "--help", **environment).stdout
+    assert "secagg params --clients 1000 --corrupt 0.05 --dropout 0.05" in shown
+    assert "secagg simulate --clients 100" in invoke("simulate", "--help", **environment).stdout
+
+
+def test_random_vectors_are_made_anew_and_the_same() -> None:
+    vectors = RandomVectors(5, 1000, 2.0, seed=3)
+    assert list(vectors) == list(range(5))
+    assert np.array_equal(vectors[4], vectors[4])
+    assert vectors[4] is not vectors[4]
+    assert not np.array_equal(vectors[4], vectors[3])
+    assert 1.9 < max(vectors[0]) <= 2.0
+    with pytest.raises(KeyError):
+        vectors[5]
+
+
+@pytest.mark.parametrize(
+    ("n", "neighbours", "length", "dropped"),
+    [(20, None, 100, 2), (20, None, 1 << 20, 0), (30, 8, 100, 3), (2048, None, 100, 512)],
+)
+def test_an_estimate_counts_what_was_timed(
+    monkeypatch: pytest.MonkeyPatch, n: int, neighbours: int | None, length: int, dropped: int
+) -> None:
+    """With every primitive taking a second, the counts of docs/parameters.md are left."""
+
+    def one_second(call: Callable[[], object]) -> float:
+        call()
+        return 1.0
+
+    monkeypatch.setattr(secagg.estimate, "_seconds", one_second)
+    g = n if neighbours is None else neighbours + 1
+    params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
+    vector = max(1, length / 2**18)
+    large = max(1, g / 512)
+    mask, share, rebuild = vector / 8, large**2, large ** (2 if neighbours is None else 3)
+    left = n - dropped
+    found = estimate(params, dropped)
+    assert found.client == pytest.approx(2 + 4 * (g - 1) + g * mask + vector + share)
+    assert found.server == pytest.approx(
+        2 * n
+        + left * (vector + mask)
+        + n * rebuild
+        + dropped * (1 + (g - 1) * left / (n - 1) * (1 + mask))
+    )
+
+
+def test_a_primitive_is_timed_by_its_mean_without_the_first_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(secagg.estimate.time, "perf_counter", lambda: clock[0])
+    durations = iter([5.0, 0.015, 0.010, 0.011, 0.012])
+
+    def call() -> None:
+        clock[0] += next(durations)
+
+    assert secagg.estimate._seconds(call) == pytest.approx(0.012)
+    assert next(durations, None) is None  # 15 + 10 + 11 ms were not long enough, 48 ms were
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2.5e6, "2.5 MB"), (7e12, "7000.0 GB")],
+)
+def test_sizes_are_readable(size: float, text: str) -> None:
+    assert report._size(size) == text
+    assert report._finite(math.inf) is None

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secagg.errors import ParameterError
+from secagg.identities import SIGNATURE_BYTES
 from secagg.keys import KEY_BYTES
 from secagg.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.params import RoundParams, check_integer
-from secagg.rounds import Phase
+from secagg.rounds import NEXT, Phase
 
 __all__ = ["Traffic", "client_traffic"]
 
@@ -44,6 +45,7 @@ def client_traffic(
     cohort: int | None = None,
     u2: int | None = None,
     u3: int | None = None,
+    u4: int | None = None,
 ) -> dict[Phase, Traffic]:
     """Return the exact traffic of a client that stays to the end, phase by phase.
 
@@ -57,6 +59,8 @@ def client_traffic(
     u2, u3 : int, optional
         How many of the holders of this client's shares, itself included, are in U2 (shared
         their keys) and in U3 (sent an input); all of them if not given.
+    u4 : int, optional
+        In the active variant |U4|, the clients that signed U3; all of U3 if not given.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def client_traffic(
     Raises
     ------
     ParameterError
-        The counts are not possible: 1 ≤ u3 ≤ u2 ≤ min(cohort, holders).
+        The counts are not possible: 1 ≤ u4 ≤ u3 ≤ u2 ≤ min(cohort, holders).
     """
     size = params.n_clients if cohort is None else cohort
     check_integer("client_id", client_id, 0, (1 << 64) - 1)
@@ -74,35 +78,54 @@ def client_traffic(
     g1 = min(size, params.holders)
     g2 = g1 if u2 is None else u2
     g3 = g2 if u3 is None else u3
-    if not 1 <= g3 <= g2 <= g1:
+    g4 = g3 if u4 is None else u4
+    if not 1 <= g4 <= g3 <= g2 <= g1:
         raise ParameterError(
-            f"u2 is {g2} and u3 is {g3}; of {g1} holders they must be 1 ≤ u3 ≤ u2 ≤ {g1}"
+            f"u2 is {g2}, u3 is {g3} and u4 is {g4}; of {g1} holders they must be "
+            f"1 ≤ u4 ≤ u3 ≤ u2 ≤ {g1}"
         )
+    signed = SIGNATURE_BYTES if params.active else 0
     sender = _integer(client_id)
     session = digest = _bytes(_DIGEST_BYTES)
     key = _bytes(KEY_BYTES)
     ids = [_bytes(_ID_BYTES * count) for count in (g1, g2 - 1, g3, g2 - g3)]
     masked = _bytes(-(-params.elements * params.ring.bits // 8))
-    return {
+    traffic = {
         Phase.ADVERTISE_KEYS: Traffic(
-            up=_message(sender, digest, key, key),
+            up=_message(sender, digest, key, key, _bytes(signed)),
             down=0,
         ),
         Phase.SHARE_KEYS: Traffic(
             up=_message(sender, session, digest, _bytes(SEALED_BYTES * (g1 - 1))),
             down=_message(
-                digest, _integer(size), digest, ids[0], *[_bytes(KEY_BYTES * g1)] * 2
+                digest,
+                _integer(size),
+                digest,
+                ids[0],
+                *[_bytes(KEY_BYTES * g1)] * 2,
+                _bytes(signed * g1),
             ),
         ),
         Phase.MASKED_INPUT: Traffic(
             up=_message(sender, session, masked),
             down=_message(session, ids[1], _bytes(SEALED_BYTES * (g2 - 1))),
         ),
+        Phase.CONSISTENCY_CHECK: Traffic(
+            up=_message(sender, session, _bytes(signed)),
+            down=_message(session, ids[2]),
+        ),
         Phase.UNMASKING: Traffic(
             up=_message(sender, session, _bytes(SHARE_BYTES * g2)),
-            down=_message(session, ids[2], ids[3]),
+            down=_message(
+                session,
+                ids[2],
+                ids[3],
+                _bytes(_ID_BYTES * g4 if params.active else 0),
+                _bytes(signed * g4),
+            ),
         ),
     }
+    return {phase: traffic[phase] for phase in NEXT[params.security]}
 
 
 def _message(*fields: int) -> int:

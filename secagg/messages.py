@@ -232,7 +232,7 @@ def max_bytes(kind: type[Struct], params: RoundParams) -> int:
         Shares: holders * (8 + SEALED_BYTES),
         MaskedInput: -(-params.elements * params.ring.bits // 8),
         ConsistencyRequest: holders * 8,
-        UnmaskRequest: holders * (8 + 8 + signature),
+        UnmaskRequest: holders * (8 + (8 + signature if params.active else 0)),
         UnmaskShares: holders * SHARE_BYTES,
     }
     return _FRAME + variable.get(kind, 0)

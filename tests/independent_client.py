@@ -466,7 +466,7 @@ class Client:
     def unmask(self, data: bytes) -> bytes:
         """Round 4 (§8.5): from UnmaskRequest; UnmaskShares, and never again anything."""
         with self._step("unmasking", "finished"):
-            limit = self.p.h * (16 + self.p.sigma)
+            limit = self.p.h * (80 if self.p.active else 8)
             fields = decode_message(data, 6, "b32 bin bin bin bin", limit)
             session, raw, raw_dropped, raw_signers, signatures = fields
             require(session == self.session, "session")

@@ -135,8 +135,13 @@ def test_the_formulas_give_the_bytes() -> None:
         return 1 if v < 2**7 else 2 if v < 2**8 else 3 if v < 2**16 else 5 if v < 2**32 else 9
 
     formulas = rows("phase | way | bytes")
-    assert len(formulas) == 7
-    for n, k, u, weighted in [(9, None, 3, True), (700, 40, 300, False), (3000, None, 9, True)]:
+    assert len(formulas) == 9
+    for n, k, u, weighted, active in [
+        (9, None, 3, True, False),
+        (700, 40, 300, False, False),
+        (3000, None, 9, True, False),
+        (300, None, 9, True, True),
+    ]:
         params = make_params(
             n,
             neighbours=k,
@@ -144,20 +149,25 @@ def test_the_formulas_give_the_bytes() -> None:
             max_weight=4 if weighted else None,
             encoding=Integers(max=3),
             modulus_bits=21,
+            security="active" if active else "semi-honest",
         )
         g1 = n - 1 if k is None else k + 1
         g2, g3 = g1 - 2, g1 - 5
         traffic = client_traffic(params, client_id=u, cohort=n - 1, u2=g2, u3=g3)
         names = {"u": u, "n1": n - 1, "g1": g1, "g2": g2, "g3": g3, "b": b, "i": i}
+        names |= {"s": 64, "g4": g3} if active else {"s": 0, "g4": 0}
         packed = -(-21 * (12_345 + weighted) // 8)
         seen = dict.fromkeys(traffic, 0)
         for phase, way, formula in formulas:
             plain = formula.strip("`").replace("·", "*").replace("−", "-")
             plain = plain.replace("⌈e*w / 8⌉", str(packed))
+            if Phase(phase) not in traffic:
+                assert not active
+                continue
             assert eval(plain, {}, names) == getattr(traffic[Phase(phase)], way)  # noqa: S307
             seen[Phase(phase)] += 1
         assert traffic[Phase.ADVERTISE_KEYS].down == 0
-        assert list(seen.values()) == [1, 2, 2, 2]
+        assert list(seen.values()) == ([1, 2, 2, 2, 2] if active else [1, 2, 2, 2])
 
 
 @pytest.mark.parametrize("row", rows("constant | value"), ids=lambda row: row[0])
@@ -176,8 +186,8 @@ def test_the_constants_follow_from_each_other() -> None:
     assert shamir.limb_count(keys.SEED_BYTES) == messages.SHARE_LIMBS
     assert messages.SHARE_BYTES == 8 * messages.SHARE_LIMBS
     assert messages.SEALED_BYTES == 2 * messages.SHARE_BYTES + keys.TAG_BYTES
-    traffic = client_traffic(make_params(5), client_id=2**64 - 1)
-    assert traffic[Phase.ADVERTISE_KEYS].up == 114 < messages._FRAME
+    traffic = client_traffic(make_params(5, security="active"), client_id=2**64 - 1)
+    assert traffic[Phase.ADVERTISE_KEYS].up == 180 < messages._FRAME
 
 
 ONES = Integers(max=1)
@@ -185,7 +195,7 @@ WIDE = {"encoding": ONES, "modulus_bits": 64}
 BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
     # what is accepted at the value and refused beyond it: one step in which direction
     "n_clients": (lambda n: make_params(n, **WIDE), 2**20, 1),
-    "length": (lambda d: make_params(length=d), 2**31, 1),
+    "length": (lambda d: make_params(length=d, encoding=ONES, modulus_bits=8), 2**31, 1),
     "modulus that is a power of two": (lambda b: make_params(modulus_bits=b), 64, 1),
     "any other modulus": (lambda r: make_params(modulus=r, encoding=ONES), 2**62, 1),
     "modulus of Integers(max=M), n clients, weights up to w": (

@@ -168,12 +168,13 @@ def simulate(
     Of the clients, the fraction --dropout vanishes, each in a random phase.
     """
     with _errors_in_one_line():
-        k, t = neighbours or None, threshold
-        if neighbours is None and threshold is None:
+        if neighbours is None:
             found = graph.recommend(clients, corrupt, dropout, sigma=sigma)
             k, t = found.neighbours, found.threshold
-        if t is None:
+        else:
+            k = neighbours or None
             t = -(-2 * (clients if k is None else k + 1) // 3)
+        t = t if threshold is None else threshold
         chosen = _round(clients, t, k, length, clip, modulus_bits)
         policy = ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma)
         with _progress(clients) as show:

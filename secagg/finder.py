@@ -85,7 +85,7 @@ def recommend(
         Semi-malicious: the server draws the graph and hands on keys and shares honestly, and
         later asks different clients for different kinds of share. Then no client's two secrets
         are rebuilt together. That such a server pretends that clients have dropped out, to
-        unmask a part of the sum, is beyond what a choice of (k, t) prevents.
+        unmask a part of the sum or even one vector, is not excluded by a choice of (k, t).
     sigma : int
         Some client is exposed with probability at most 2^−sigma (1 to 128).
     eta : int

@@ -151,9 +151,9 @@ def test_the_decoders_bound_holds_every_message_and_little_more() -> None:
             assert size <= messages.max_bytes(kind, params)
 
 
-@pytest.mark.parametrize("n", [3, 4, 1000, 100_000])
+@pytest.mark.parametrize("n", [3, 4, 32, 1000, 8192, 100_000])
 def test_headers_grow_with_the_lists(n: int) -> None:
-    """Byte strings below and above 2^8 and 2^16, against the encoder itself."""
+    """Byte strings below, at and above 2^8 and 2^16, against the encoder itself."""
     traffic = client_traffic(make_params(n, encoding=Integers(max=3)), client_id=n - 1)
     digest, others = bytes(32), n - 1
     sealed, ids = bytes(messages.SEALED_BYTES * others), bytes(8 * n)

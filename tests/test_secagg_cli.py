@@ -109,6 +109,10 @@ def test_simulate_runs_a_round_and_reports_it() -> None:
 def test_simulate_takes_what_params_finds_or_two_thirds() -> None:
     found = document("simulate", "--clients", "40", "--length", "9", "--dropout", "0.1")
     assert (found["neighbours"], found["threshold"]) == tuple(recommend(40, 0.05, 0.1))
+    k, t = recommend(40, 0.05, 0.0)
+    options = ("--clients", "40", "--length", "9", "--threshold", str(t + 1))
+    higher = document("simulate", *options)
+    assert (higher["neighbours"], higher["threshold"]) == (k, t + 1)
     on_graph = document("simulate", "--clients", "40", "--length", "9", "--neighbours", "20")
     assert (on_graph["neighbours"], on_graph["threshold"]) == (20, 14)
     assert document(*SMALL, "--neighbours", "0")["threshold"] == 8

@@ -1,4 +1,4 @@
-"""What the README and examples/ show is what runs."""
+"""What the README, the docs and examples/ show is what runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-def run(*arguments: str) -> str:
+def blocks(path: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+
+
+def run(*arguments: str, cwd: Path = ROOT) -> str:
     done = subprocess.run(  # noqa: S603
         [sys.executable, *arguments],
-        cwd=ROOT,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
         timeout=120,  # only so that a deadlock fails instead of lasting
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -41,9 +45,22 @@ def test_a_lying_server_gets_no_share() -> None:
     assert all("did not sign these survivors" in line for line in printed)
 
 
-@pytest.mark.parametrize(
-    "block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-)
+def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version() -> None:
+    printed = run("examples/find_a_bug.py")
+    found, mended = printed.split("MendedChunks: ")
+    assert "bytes were delivered that were not sent" in found
+    assert "schedule=Schedule(faults={0: 'twice'})" in found
+    assert mended == "no bug found\n"
+
+
+@pytest.mark.parametrize("block", blocks("docs/testing.md"))
+def test_the_tests_in_the_docs_run_as_they_stand(block: str, tmp_path: Path) -> None:
+    (tmp_path / "test_block.py").write_text(block)
+    out = run("-m", "pytest", "-q", "--rootdir=.", "test_block.py", cwd=tmp_path)
+    assert "1 passed" in out
+
+
+@pytest.mark.parametrize("block", blocks("README.md"))
 def test_the_readmes_python_runs_as_it_stands(block: str) -> None:
     assert len([line for line in block.splitlines() if line.strip()]) <= 12
     assert run("-c", block)

@@ -1,0 +1,485 @@
+"""The invariants hold of the library, and each of them fails where a bug is planted."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from harness import make_params, make_vector
+from secagg import (
+    Client,
+    FixedPoint,
+    Integers,
+    ParameterError,
+    RoundParams,
+    RoundResult,
+    Server,
+    TooFewSurvivors,
+    masks,
+    simulate_round,
+    testing,
+)
+from secagg.ring import Ring
+from secagg.stages import Masking
+from secagg.testing.case import plain_encoding
+
+
+def simulate(round: testing.Round) -> RoundResult:
+    return simulate_round(
+        round.vectors,
+        round.params,
+        dropouts=round.dropouts,
+        weights=round.weights,
+        policy=round.policy,
+    )
+
+
+def make_round(n: int = 4, threshold: int | None = None, **changes: object) -> testing.Round:
+    """A round of n clients, nobody vanishing; `changes` are the parameters' or `dropouts`."""
+    dropouts = changes.pop("dropouts", {})
+    params = make_params(n, threshold, **changes)
+    return testing.Round(
+        params=params,
+        vectors={u: make_vector(params, u) for u in range(n)},
+        weights=None if params.max_weight is None else dict.fromkeys(range(n), 1),
+        dropouts=dropouts,
+        policy=testing.toy_policy(params),
+    )
+
+
+# planted bugs are found by the same cases each time, and nobody reads the smallest of them
+PLANTED = settings(
+    max_examples=300, database=None, derandomize=True, phases=[Phase.generate], deadline=None
+)
+
+
+class Direct:
+    """The transport that does nothing; it notes what it was given and what it delivered."""
+
+    def __init__(self, record: testing.Record | None = None) -> None:
+        self.record = record
+        self.delivered: list[tuple[int | None, int | None, bytes]] = []
+
+    def send(self, sender: int | None, receiver: int | None, data: bytes) -> list[bytes]:
+        if self.record is not None:
+            self.record(sender, receiver, data)
+        return [data]
+
+    def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
+        self.delivered.append((sender, receiver, packet))
+        return [packet]
+
+
+def transmit(round: testing.Round, record: testing.Record) -> None:
+    testing.run_over(Direct(record), round, testing.Schedule())
+
+
+# ---- the library itself
+
+
+@given(testing.rounds())
+def test_check32_a_simulated_round_is_exact(round: testing.Round) -> None:
+    testing.assert_exact_sum(round, simulate)
+
+
+@given(testing.rounds(), testing.schedules())
+def test_check32_any_faults_of_a_network_give_the_exact_sum_or_a_typed_abort(
+    round: testing.Round, schedule: testing.Schedule
+) -> None:
+    testing.run_over(Direct(), round, schedule)
+
+
+@given(testing.twin_rounds())
+def test_check17_no_message_depends_on_an_input_before_the_masks(
+    twins: tuple[testing.Round, testing.Round],
+) -> None:
+    testing.assert_inputs_hidden(*twins, transmit)
+
+
+@given(testing.params(), st.data())
+def test_check14_the_plain_encoding_is_what_a_client_adds(
+    params: RoundParams, data: st.DataObject
+) -> None:
+    """The invariants' oracle shares no code with the encoder, so the two check each other."""
+    vector = data.draw(testing.vectors(params))
+    weight = None if params.max_weight is None else data.draw(testing.weights(params))
+    factor = 1 if weight is None else weight
+    lanes, _ = params.encoding.encode(vector, params.ring, factor, bytes)
+    plain = plain_encoding(params, vector, weight)[: params.length]
+    assert lanes.tolist() == [x % params.ring.modulus for x in plain]
+    assert max(map(abs, plain)) <= params.encoding.max_encoded * factor
+
+
+# ---- the strategies reach what is legal
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda p: p.ring.is_power_of_two and p.ring.bits == 64,
+        lambda p: p.ring.modulus == (1 << 61) - 1,
+        lambda p: not p.ring.is_power_of_two and p.ring.bits < 6,
+        lambda p: p.neighbours is not None and p.max_weight is not None,
+        lambda p: p.n_clients == 2,
+        lambda p: p.n_clients == 12 and p.threshold == 12,
+        lambda p: isinstance(p.encoding, FixedPoint) and p.encoding.beyond_clip == "refuse",
+        lambda p: isinstance(p.encoding, Integers) and p.encoding.max > 1 << 32,
+        lambda p: p.encoding.max_encoded * p.n_clients > p.ring.modulus // 3,
+    ],
+)
+def test_parameters_of_every_kind_are_drawn(wanted: Callable[[RoundParams], bool]) -> None:
+    find(testing.params(), wanted, settings=settings(max_examples=3000, database=None))
+
+
+def test_ids_are_small_and_large() -> None:
+    for wanted in (lambda ids: max(ids) > 1 << 63, lambda ids: max(ids) < 10):
+        find(testing.client_ids(3), wanted)
+
+
+# ---- an aggregator's bugs
+
+
+def forgets_who_left_last(round: testing.Round) -> RoundResult:
+    """It takes a client that vanished after its masked input for one that is not in the sum."""
+    result = simulate(round)
+    stayed = tuple(u for u in result.survivors if round.dropouts.get(u) != "unmasking")
+    return dataclasses.replace(result, survivors=stayed)
+
+
+def gives_up_early(round: testing.Round) -> RoundResult:
+    if round.dropouts:
+        raise TooFewSurvivors("somebody left", phase="x", survivors=0, needed=0)
+    return simulate(round)
+
+
+def never_gives_up(round: testing.Round) -> RoundResult:
+    present = sorted(round.present("masked_input"))
+    exact = round.exact_sum(present)
+    weight = None if round.weights is None else exact.pop()
+    integers = np.array(exact, dtype=np.int64)
+    encoding = round.params.encoding
+    fixed = isinstance(encoding, FixedPoint)
+    total = encoding.decode_integers(integers) if fixed else integers
+    return RoundResult(sum=total, integers=integers, survivors=tuple(present), weight=weight)
+
+
+def sums_floats(round: testing.Round) -> RoundResult:
+    """Right but for the rounding."""
+    result = simulate(round)
+    vectors = [round.vectors[u] * (round.weight(u) or 1) for u in result.survivors]
+    return dataclasses.replace(result, sum=np.sum(vectors, axis=0))
+
+
+def loses_the_weight(round: testing.Round) -> RoundResult:
+    result = simulate(round)
+    return dataclasses.replace(result, weight=None if result.weight is None else 0)
+
+
+def leaves_one_out(round: testing.Round) -> RoundResult:
+    """The sum is exact over those it names, and one that sent its input is not named."""
+    result = never_gives_up(dataclasses.replace(round, dropouts=late(round)))
+    simulate(round)
+    return result
+
+
+def late(round: testing.Round) -> dict[int, str]:
+    return dict(round.dropouts) | {max(round.vectors): "masked_input"}
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "named"),
+    [
+        (forgets_who_left_last, r"sent their input and are not in the sum|integers of surv"),
+        (gives_up_early, "a round with enough clients was given up: x: somebody left"),
+        (never_gives_up, "too few clients were left for a sum|it takes"),
+        (sums_floats, "sum of survivors"),
+        (loses_the_weight, "weight of survivors .* is 0, and should be"),
+        (leaves_one_out, "sent their input and are not in the sum|and it takes"),
+    ],
+)
+def test_an_aggregators_bug_is_found(
+    aggregate: Callable[[testing.Round], RoundResult], named: str
+) -> None:
+    @PLANTED
+    @given(testing.rounds())
+    def check(round: testing.Round) -> None:
+        testing.assert_exact_sum(round, aggregate)
+
+    with pytest.raises(AssertionError, match=named):
+        check()
+
+
+def test_a_stranger_in_the_sum_is_found() -> None:
+    round = make_round(5, dropouts={4: "masked_input"})
+    without = dataclasses.replace(round, dropouts={})
+    with pytest.raises(AssertionError, match=r"clients \[4\] are in the sum and sent no input"):
+        testing.assert_exact_sum(round, lambda _: simulate(without))
+
+
+def test_stochastic_rounding_cannot_be_foretold() -> None:
+    round = make_round(encoding=FixedPoint(8.0))
+    with pytest.raises(ParameterError, match="test with rounding='nearest'"):
+        testing.assert_exact_sum(round, simulate)
+
+
+# ---- a transport's bugs
+
+
+class LosesTheLast(Direct):
+    """What is sent while another message waits is forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
+        self.count += 1
+        return [packet] if self.count % 7 else []
+
+
+class MixesUpClients(Direct):
+    """One buffer for all connections."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = b""
+
+    def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
+        last, self.last = self.last, packet
+        return [last or packet]
+
+
+class Truncates(Direct):
+    def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
+        return [packet[:100]]
+
+
+class SendsNothing(Direct):
+    def send(self, sender: int | None, receiver: int | None, data: bytes) -> list[bytes]:
+        return [data] if len(data) < 400 else []
+
+
+@pytest.mark.parametrize(
+    ("transport", "named"),
+    [
+        (LosesTheLast, "all packets of the .* arrived, and it did not"),
+        (MixesUpClients, "bytes were delivered that were not sent"),
+        (Truncates, "100 bytes were delivered that were not sent"),
+        (SendsNothing, "made no packet of the share_keys message from the server to client"),
+    ],
+)
+def test_a_transports_bug_is_found(transport: type[testing.Transport], named: str) -> None:
+    with pytest.raises(AssertionError, match=named):
+        testing.run_over(transport(), make_round(6), testing.Schedule())
+
+
+def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
+    """Who sent what reaches its receiver first, in a round of four clients."""
+    transport = Direct()
+    testing.run_over(transport, make_round(4, 3), testing.Schedule(faults))
+    return [sender for sender, _, _ in transport.delivered[:count]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "senders"),
+    [
+        ("twice", [0, 0, 1, 2, 3]),
+        ("held", [1, 2, 3, 0, None]),
+        ("late", [1, 2, 3, 0, None]),
+        ("repeated", [0, 1, 2, 3, 0]),
+        ("lost", [1, 2, 3, None, None]),
+    ],
+)
+def test_what_a_network_does_to_a_packet(fault: str, senders: list[int | None]) -> None:
+    assert order({}) == [0, 1, 2, 3, None]
+    assert order({0: fault}) == senders
+    result = testing.run_over(Direct(), make_round(4, 3), testing.Schedule({0: fault}))
+    assert result is not None
+    out = fault in ("late", "lost")
+    assert result.survivors == ((1, 2, 3) if out else (0, 1, 2, 3))
+
+
+def test_too_many_losses_end_a_round_without_a_result() -> None:
+    lost = testing.Schedule(dict.fromkeys((0, 1), "lost"))
+    assert testing.run_over(Direct(), make_round(4), lost) is None
+
+
+@pytest.mark.parametrize(
+    ("faults", "named"), [({-1: "lost"}, "number of a packet is -1"), ({3: "gone"}, "'gone'")]
+)
+def test_impossible_schedules_are_refused(faults: dict[int, str], named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        testing.Schedule(faults)
+
+
+# ---- bugs in the library, seen through a transport
+
+
+def test_an_input_added_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_into = Ring.add_into
+
+    def twice(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
+        add_into(self, total, values)
+        if total.any():
+            add_into(self, total, values)
+
+    monkeypatch.setattr(Ring, "add_into", twice)
+    with pytest.raises(AssertionError, match="integers of survivors"):
+        testing.run_over(Direct(), make_round(), testing.Schedule())
+
+
+def test_a_server_that_refuses_or_gives_up_without_need_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    params = make_params(4, 4)  # a server that waits for all, in a round where three are enough
+    strict = dataclasses.replace(make_round(4, 3), dropouts={3: "masked_input"})
+    monkeypatch.setattr(Masking, "enough", lambda self, *_: Server(params).close_round())
+    with pytest.raises(AssertionError, match="3 messages of masked_input arrived, and it was"):
+        testing.run_over(Direct(), strict, testing.Schedule())
+    monkeypatch.undo()
+    monkeypatch.setattr(Masking, "take", lambda self, u, _: self.require(False, u, "x", "no"))
+    with pytest.raises(AssertionError, match=r"masked_input message .* was refused: client 0"):
+        testing.run_over(Direct(), make_round(), testing.Schedule())
+
+
+def test_a_server_that_goes_on_with_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Masking, "enough", lambda *_: None)
+    few = make_round(4, 3, dropouts={2: "masked_input", 3: "masked_input"})
+    with pytest.raises(AssertionError, match="was closed with 2 messages, and it takes 3"):
+        testing.run_over(Direct(), few, testing.Schedule())
+
+
+# ---- what shows of an input
+
+
+def hidden(run: Callable[[testing.Round, testing.Record], object]) -> None:
+    @PLANTED
+    @given(testing.twin_rounds())
+    def check(twins: tuple[testing.Round, testing.Round]) -> None:
+        testing.assert_inputs_hidden(*twins, run)
+
+    check()
+
+
+def test_inputs_without_masks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks.MaskSum, "apply", lambda *_: None)
+    with pytest.raises(AssertionError, match="contains a client's vector"):
+        hidden(transmit)
+
+
+def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody could read it, but it is not the input."""
+    encode = Client._encode
+
+    def doubled(self: Client, *inputs: object) -> tuple[np.ndarray, int]:
+        values, clipped = encode(self, *inputs)
+        ring = self.params.ring
+        ring.add_into(values, values.copy())
+        ring.reduce(values)
+        return values, clipped
+
+    monkeypatch.setattr(Client, "_encode", doubled)
+    with pytest.raises(AssertionError, match=r"integers of|differ by something else"):
+        hidden(transmit)
+
+    def unchecked(round: testing.Round, record: testing.Record) -> None:
+        cohort = testing.Cohort(round)
+        cohort.advance(2)
+        for u, data in cohort.step().items():
+            record(u, None, data)
+
+    with pytest.raises(AssertionError, match="masked inputs differ by something else"):
+        hidden(unchecked)
+
+
+def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[..., None]:
+    """A program that tells the server something more about each client."""
+
+    def run(round: testing.Round, record: testing.Record) -> None:
+        transmit(round, record)
+        for u in round.vectors:
+            for data in tell(round, u):
+                record(u, None, data)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("tell", "named"),
+    [
+        (lambda r, u: [bytes(np.count_nonzero(r.vectors[u]))], "bytes, by the inputs"),
+        (lambda r, u: [b"w%20d" % (r.weight(u) or 0)], "depends on the inputs"),
+        (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), "it depends on the inputs"),
+    ],
+)
+def test_what_is_told_besides_is_found(
+    tell: Callable[[testing.Round, int], list[bytes]], named: str
+) -> None:
+    with pytest.raises(AssertionError, match=named):
+        hidden(also(tell))
+
+
+def test_telling_what_everyone_knows_is_fine() -> None:
+    hidden(also(lambda r, u: [b"client %d of %d" % (u, r.params.n_clients)]))
+
+
+def test_entropy_from_the_input_is_found() -> None:
+    def run(round: testing.Round, record: testing.Record) -> None:
+        for u, vector in round.vectors.items():
+            entropy = testing.InsecureReplayedEntropy(vector.tobytes())
+            record(u, None, round.client(u, entropy).advertise_keys())
+
+    with pytest.raises(AssertionError, match="depends on the inputs"):
+        hidden(run)
+
+
+def test_an_end_that_depends_on_inputs_is_found() -> None:
+    def run(round: testing.Round, record: testing.Record) -> None:
+        transmit(round, record)
+        if all(vector.any() for vector in round.vectors.values()):
+            raise TooFewSurvivors("on a whim", phase="x", survivors=0, needed=0)
+
+    with pytest.raises(AssertionError, match="it depends on the inputs how it ends"):
+        hidden(run)
+
+
+def test_a_run_that_records_nothing_proves_nothing() -> None:
+    with pytest.raises(AssertionError, match="nothing was recorded"):
+        hidden(lambda *_: None)
+
+
+def test_rounds_that_are_no_twins_are_refused() -> None:
+    first = make_round()
+    with pytest.raises(ParameterError, match="twin_rounds"):
+        testing.assert_inputs_hidden(first, dataclasses.replace(first, seed=1), transmit)
+
+
+# ---- without Hypothesis
+
+
+def python(program: str) -> str:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_without_hypothesis_the_remedy_is_named() -> None:
+    said = python(
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "import secagg\n"
+        "try: import secagg.testing\n"
+        "except secagg.MissingExtra as error: print(error)\n"
+    )
+    assert said == 'secagg.testing needs hypothesis: pip install "secagg[testing]"\n'
+
+
+def test_the_library_does_without_hypothesis() -> None:
+    assert python("import sys, secagg; print('hypothesis' in sys.modules)") == "False\n"

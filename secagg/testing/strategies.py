@@ -88,25 +88,32 @@ def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
     )
 
 
-@st.composite
-def vectors(draw: st.DrawFn, params: RoundParams) -> Vector:
+def vectors(params: RoundParams) -> st.SearchStrategy[Vector]:
     """Draw one client's vector, shape (d,), in a dtype that the encoding takes."""
-    encoding, d = params.encoding, params.length
+    encoding = params.encoding
     if not isinstance(encoding, FixedPoint):
         top = encoding.max_encoded
-        element = st.integers(0, top) | st.sampled_from([0, 1, top])
-        integers = draw(st.lists(element, min_size=d, max_size=d))
-        unsigned = draw(st.booleans())
-        return np.array(integers, np.uint64) if unsigned else np.array(integers, np.int64)
+        integer = st.integers(0, top) | st.sampled_from([0, 1, top])
+        return _arrays(integer, params.length, (np.int64, np.uint64))
     clip, half = encoding.clip, 0.5 / encoding.scale
-    ties = st.integers(-9, 9).map(lambda odd: max(-clip, min(clip, odd * half)))
-    number = st.floats(-clip, clip) | st.sampled_from([0.0, -0.0, clip, -clip]) | ties
+    ties = [max(-clip, min(clip, odd * half)) for odd in range(-9, 10)]
+    number = st.floats(-clip, clip) | st.sampled_from([0.0, -0.0, clip, -clip, *ties])
     if encoding.beyond_clip == "refuse":
-        return np.array(draw(st.lists(number, min_size=d, max_size=d)), dtype=np.float64)
-    beyond = st.floats(-1e30, 1e30) | st.floats(-2 * clip, 2 * clip)
-    floats = draw(st.lists(number | beyond, min_size=d, max_size=d))
+        return _arrays(number, params.length, (np.float64,))
     # what a float32 cannot hold exactly is another number then, and just as good
-    return np.array(floats, dtype=draw(st.sampled_from([np.float64, np.float32])))
+    beyond = number | st.floats(-2 * clip, 2 * clip) | st.floats(-1e30, 1e30)
+    return _arrays(beyond, params.length, (np.float64, np.float32))
+
+
+def _arrays(
+    elements: st.SearchStrategy[int] | st.SearchStrategy[float],
+    length: int,
+    dtypes: tuple[type[np.generic], ...],
+) -> st.SearchStrategy[Vector]:
+    rows: st.SearchStrategy[list[int | float]] = st.lists(
+        elements, min_size=length, max_size=length
+    )
+    return st.builds(np.array, rows, dtype=st.sampled_from(dtypes))
 
 
 def weights(params: RoundParams) -> st.SearchStrategy[int]:

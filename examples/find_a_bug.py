@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 
 from secagg import testing
 
@@ -57,7 +57,13 @@ class MendedChunks(Chunks):
 def check(transport: Callable[[], testing.Transport]) -> str | None:
     """Run any rounds over any network; return the smallest case that fails, if one does."""
 
-    @settings(max_examples=100, deadline=None, database=None, derandomize=True)
+    @settings(
+        max_examples=100,
+        phases=[Phase.generate, Phase.shrink],
+        deadline=None,
+        database=None,
+        derandomize=True,
+    )
     @given(testing.rounds(), testing.schedules())
     def every_round_ends_well(round: testing.Round, schedule: testing.Schedule) -> None:
         testing.run_over(transport(), round, schedule)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from harness import make_params, make_vector
 from secagg import (
-    Client,
     FixedPoint,
     Integers,
     ParameterError,
@@ -22,6 +21,7 @@ from secagg import (
     RoundResult,
     Server,
     TooFewSurvivors,
+    masking,
     masks,
     simulate_round,
     testing,
@@ -374,16 +374,17 @@ def test_inputs_without_masks_are_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could read it, but it is not the input."""
-    encode = Client._encode
+    encode = masking.encode_input
 
-    def doubled(self: Client, *inputs: object) -> tuple[np.ndarray, int]:
-        values, clipped = encode(self, *inputs)
-        ring = self.params.ring
-        ring.add_into(values, values.copy())
-        ring.reduce(values)
+    def doubled(
+        vector: object, weight: object, params: RoundParams, entropy: object
+    ) -> tuple[np.ndarray, int]:
+        values, clipped = encode(vector, weight, params, entropy)
+        params.ring.add_into(values, values.copy())
+        params.ring.reduce(values)
         return values, clipped
 
-    monkeypatch.setattr(Client, "_encode", doubled)
+    monkeypatch.setattr("secagg.client.encode_input", doubled)
     with pytest.raises(AssertionError, match=r"integers of|differ by something else"):
         hidden(transmit)
 

@@ -113,7 +113,7 @@ def _arrays(
     rows: st.SearchStrategy[list[int | float]] = st.lists(
         elements, min_size=length, max_size=length
     )
-    return st.builds(np.array, rows, dtype=st.sampled_from(dtypes))
+    return st.tuples(rows, st.sampled_from(dtypes)).map(lambda drawn: np.array(*drawn))
 
 
 def weights(params: RoundParams) -> st.SearchStrategy[int]:
@@ -171,8 +171,9 @@ def schedules() -> st.SearchStrategy[Schedule]:
 
 def _with_inputs(draw: st.DrawFn, round: Round) -> Round:
     agreed, ids = round.params, list(round.vectors)
+    vector, weight = vectors(agreed), weights(agreed)
     return dataclasses.replace(
         round,
-        vectors={u: draw(vectors(agreed)) for u in ids},
-        weights=None if agreed.max_weight is None else {u: draw(weights(agreed)) for u in ids},
+        vectors={u: draw(vector) for u in ids},
+        weights=None if agreed.max_weight is None else {u: draw(weight) for u in ids},
     )

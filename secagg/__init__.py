@@ -16,6 +16,7 @@ from secagg.errors import (
 from secagg.field import Field
 from secagg.fixedpoint import FixedPoint, Integers
 from secagg.identities import Identity, Registry
+from secagg.journal import Journal
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.result import RoundResult
@@ -30,6 +31,7 @@ __all__ = [
     "FixedPoint",
     "Identity",
     "Integers",
+    "Journal",
     "JournalError",
     "LocalProtocolError",
     "MissingExtra",

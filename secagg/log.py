@@ -2,16 +2,21 @@
 
 A server's state is a fold over the messages it accepted and the moments it closed a phase:
 these are the entries. ``secagg.journal`` keeps them in a file.
+
+Each entry has a SHA-256 over the one of the entry before and itself, so that the last of these
+values stands for all of them in their order.
 """
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Iterator
 from typing import Protocol
 
 from secagg.params import RoundParams
 
-__all__ = ["Entry", "Log"]
+__all__ = ["Entry", "Log", "first_link", "link"]
 
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. With None the server's own: first its seed for the
@@ -51,3 +56,17 @@ class Log(Protocol):
             It could not be written, or there are more entries than the server knows of.
         """
         ...
+
+
+def first_link(params: RoundParams) -> bytes:
+    """Return the value that the chain of a round's entries begins with, 32 bytes."""
+    return hashlib.sha256(b"secagg/1 journal" + params.digest).digest()
+
+
+def link(chain: bytes, entry: Entry) -> bytes:
+    """Return the value of an entry, given that of the one before it, 32 bytes."""
+    client_id, data = entry
+    sender = struct.pack("<?Q", client_id is not None, client_id or 0)
+    digest = hashlib.sha256(chain + sender)
+    digest.update(data)
+    return digest.digest()

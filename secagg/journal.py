@@ -1,0 +1,297 @@
+"""A server's log in a file: what is acknowledged survives kill −9 and a power cut.
+
+One SQLite file for one round, in WAL mode with exclusive locking. An entry is committed with
+``synchronous=FULL`` and then moved from the write-ahead log into the file before the call
+returns: a ``-wal`` file that is lost or cut short afterwards takes nothing with it that was
+acknowledged. The file alone is the journal.
+
+Each row carries a SHA-256 over the one before and itself, and the file their number and the
+last of these values. So rows that were altered, swapped, or are missing, at the end too, are
+detected. There is no key: whoever rewrites the *whole* file consistently, or puts back an older
+copy of it, is not. That can cost the round, but no client's privacy, because clients check
+what they are asked for and never answer twice.
+
+The file holds what the server was sent, masked inputs and revealed shares, and its seed for
+the graph; never an input or the sum. But once the last messages are in, the sum follows from
+them, as it does for the server: whoever may not know the sum must not have the file. It is
+created for its owner alone (mode 600).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from secagg.errors import JournalError
+from secagg.log import Entry, first_link, link
+from secagg.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
+from secagg.params import RoundParams
+
+__all__ = ["Journal"]
+
+_SCHEMA = (
+    "CREATE TABLE head (params BLOB, entries INTEGER, chain BLOB)",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, client BLOB, data BLOB, chain BLOB)",
+)
+_ROOM = 4096
+"""More than a row takes besides its message."""
+
+
+class Journal:
+    """The entries of one round in a file; made by ``create`` or ``open``.
+
+    Give it to ``Server(params, journal=journal)``, or to ``Server.resume(journal)``, and close
+    it when the round is over; it is a context manager too. A process that was forked must not
+    use its parent's.
+
+    Attributes
+    ----------
+    path : Path
+    params : RoundParams
+    """
+
+    def __init__(self, path: Path, params: RoundParams, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self.params = params
+        self._connection: sqlite3.Connection | None = connection
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
+        """Make a new file; it is there complete or not at all.
+
+        Raises
+        ------
+        JournalError
+            There is such a file already, or it cannot be written.
+        """
+        where = Path(path).absolute()
+        with _our_errors(where), closing(sqlite3.connect(":memory:")) as empty:
+            _limit(empty, params)
+            # SQLite would take the log that a deleted file left behind for the new one's
+            if any(Path(f"{where}{left}").exists() for left in ("-wal", "-journal")):
+                raise FileExistsError
+            for table in _SCHEMA:
+                empty.execute(table)
+            empty.execute(
+                "INSERT INTO head VALUES (?, 0, ?)", (params.digest, first_link(params))
+            )
+            empty.commit()
+            with tempfile.NamedTemporaryFile(dir=where.parent, prefix=where.name) as file:
+                file.write(empty.serialize())
+                file.flush()
+                os.fsync(file.fileno())
+                os.link(file.name, where)  # unlike a rename, never over another file
+            _sync_directory(where.parent)
+        return cls.open(where, params)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
+        """Open a file that ``create`` made, and read all of it to see that it is whole.
+
+        Raises
+        ------
+        JournalError
+            There is none, it is open already, here or in another process, it belongs to other
+            parameters, or it was truncated or altered.
+        """
+        where = Path(path).absolute()
+        with _our_errors(where):
+            if not where.is_file():
+                raise JournalError("there is no such file; make one with Journal.create")
+            connection = sqlite3.connect(
+                f"{where.as_uri()}?mode=rw",
+                uri=True,
+                timeout=0,
+                isolation_level=None,  # transactions are begun and ended by name
+                check_same_thread=False,  # the server lets one thread in at a time
+            )
+        journal = cls(where, params, connection)
+        try:
+            with _our_errors(where):
+                _claim(connection, where, params)
+            for _ in journal.entries():
+                pass
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def entries(self) -> Iterator[Entry]:
+        """Read everything from the beginning, one entry at a time.
+
+        Raises
+        ------
+        JournalError
+            The file was truncated or altered, cannot be read, or is closed. What was yielded
+            until then is not to be relied on.
+        """
+        with _our_errors(self.path):
+            connection = self._open_connection()
+            count, head = _head(connection, self.params)
+            chain, expected = first_link(self.params), 0
+            rows = connection.execute(
+                "SELECT number, client, data, chain FROM entries ORDER BY number"
+            )
+            for number, client, data, stored in rows:
+                entry = _entry(client, data)
+                chain = link(chain, entry) if entry else b""
+                if entry is None or number != expected or chain != stored:
+                    raise JournalError(f"entry {expected} was altered or is missing")
+                expected += 1
+                yield entry
+            if (expected, chain) != (count, head):
+                raise JournalError(f"it was cut short or altered after entry {expected}")
+
+    def append(self, number: int, entry: Entry) -> None:
+        """Write one entry; it is durable when this returns.
+
+        Parameters
+        ----------
+        number : int
+            How many entries the server knows of.
+        entry : Entry
+
+        Raises
+        ------
+        JournalError
+            There are more entries than that, and nothing was written. Or the disk is full or
+            failing: the journal is now closed, and whether the entry is in it shows when it
+            is opened again.
+        """
+        client_id, data = entry
+        client = None if client_id is None else struct.pack("<Q", client_id)
+        with _our_errors(self.path):
+            connection = self._open_connection()
+            count, chain = _head(connection, self.params)
+            if count != number:
+                raise JournalError(
+                    f"it has {count} entries and the server knows of {number}; a round that "
+                    "has begun is continued by Server.resume",
+                )
+            chain = link(chain, entry)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                row = (number, client, data, chain)
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+                head = (number + 1, chain)
+                connection.execute("UPDATE head SET entries = ?, chain = ?", head)
+                connection.execute("COMMIT")
+                _checkpoint(connection)
+            except BaseException:
+                # after a failed write memory and disk may differ: only reading it anew tells
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Release the file; nothing is lost by not doing so."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show where it is."""
+        return f"Journal({str(self.path)!r})"
+
+    def _open_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise JournalError("it is closed; open it again with Journal.open")
+        return self._connection
+
+
+def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
+    """Take the file for this connection alone, and refuse it unless it is one of ours."""
+    _limit(connection, params)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    # a hostile file can have triggers, and views without an end
+    schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+    if schema != [(table,) for table in _SCHEMA]:
+        raise JournalError("it is not a journal of this version, or was altered")
+    if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+        raise JournalError("SQLite cannot keep a write-ahead log beside it")
+    connection.execute("PRAGMA synchronous = FULL")
+    _checkpoint(connection)
+    # the chain speaks for the rows, this for the pages that they and the next ones are on
+    sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    pages, size = (
+        connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
+    )
+    if not sound or path.stat().st_size != pages * size:
+        raise JournalError("it was truncated or altered")
+
+
+def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
+    """Have no larger row read or written than one with the largest message of the round."""
+    kinds = (ShareKeys, MaskedInput, UnmaskShares)
+    room = _ROOM + max(max_bytes(kind, params) for kind in kinds)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(room, (1 << 31) - 1))
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+    if most < room:
+        raise JournalError(f"a message can have {room} bytes, and SQLite stores {most} at most")
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Move what is committed from the write-ahead log into the file itself, and sync it."""
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise JournalError("the write-ahead log cannot be emptied")
+
+
+def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, bytes]:
+    """Return the number of entries and the last value of their chain."""
+    rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
+    if len(rows) != 1:
+        raise JournalError("it was altered")
+    digest, count, chain = rows[0]
+    if digest != params.digest:
+        raise JournalError("it belongs to a round with other parameters")
+    return count, chain
+
+
+def _entry(client: object, data: object) -> Entry | None:
+    """Return the entry of a row, or None if we wrote no such row."""
+    if not isinstance(data, bytes):
+        return None
+    if client is None:
+        return None, data
+    if not isinstance(client, bytes) or len(client) != 8:
+        return None
+    return int.from_bytes(client, "little"), data
+
+
+@contextmanager
+def _our_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong into an error of ours that names the file."""
+    try:
+        yield
+    except FileExistsError:
+        why = (
+            "it, or a -wal of it, exists: use Journal.open, delete both, or choose another name"
+        )
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its words may quote the file
+        busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+        why = "it is open already, in this process or another" if busy else str(error)
+    except (JournalError, OSError) as error:
+        why = str(error)
+    else:
+        return
+    raise JournalError(f"journal {path}: {why}")
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

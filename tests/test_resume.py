@@ -63,7 +63,7 @@ def finished(params: RoundParams) -> tuple[Cohort, MemoryLog]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_accepted_message_and_close_is_written_in_its_order(
+def test_check28_every_accepted_message_and_close_is_written_in_its_order(
     kind: dict[str, int],
 ) -> None:
     cohort, log = finished(make_params(10, **kind))
@@ -73,7 +73,7 @@ def test_every_accepted_message_and_close_is_written_in_its_order(
     assert log.stored == expected
 
 
-def test_what_is_refused_late_or_repeated_is_not_written() -> None:
+def test_check28_what_is_refused_late_or_repeated_is_not_written() -> None:
     cohort, log = logged(make_params(5))
     first = cohort.step()
     for u in range(4):
@@ -93,7 +93,7 @@ def test_what_is_refused_late_or_repeated_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, int]) -> None:
+def test_check28_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, int]) -> None:
     """From every point of the round: the same answers, byte for byte, and the same sum."""
     params = make_params(10, **kind)
     cohort, log = finished(params)
@@ -121,7 +121,7 @@ def test_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, int]) ->
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
-def test_a_resumed_server_writes_on_where_the_log_ends() -> None:
+def test_check28_a_resumed_server_writes_on_where_the_log_ends() -> None:
     params = make_params(5)
     cohort, log = logged(params)
     for phase in range(4):
@@ -137,7 +137,7 @@ def test_a_resumed_server_writes_on_where_the_log_ends() -> None:
 
 
 @pytest.mark.parametrize("phase", range(4))
-def test_a_round_that_failed_fails_again_when_resumed(phase: int) -> None:
+def test_check28_a_round_that_failed_fails_again_when_resumed(phase: int) -> None:
     """Not a second chance, in which late messages would give other answers."""
     cohort, log = logged(make_params(6, 5))
     cohort.advance(phase)
@@ -154,7 +154,7 @@ def test_a_round_that_failed_fails_again_when_resumed(phase: int) -> None:
             call()
 
 
-def test_wrong_shares_that_ended_a_round_end_it_again() -> None:
+def test_check28_wrong_shares_that_ended_a_round_end_it_again() -> None:
     cohort, log = logged(make_params(5))
     cohort.advance(3)
     for u, data in cohort.step().items():
@@ -166,7 +166,7 @@ def test_wrong_shares_that_ended_a_round_end_it_again() -> None:
 
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize("phase", range(4))
-def test_what_could_not_be_written_is_not_acknowledged(phase: int, fails: str) -> None:
+def test_check28_what_could_not_be_written_is_not_acknowledged(phase: int, fails: str) -> None:
     """The server ends; resumed, it takes the same message again, stored or not."""
     cohort, log = logged(make_params(5))
     cohort.advance(phase)

@@ -1,0 +1,138 @@
+"""Servers in processes of their own, there to be killed.
+
+As a script: a nursery. For each connection to its socket it forks a process that serves it,
+and closes its own end when that process is dead: the peer reads the end of the stream no
+sooner than the journal's lock is free.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import traceback
+from multiprocessing.connection import Client as connect
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from harness import ReplayedEntropy
+from secagg import Journal, RoundParams, SecAggError, Server
+
+
+class Process:
+    """A server process, new or resumed from the file at `path`.
+
+    Attributes
+    ----------
+    phase, outbox, result
+        Where it stands, what it sends again, and the sum, if it is finished.
+    """
+
+    def __init__(self, address: str, path: Path, params: RoundParams, seed: object) -> None:
+        self._connection = connect(address, "AF_UNIX")
+        self._connection.send((path, params, seed))
+        self._pid, self.phase, self.outbox, self.result = self._answer()
+
+    def call(self, name: str, *arguments: object) -> Any:
+        """Call the server and wait for its answer; "acknowledged" is that it came."""
+        self.send(name, *arguments)
+        return self._answer()
+
+    def send(self, name: str, *arguments: object) -> None:
+        self._connection.send((name, *arguments))
+
+    def wait_until_it_has_answered(self) -> None:
+        assert self._connection.poll(60), "it hangs"
+
+    def kill(self) -> None:
+        """−9, if nobody has yet."""
+        if not self._connection.closed:
+            os.kill(self._pid, signal.SIGKILL)
+            self.wait_until_it_is_dead()
+
+    def wait_until_it_is_dead(self) -> None:
+        with self._connection:
+            try:
+                while True:
+                    self._connection.recv()
+            except (EOFError, ConnectionResetError):
+                return
+
+    def _answer(self) -> Any:
+        self.wait_until_it_has_answered()
+        return self._connection.recv()
+
+
+def start_nursery(address: str) -> subprocess.Popen[bytes]:
+    """Return when it listens."""
+    command = [sys.executable, __file__, address]
+    nursery = subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert nursery.stdout is not None
+    assert nursery.stdout.readline() == b"ready\n"
+    return nursery
+
+
+def serve(connection: Connection) -> None:
+    path, params, seed = connection.recv()
+    if path.exists():
+        journal = Journal.open(path, params)
+        server = Server.resume(journal)
+    else:
+        journal = Journal.create(path, params)
+        server = Server(params, journal=journal, entropy=ReplayedEntropy(seed))
+    connection.send((os.getpid(), server.phase, server.outbox, result(server)))
+    while True:
+        name, *arguments = connection.recv()
+        if name == "die_at":
+            die_at(journal, *arguments)
+            connection.send(None)
+            continue
+        try:
+            answer = getattr(server, name)(*arguments) if name != "result" else result(server)
+        except SecAggError as error:
+            answer = type(error).__name__
+        connection.send(answer)
+
+
+def result(server: Server) -> tuple[list[int], tuple[int, ...], int | None] | None:
+    if server.phase != "finished":
+        return None
+    done = server.result()
+    return done.integers.tolist(), done.survivors, done.weight
+
+
+def die_at(journal: Journal, statement: str) -> None:
+    """Have the process killed when SQLite is about to do this."""
+
+    def watch(text: str) -> None:
+        if text.startswith(statement):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert isinstance(journal._connection, sqlite3.Connection)
+    journal._connection.set_trace_callback(watch)
+
+
+def main(address: str) -> None:
+    with Listener(address, "AF_UNIX") as listener:
+        print("ready", flush=True)
+        while True:
+            with listener.accept() as connection:
+                pid = os.fork()
+                if pid == 0:
+                    try:
+                        serve(connection)
+                    except EOFError:
+                        os._exit(0)
+                    except BaseException:
+                        traceback.print_exc()
+                        os._exit(1)
+                os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,149 @@
+"""A server process that is killed at every point of a round, and what comes of the round."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import Cohort, ReplayedEntropy, make_params
+from journal_server import Process, start_nursery
+from secagg import RoundParams, Server
+
+N = 20
+KINDS = {
+    "complete": make_params(N, 13),
+    "graph": make_params(N, 6, neighbours=10, max_weight=5, modulus=(1 << 61) - 1),
+}
+LOST = [[], [3], [3, 8], [3, 8, 0, 19]]
+"""Who is missing in each of the four rounds: one from the second on, and so on."""
+STATEMENTS = ["BEGIN", "INSERT", "UPDATE", "COMMIT", "PRAGMA wal_checkpoint"]
+SEED = "the server's"
+Start = Callable[..., Process]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    where = str(tmp_path_factory.mktemp("nursery") / "socket")
+    nursery = start_nursery(where)
+    yield where
+    os.killpg(nursery.pid, signal.SIGKILL)  # with a process that a failed test left
+    nursery.communicate()
+
+
+@pytest.fixture
+def start(address: str, ram_path: Path) -> Iterator[Start]:
+    started: list[Process] = []
+
+    def start(params: RoundParams, name: str = "round") -> Process:
+        started.append(Process(address, ram_path / name, params, SEED))
+        return started[-1]
+
+    yield start
+    started[-1].kill()
+
+
+class Step:
+    """A call of the server, and the answer of one that nobody killed."""
+
+    def __init__(self, server: Server, name: str, *arguments: object) -> None:
+        self.call = (name, *arguments)
+        self.answer = getattr(server, name)(*arguments)
+        self.phase, self.outbox = server.phase, server.outbox
+
+
+def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
+    """A whole round with dropouts, step by step, and its result in plain integers."""
+    cohort = Cohort(params, seed=SEED)
+    cohort.server = Server(params, entropy=ReplayedEntropy(SEED))
+    steps = []
+    for lost in LOST:
+        for u, data in cohort.step(without=lost).items():
+            steps.append(Step(cohort.server, "receive", u, data))
+        steps.append(Step(cohort.server, "close_round"))
+        cohort.inbox = steps[-1].answer
+    u3 = tuple(sorted(cohort.sent[2]))
+    assert u3 == tuple(u for u in range(N) if u not in (3, 8))
+    weight = None if params.max_weight is None else sum(cohort.weights[u] for u in u3)
+    return steps, (cohort.expected(u3), u3, weight)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_check28_killed_after_each_accepted_message_and_each_close(
+    start: Start, kind: str
+) -> None:
+    """Kill −9 once it is acknowledged, or once a close's answers are there and unread."""
+    params = KINDS[kind]
+    steps, expected = reference(params)
+    assert len(steps) == 20 + 19 + 18 + 16 + 4
+    for count in range(1, len(steps) + 1):
+        process = start(params, f"{count}")
+        for step in steps[: count - 1]:
+            assert process.call(*step.call) == step.answer
+        last = steps[count - 1]
+        if last.call[0] == "close_round":
+            process.send(*last.call)
+            process.wait_until_it_has_answered()
+        else:
+            assert process.call(*last.call) is None
+        process.kill()
+
+        process = start(params, f"{count}")
+        assert (process.phase, process.outbox) == (last.phase, last.outbox)
+        for step in steps[count:]:
+            assert process.call(*step.call) == step.answer
+        assert process.call("result") == expected
+        process.kill()
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_check28_killed_in_the_middle_of_each_write(
+    start: Start, kind: str, statement: str
+) -> None:
+    """Before it is acknowledged: the message is in or not, and is sent again in any case."""
+    params = KINDS[kind]
+    steps, expected = reference(params)
+    stored = statement == STATEMENTS[-1]
+    process = start(params)
+    now = (process.phase, process.outbox)
+    for step in steps:
+        process.call("die_at", statement)
+        process.send(*step.call)
+        process.wait_until_it_is_dead()
+
+        process = start(params)
+        closed = stored and step.call[0] == "close_round"
+        assert (process.phase, process.outbox) == ((step.phase, step.outbox) if closed else now)
+        if not closed:
+            assert process.call(*step.call) == step.answer
+        now = (step.phase, step.outbox)
+    assert process.call("result") == expected
+
+
+def test_check28_living_clients_finish_a_round_whose_server_dies_after_every_message(
+    start: Start,
+) -> None:
+    """One server process for each message; all that the clients know is what they were sent."""
+    params = make_params(N, 7, neighbours=12, max_weight=5)
+    cohort = Cohort(params)
+    sent_out: dict[int, bytes] = {}
+    for lost in LOST:
+        for u, data in cohort.step(without=lost).items():
+            process = start(params)
+            assert process.outbox == sent_out
+            assert process.call("receive", u, data) is None
+            process.kill()
+        process = start(params)
+        process.send("close_round")
+        process.wait_until_it_has_answered()
+        process.kill()
+        process = start(params)
+        cohort.inbox = sent_out = process.outbox
+        process.kill()
+    u3 = tuple(u for u in range(N) if u not in (3, 8))
+    weight = sum(cohort.weights[u] for u in u3)
+    assert process.result == (cohort.expected(u3), u3, weight)

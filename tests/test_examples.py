@@ -39,6 +39,13 @@ def test_over_sockets_with_a_client_killed_before_its_input() -> None:
     assert printed == f"survivors {survivors}, first element of their sum 25.000"
 
 
+def test_a_server_that_is_killed_and_resumed() -> None:
+    assert run("examples/resumable_server.py").splitlines() == [
+        "the server died; client 1 was not told and sends again",
+        "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
+    ]
+
+
 def test_a_lying_server_gets_no_share() -> None:
     printed = run("examples/lying_server.py").splitlines()
     assert len(printed) == 6

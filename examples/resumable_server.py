@@ -1,0 +1,101 @@
+"""A server that is killed in the middle of a round, and the one that goes on with it.
+
+What it takes besides ``over_sockets``: the server has a journal, and says that a message is in
+only when ``receive`` has returned. A client that was not told so sends it again to whoever
+serves next; ``server.outbox`` has what the clients may not have been sent.
+
+    python examples/resumable_server.py
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+import secagg
+
+PARAMS = secagg.RoundParams(
+    n_clients=5,
+    threshold=3,
+    length=1000,
+    encoding=secagg.FixedPoint(clip=8.0),
+    session=b"resumable, round 1",
+)
+
+
+def run_server(path: Path, network: Connection, dies_after: int | None) -> None:
+    """Go on with the round in the journal, or begin one; die after some messages."""
+    use = secagg.Journal.open if path.exists() else secagg.Journal.create
+    with use(path, PARAMS) as journal:
+        server = secagg.Server.resume(journal)
+        network.send(server.outbox)
+        while server.phase is not secagg.Phase.FINISHED:
+            client_id, message = network.recv()
+            if message is None:  # everyone has answered, or time is up
+                network.send(server.close_round())
+                continue
+            server.receive(client_id, message)
+            dies_after = None if dies_after is None else dies_after - 1
+            if dies_after == 0:
+                os.kill(os.getpid(), signal.SIGKILL)  # the message is in, and nobody knows
+            network.send("it is in")
+        result = server.result()
+        network.send((result.survivors, float(result.sum[0])))
+
+
+class ServerProcess:
+    """A server in a process of its own, and the end of the network that leads to it."""
+
+    def __init__(self, path: Path, dies_after: int | None = None) -> None:
+        self.network, theirs = multiprocessing.Pipe()
+        arguments = (path, theirs, dies_after)
+        self.process = multiprocessing.Process(target=run_server, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()  # so that its death is the end of the stream
+        self.outbox = self.network.recv()
+
+
+def answer(client: secagg.Client, data: bytes) -> bytes:
+    """Return the client's next message; its vector is its number, a thousand times."""
+    if client.phase is secagg.Phase.ADVERTISE_KEYS:
+        return client.advertise_keys()
+    if client.phase is secagg.Phase.SHARE_KEYS:
+        return client.share_keys(data)
+    if client.phase is secagg.Phase.MASKED_INPUT:
+        return client.masked_input(data, np.full(PARAMS.length, float(client.client_id)))
+    return client.unmask(data)
+
+
+def main(path: Path) -> None:
+    """Be the clients and the network; start another server when one is gone."""
+    clients = {u: secagg.Client(u, PARAMS) for u in range(PARAMS.n_clients)}
+    server = ServerProcess(path, dies_after=12)  # the second masked input
+    inbox = dict.fromkeys(clients, b"")
+    while inbox:
+        for u, data in inbox.items():
+            message = answer(clients[u], data)
+            server.network.send((u, message))
+            try:
+                server.network.recv()
+            except (EOFError, OSError):
+                print(f"the server died; client {u} was not told and sends again")
+                server.process.join()
+                server = ServerProcess(path)
+                assert server.outbox[u] == data
+                server.network.send((u, message))
+                server.network.recv()
+        server.network.send((0, None))
+        inbox = server.network.recv()
+    survivors, first = server.network.recv()
+    print(f"survivors {survivors}, first element of their sum {first:.3f}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        main(Path(folder) / "round-1.journal")

@@ -1,0 +1,70 @@
+"""Write the golden vectors: ``python tests/vectors/generate.py [FOLDER]``.
+
+Everything here and in the files beside it was written from docs/protocol.md alone, in plain
+Python with the primitives of `cryptography`, before the package was looked at, and imports
+nothing of it. Run again, it writes the same bytes. In the files, bytes are hexadecimal, keys
+are sorted, elements and coefficients are u64le one after the other, and an integer of 2^53 or
+more is a decimal string, as not every reader of JSON has it.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import derivations
+import numbers_vectors
+from kinds import messages
+from malformed import malformed
+from scenarios import describe, rounds
+
+HOW = "tests/vectors/generate.py, from docs/protocol.md alone, sharing no code with the package"
+
+
+def plain(value: object) -> object:
+    """The value as JSON may hold it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**53:
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def write(
+    folder: Path, name: str, section: str, library: str, content: dict[str, object]
+) -> None:
+    provenance = {"section": section, "primitives": library, "made_by": HOW}
+    text = json.dumps(
+        plain(content | {"provenance": provenance}), indent=0, sort_keys=True, allow_nan=False
+    )
+    (folder / f"{name}.json").write_text(text + "\n", encoding="ascii", newline="\n")
+
+
+def main(folder: Path) -> None:
+    all_rounds = rounds()
+    by_name = {r.name: r for r in all_rounds}
+    curves = "cryptography (X25519, Ed25519, AES-GCM, AES), hashlib, hmac"
+    files: list[tuple[str, str, str, Callable[[], dict[str, object]]]] = [
+        ("parameters", "§3.1-§3.3", "hashlib", derivations.parameters),
+        ("roster", "§5.2", "hashlib", derivations.roster),
+        ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.keys),
+        ("shamir", "§5.4, Annex B", "Python integers", derivations.shamir),
+        ("signatures", "§5.10", "cryptography (Ed25519)", derivations.signatures),
+        ("graph", "§5.11", "hashlib", derivations.graph),
+        ("encodings", "§4, Annex B", "Python floats and integers", numbers_vectors.encodings),
+        ("masks", "§5.7", "cryptography (AES-ECB), Python integers", numbers_vectors.masks),
+        ("packing", "§5.9", "Python integers", numbers_vectors.packing),
+        ("messages", "§6", "Python integers", lambda: messages(by_name)),
+        ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
+        ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),
+    ]
+    for name, section, library, make in files:
+        write(folder, name, section, library, make())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,168 @@
+"""The rounds of rounds.json: who takes part with what, and who vanishes when."""
+
+import primitives as pr
+from params import FixedPoint, Integers, Params
+from parties import Party, Round, graph_order, neighbourhoods, run
+from primitives import draw, u64le
+
+WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
+
+
+def party(name: str, params: Params, u: int, drop: str | None = None) -> Party:
+    """A client whose entropy and input follow from the names."""
+    at = f"{name} {u} "
+    vector: list[float] | list[int]
+    words = pr.prg(draw(at + "vector", 16), params.d, 2**64)
+    if isinstance(params.encoding, Integers):
+        vector = [word % (params.encoding.max + 1) for word in words]
+    else:
+        # A tenth beyond the clip, so that clipping happens.
+        vector = [(word / 2**63 - 1) * params.encoding.clip * 1.1 for word in words]
+    weight = None if params.max_weight is None else words[0] % (params.max_weight + 1)
+    draws = [draw(at + what, 32) for what in ("seal", "mask", "b")]
+    draws.append(draw(at + "coefficients", 80 * (params.t - 1)))
+    identity = draw(at + "identity", 32) if params.active else None
+    return Party(u, vector, draws, weight, identity, drop)
+
+
+def make(
+    name: str,
+    params: Params,
+    among: list[int],
+    drops: dict[int, str],
+    seed: bytes | None = None,
+) -> Round:
+    params = params.but(session=params.session or name.encode())
+    parties = [party(name, params, u, drops.get(u)) for u in among]
+    return run(name, params, parties, seed)
+
+
+def annex_a(security: str) -> Round:
+    params = Params(4, 3, 3, FixedPoint(1.0, 8), 2**15, max_weight=10, session=b"example",
+                    security=security)  # fmt: skip
+    inputs = {1: ([0.5, -0.25, 1.5], 2), 2: ([0.001953125, 0.005859375, -1.0], 3),
+              3: ([0.1, 0.2, -0.3], 10), 300: ([0.0, 0.0, 0.0], 1)}  # fmt: skip
+    parties = []
+    for i, (u, (vector, weight)) in enumerate(inputs.items(), 1):
+        draws = [bytes([0x10 * kind + i]) * 32 for kind in (1, 2, 3)]
+        draws.append(
+            b"".join(u64le(1000 * i + 10 * (j - 1) + c) for j in (1, 2) for c in range(10))
+        )
+        identity = bytes([0x40 + i]) * 32 if security == "active" else None
+        drop = "masked_input" if u == 300 else None
+        parties.append(Party(u, vector, draws, weight, identity, drop))
+    return run(f"annex-a-{security}", params, parties)
+
+
+def rejected_coefficients() -> Round:
+    """Two coefficients are all ones in their low 61 bits: drawn again, one of them twice."""
+    params = Params(3, 2, 2, Integers(5), 16, session=b"drawn again")
+    parties = [party("drawn-again", params, u) for u in (1, 2, 3)]
+    ones = u64le(2**64 - 1)
+    first = parties[1].draws[3]
+    parties[1].draws[3:] = [ones + first[8:24] + ones + first[32:], draw("again", 8) + ones,
+                            draw("and again", 8)]  # fmt: skip
+    return run("drawn-again", params, parties)
+
+
+def stochastic() -> Round:
+    params = Params(3, 3, 9, FixedPoint(2.5, 3), 2**12, session=b"stochastic")
+    parties = [party("stochastic", params, u) for u in (1, 2, 3)]
+    for p in parties:
+        p.rounding = "stochastic"
+        p.draws.append(draw(f"stochastic rounding {p.u}", 16))
+    return run("stochastic", params, parties)
+
+
+def isolated() -> Round:
+    """On a graph: a client whose neighbours all vanish gets no Shares; the others go on."""
+    params = Params(12, 3, 3, FixedPoint(1.0, 4), 2**16, k=4, session=b"isolated")
+    seed, among = draw("isolated", 32), [10 * i for i in range(1, 13)]
+    alone = graph_order(seed, among)[5]
+    around = [v for v in neighbourhoods(params, among, seed)[alone] if v != alone]
+    r = make("graph-isolated", params, among, dict.fromkeys(around, "share_keys"), seed)
+    assert alone in r.u2
+    assert alone not in r.answers["share_keys"]
+    return r
+
+
+def wrong_shares(name: str, params: Params, wrong: list[int]) -> Round:
+    params = params.but(session=name.encode())
+    parties = [party(name, params, u) for u in range(1, params.n + 1)]
+    for p in parties:
+        p.wrong_share = p.u in wrong
+    return run(name, params, parties)
+
+
+def rounds() -> list[Round]:
+    fixed = FixedPoint(4.0, 6)
+    third = 2**64 // 5 + 1
+    all_phases = {
+        255: "advertise_keys",
+        0: "share_keys",
+        300: "masked_input",
+        2**63: "unmasking",
+    }
+    ring = [u for u in WIDE if u != 255]
+    return [
+        annex_a("semi-honest"),
+        annex_a("active"),
+        make("complete", Params(9, 5, 5, fixed, 2**32), [*WIDE[:7], *WIDE[-2:]], all_phases),
+        make("complete-nobody-drops", Params(3, 2, 4, fixed, 2**20), [7, 8, 9], {}),
+        make("complete-weighted-prime", Params(5, 3, 6, fixed, 65521, max_weight=9), WIDE[:5],
+             {1: "masked_input", 128: "unmasking"}),
+        make("complete-rejecting", Params(4, 3, 40, Integers(1000), third), [1, 2, 3, 4],
+             {2: "masked_input"}),
+        make("complete-64-bits", Params(4, 3, 3, FixedPoint(2.0**40, 19), 2**64, max_weight=2),
+             [1, 2, 3, 4], {3: "masked_input"}),
+        make("complete-33-bits", Params(4, 3, 5, Integers(2**30), 2**33), [1, 2, 3, 4], {}),
+        make("two-clients", Params(2, 2, 3, Integers(1), 3, two=True), [5, 2**40], {}),
+        rejected_coefficients(),
+        stochastic(),
+        make("graph", Params(11, 4, 3, fixed, 2**16, k=6), ring,
+             {0: "share_keys", 300: "masked_input", 2**63: "unmasking"},
+             draw("graph round", 32)),
+        make("graph-prime-weighted", Params(9, 4, 2, fixed, 1000003, k=6, max_weight=3),
+             WIDE[:9], {128: "masked_input"}, draw("graph prime", 32)),
+        make("graph-few-came", Params(9, 4, 2, fixed, 2**16, k=6), WIDE[:5],
+             {127: "masked_input"}, draw("graph few", 32)),
+        isolated(),
+        make("active", Params(10, 7, 3, fixed, 2**24, security="active"), WIDE[:10],
+             {1: "share_keys", 256: "masked_input", 65536: "consistency_check"}),
+        make("active-unmasking", Params(4, 3, 2, fixed, 2**40, max_weight=5, security="active"),
+             [1, 2, 3, 2**64 - 1], {2: "unmasking"}),
+        make("active-prime", Params(3, 3, 3, fixed, 65537, security="active"), [1, 2, 3], {}),
+        wrong_shares("one-wrong-of-t-plus-1", Params(4, 3, 2, fixed, 2**16), [2]),
+        wrong_shares("one-wrong-of-t-plus-2", Params(5, 3, 2, fixed, 2**16), [4]),
+        wrong_shares("two-wrong-of-t-plus-4", Params(9, 5, 2, Integers(9), 101), [3, 6]),
+    ]  # fmt: skip
+
+
+def describe(r: Round) -> dict[str, object]:
+    """The round as JSON has it."""
+    clients = []
+    for u, p in sorted(r.parties.items()):
+        clients.append({
+            "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
+            "draws": p.draws, "identity_seed": p.identity, "drops_at": p.drop,
+            "wrong_share": p.wrong_share,
+        })  # fmt: skip
+    phases = []
+    for phase in r.phases():
+        sent, answers = r.sent[phase], r.answers.get(phase, {})
+        phases.append({
+            "phase": phase,
+            "sent": [{"id": u, "bytes": pr.encode(m)} for u, m in sorted(sent.items())],
+            "answers": [{"id": u, "bytes": pr.encode(m)} for u, m in sorted(answers.items())],
+        })  # fmt: skip
+    return {
+        "name": r.name,
+        "parameters": r.params.describe(),
+        "parameters_digest": r.params.digest(),
+        "session": r.session,
+        "server_draws": r.server_draws,
+        "clients": clients,
+        "phases": phases,
+        "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
+                   "weight": r.weight, "faulty": r.faulty},
+    }  # fmt: skip

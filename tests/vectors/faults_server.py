@@ -242,17 +242,16 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
             ]  # fmt: skip
     # Only t shares of each secret, one of them wrong; then too many wrong to tell.
     for name, wrong, count in (
-        ("annex-a-semi-honest", [2], 3),
-        ("one-wrong-of-t-plus-1", [1], 4),
+        ("annex-a-semi-honest", 2, 3),
+        ("one-wrong-of-t-plus-1", 1, 4),
     ):
         r = rounds[name]
         there = sorted(r.sent["unmasking"])[:count]
-        replace = []
-        for u in wrong:
-            message = r.sent["unmasking"][u]
-            replace.append(
-                {"id": u, "bytes": encode(but(message, shares=flip(message, "shares")))}
-            )
-        out.append({"round": name, "phase": "unmasking", "accepted": there, "replace": replace,
+        message = r.sent["unmasking"][wrong]
+        shares = get(message, "shares")
+        # Another change than the round's liar makes: equal errors at the points 1 and 2 cancel.
+        lie = encode(but(message, shares=bytes([shares[0] ^ 6]) + shares[1:]))
+        out.append({"round": name, "phase": "unmasking", "accepted": there,
+                    "replace": [{"id": wrong, "bytes": lie}],
                     "error": "RemoteProtocolError", "check": "shares"})  # fmt: skip
     return out

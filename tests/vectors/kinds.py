@@ -94,9 +94,9 @@ def messages(rounds: dict[str, Round]) -> dict[str, object]:
                 )
             out.append(_example(params, message))
     out += [_filled(big, size) for size in (255, 256, 65535, 65536)]
-    wide = Params(1000, 501, 100_000, FixedPoint(8.0, 16), 2**61 - 1, k=100, max_weight=9)
+    wide = Params(1000, 60, 100_000, FixedPoint(8.0, 16), 2**61 - 1, k=100, max_weight=9)
     all_params = [r.params for r in rounds.values()]
-    all_params += [wide.but(t=60), wide.but(k=None, t=700, session=b"x", security="active")]
+    all_params += [wide, wide.but(k=None, t=700, session=b"x", security="active")]
     limits = [
         {
             "parameters": p.describe(),

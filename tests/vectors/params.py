@@ -50,6 +50,15 @@ class Params:
     two: bool = False
     security: str = "semi-honest"
 
+    def __post_init__(self) -> None:
+        w = self.max_weight or 1
+        largest = self.n * max(self.encoding.bound() * w, w)
+        signed = isinstance(self.encoding, FixedPoint)
+        assert self.modulus > (2 * largest if signed else largest), "no headroom"
+        assert largest < 2**63
+        assert self.h // 2 < self.t <= self.h
+        assert not self.active or (3 * self.t > 2 * self.n and self.k is None)
+
     @property
     def h(self) -> int:
         return self.n if self.k is None else self.k + 1

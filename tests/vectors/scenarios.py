@@ -132,6 +132,8 @@ def rounds() -> list[Round]:
         make("active-unmasking", Params(4, 3, 2, fixed, 2**40, max_weight=5, security="active"),
              [1, 2, 3, 2**64 - 1], {2: "unmasking"}),
         make("active-prime", Params(3, 3, 3, fixed, 65537, security="active"), [1, 2, 3], {}),
+        make("active-one-never-comes", Params(5, 4, 2, fixed, 2**16, security="active"),
+             [1, 2, 3, 4, 5], {5: "advertise_keys"}),
         wrong_shares("one-wrong-of-t-plus-1", Params(4, 3, 2, fixed, 2**16), [2]),
         wrong_shares("one-wrong-of-t-plus-2", Params(5, 3, 2, fixed, 2**16), [4]),
         wrong_shares("two-wrong-of-t-plus-4", Params(9, 5, 2, Integers(9), 101), [3, 6]),

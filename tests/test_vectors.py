@@ -1,0 +1,290 @@
+"""Golden vectors of every derivation, made from docs/protocol.md by code of its own."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secagg import Identity, ParameterError, Registry, _fast, graph, keys, masks, shamir
+from secagg.identities import signed_keys, signed_survivors
+from secagg.masking import encode_input
+from secagg.ring import Ring
+from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
+
+
+def test_check27_the_vectors_are_what_their_generator_writes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, FOLDER / "generate.py", tmp_path], check=True)  # noqa: S603
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert written == {path.name: path.read_bytes() for path in FOLDER.glob("*.json")}
+
+
+def test_check27_the_generator_shares_no_code_with_the_package() -> None:
+    siblings = {path.stem for path in FOLDER.glob("*.py")}
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            roots = {name.split(".")[0] for name in names}
+            assert roots <= siblings | set(sys.stdlib_module_names) | {"cryptography"}
+
+
+def test_check27_vectors_say_where_they_are_from() -> None:
+    for path in FOLDER.glob("*.json"):
+        provenance = load(path.stem)["provenance"]
+        assert set(provenance) == {"section", "primitives", "made_by"}, path
+        assert "§" in provenance["section"]
+
+
+def test_check27_vectors_hold_the_worked_example_of_the_document() -> None:
+    document = (FOLDER.parents[1] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    rounds = (FOLDER / "rounds.json").read_text(encoding="ascii")
+    for block, messages in zip(document.split("<!-- example ")[1:], (7, 4), strict=True):
+        values: list[list[str]] = []
+        for line in block.split("```")[1].splitlines()[1:]:
+            if line.startswith(" "):
+                values[-1][1] += line.strip()
+            else:
+                values.append([line, ""])
+        # the names of messages begin with a capital
+        sent = [v for name, v in values if name[0].isupper()]
+        assert len(sent) == messages
+        assert all(f'"{value}"' in rounds for value in sent)
+
+
+@pytest.mark.parametrize("case", load("parameters")["digests"], ids=lambda c: c["changed"])
+def test_check27_parameters_digest(case) -> None:
+    params = params_of(case["parameters"])
+    assert hashlib.sha256(b(case["preimage"])).digest() == b(case["digest"])
+    assert params.digest == b(case["digest"])
+    derived = (params.holders, params.ring.bits, params.elements, params.min_survivors)
+    assert derived == tuple(case[name] for name in ("holders", "bits", "elements", "least"))
+
+
+def test_check27_any_change_of_the_parameters_changes_the_digest() -> None:
+    digests = [case["digest"] for case in load("parameters")["digests"]]
+    assert len(set(digests)) == len(digests) > 20
+
+
+@pytest.mark.parametrize("case", load("roster")["rosters"])
+def test_check27_roster_digest_and_session(case) -> None:
+    entries = [(int(c["id"]), b(c["seal_key"]), b(c["mask_key"])) for c in case["clients"]]
+    digest = keys.roster_digest(entries)
+    assert digest == b(case["digest"])
+    assert keys.session_id(b(case["parameters_digest"]), digest) == b(case["session"])
+
+
+@pytest.mark.parametrize("case", load("keys")["pairs"])
+def test_check27_keys_of_a_pair_from_both_sides(case) -> None:
+    session, ends = b(load("keys")["session"]), (case["lo"], case["hi"])
+    directions = ("lo_to_hi", "hi_to_lo")
+    for (mine, theirs), (to, back) in zip(
+        (ends, ends[::-1]), (directions, directions[::-1]), strict=True
+    ):
+        me, peer = int(mine["id"]), int(theirs["id"])
+        seal_pair = keys.KeyPair(b(mine["seal_seed"]))
+        mask_pair = keys.KeyPair(b(mine["mask_seed"]))
+        assert seal_pair.public == b(mine["seal_key"])
+        assert mask_pair.public == b(mine["mask_key"])
+        seal_shared = seal_pair.agree(b(theirs["seal_key"]))
+        mask_shared = mask_pair.agree(b(theirs["mask_key"]))
+        assert seal_shared == b(case["seal_shared"])
+        assert mask_shared == b(case["mask_shared"])
+        theirs_seal = (peer, b(theirs["seal_key"]))
+        sending, opening = keys.seal_keys(
+            seal_shared, session, (me, seal_pair.public), theirs_seal
+        )
+        assert (sending, opening) == (b(case[f"seal_{to}"]), b(case[f"seal_{back}"]))
+        assert keys.pairwise_mask_key(
+            mask_shared, session, (me, mask_pair.public), (peer, b(theirs["mask_key"]))
+        ) == b(case["pairwise_mask"])
+        share = b(case["share"])
+        assert keys.seal(sending, session, me, peer, share) == b(case[f"sealed_{to}"])
+        came = b(case[f"sealed_{back}"])
+        assert keys.open_sealed(opening, session, peer, me, came) == share
+        assert keys.open_sealed(sending, session, me, peer, came) is None
+
+
+@pytest.mark.parametrize("case", load("keys")["own"])
+def test_check27_self_mask_and_commitment(case) -> None:
+    session, u, seed = b(load("keys")["session"]), int(case["id"]), b(case["b"])
+    assert keys.self_mask_key(seed, session, u) == b(case["self_mask"])
+    assert keys.commitment(seed, session, u) == b(case["commitment"])
+
+
+def test_check27_unusable_public_keys() -> None:
+    case = load("keys")["unusable"]
+    pair = keys.KeyPair(b(case["seed"]))
+    for key in [*case["low_order"], *case["not_canonical"]]:
+        assert pair.agree(b(key)) is None
+        assert not keys.is_usable(b(key))
+
+
+@pytest.mark.parametrize("case", load("masks")["streams"], ids=lambda c: c["name"])
+def test_check27_mask_streams(case) -> None:
+    ring = Ring(int(case["modulus"]))
+    values = ring.zeros(case["count"])
+    total = masks.MaskSum()
+    total.add(b(case["key"]))
+    total.apply(values, ring)
+    ring.reduce(values)
+    stream = values.astype("<u8").tobytes()
+    if "elements" in case:
+        assert stream == b(case["elements"])
+        values = lanes(case["elements"], ring)
+    else:
+        assert stream[80_000:80_064] == b(case["from_10000"])
+        assert stream[-64:] == b(case["last"])
+        assert hashlib.sha256(stream).digest() == b(case["sha256"])
+    back = masks.MaskSum()
+    back.add(b(case["key"]), negate=True)
+    back.apply(values, ring)
+    ring.reduce(values)
+    assert not values.any()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in load("masks")["streams"] if "from_10000" in c],
+    ids=lambda c: c["name"],
+)
+def test_check27_mask_streams_from_the_middle(case) -> None:
+    ring = Ring(int(case["modulus"]))
+    for skipped in range(4):
+        values = ring.zeros(8 - skipped)
+        arguments = (values, b(case["key"]), b"\0")
+        if ring.is_power_of_two:
+            _fast.mask_words(*arguments, start=10_000 + skipped)
+        else:
+            _fast.mask_mod(*arguments, ring.modulus, start=10_000 + skipped)
+        ring.reduce(values)
+        assert values.tolist() == lanes(case["from_10000"], ring)[skipped:].tolist()
+
+
+@pytest.mark.parametrize("case", load("packing")["packings"])
+def test_check27_packing(case) -> None:
+    ring = Ring(1 << case["bits"])
+    elements = lanes(case["elements"], ring)
+    assert _fast.pack_bits(elements, case["bits"]) == b(case["packed"])
+    out = ring.zeros(elements.size)
+    _fast.unpack_bits(b(case["packed"]), case["bits"], out)
+    assert out.tolist() == elements.tolist()
+
+
+@pytest.mark.parametrize("case", load("encodings")["nearest"], ids=lambda c: c["name"])
+def test_check27_encoding_to_the_nearest(case) -> None:
+    params = params_of(case["parameters"])
+    values, _ = encode_input(vector_of(case["vector"], params), case["weight"], params, Fed([]))
+    assert values.tolist() == lanes(case["elements"], params.ring).tolist()
+    assert _fast.pack_bits(values, params.ring.bits) == b(case["packed"])
+
+
+@pytest.mark.parametrize("case", load("encodings")["stochastic"])
+def test_check27_stochastic_rounding(case) -> None:
+    params = params_of(case["parameters"], "stochastic")
+    values, _ = encode_input(
+        vector_of(case["vector"], params), None, params, Fed([case["key"]])
+    )
+    assert values.tolist() == lanes(case["elements"], params.ring).tolist()
+
+
+@pytest.mark.parametrize("case", load("encodings")["decoding"])
+def test_check27_decoding_a_sum(case) -> None:
+    params = params_of(case["parameters"])
+    floats, integers = params.encoding.decode(lanes(case["elements"], params.ring), params.ring)
+    assert integers.tolist() == [int(x) for x in case["integers"]]
+    assert floats.tolist() == case["values"]
+
+
+@pytest.mark.parametrize("case", load("encodings")["refused"], ids=lambda c: c["name"])
+def test_check27_vectors_to_refuse(case) -> None:
+    params = params_of(case["parameters"])
+    vector = np.frombuffer(b(case["f64le"]), dtype="<f8")
+    if not params.encoding.signed and (vector == np.floor(vector)).all():
+        vector = vector.astype(np.int64)
+    with pytest.raises(ParameterError):
+        encode_input(vector, None, params, Fed([]))
+
+
+@pytest.mark.parametrize("case", load("shamir")["limbs"])
+def test_check27_limbs(case) -> None:
+    limbs = shamir.to_limbs(b(case["secret"]))
+    assert limbs.tolist() == [int(x) for x in case["limbs"]]
+    assert shamir.from_limbs(limbs, 32) == b(case["secret"])
+
+
+def test_check27_limbs_that_hold_no_secret() -> None:
+    for limbs in load("shamir")["no_secret"]:
+        wrong = np.array([int(x) for x in limbs], dtype=np.uint64)
+        assert shamir.from_limbs(wrong, 32) is None
+
+
+@pytest.mark.parametrize(
+    "case", load("shamir")["splits"], ids=lambda c: f"{c['threshold']} of {c['holders']}"
+)
+def test_check27_split_and_combine(case) -> None:
+    n, t = case["holders"], case["threshold"]
+    secrets = b(case["b"]), b(case["mask_seed"])
+    limbs = np.concatenate([shamir.to_limbs(secret) for secret in secrets])
+    points = np.arange(1, n + 1, dtype=np.uint64)
+    rows = shamir.split_limbs(limbs, t, points, Fed([case["coefficients"]]))
+    assert [row.tobytes().hex() for row in rows.astype("<u8")] == case["shares"]
+
+    at = case["combine_points"]
+    values = np.stack([np.frombuffer(b(case["shares"][x - 1]), dtype="<u8") for x in at])
+    rebuilt = shamir.combine_limbs(np.array(at, dtype=np.uint64), values.astype(np.uint64))
+    assert rebuilt.tolist() == limbs.tolist()
+    for secret, columns in zip(secrets, (slice(0, 5), slice(5, 10)), strict=True):
+        shares = [
+            shamir.Share(x, t, 32, tuple(row[columns].tolist()))
+            for x, row in zip(at, values, strict=True)
+        ]
+        assert shamir.combine(shares) == secret
+
+
+@pytest.mark.parametrize("case", load("shamir")["draws"])
+def test_check27_coefficients_from_entropy(case) -> None:
+    t, fed = case["threshold"], Fed(case["entropy"])
+    zeros = np.zeros(10, dtype=np.uint64)
+    shares = shamir.split_limbs(zeros, t, np.arange(1, t + 1, dtype=np.uint64), fed)
+    assert not fed.left
+    # f(x) / x from t points determines the coefficients; so equal shares mean equal ones
+    expected = shamir.split_limbs(
+        zeros, t, np.arange(1, t + 1, dtype=np.uint64), Fed([case["coefficients"]])
+    )
+    assert shares.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("case", load("signatures")["signatures"])
+def test_check27_signatures(case) -> None:
+    about = load("signatures")
+    identity, u = Identity(b(case["identity_seed"])), int(case["id"])
+    registry = Registry({u: identity.public})
+    survivors = np.array([int(v) for v in case["survivors"]], dtype="<u8").tobytes()
+    contents = {
+        "keys": signed_keys(
+            b(about["parameters_digest"]), u, b(case["seal_key"]), b(case["mask_key"])
+        ),
+        "survivors": signed_survivors(b(about["session"]), u, survivors),
+    }
+    assert identity.public == b(case["identity_key"])
+    for name, content in contents.items():
+        signature = b(case[f"{name}_signature"])
+        assert content == b(case[f"signed_{name}"])
+        assert identity.sign(content) == signature
+        assert registry.verifies(u, content, signature)
+        assert not registry.verifies(u, content + b"\0", signature)
+
+
+@pytest.mark.parametrize("case", load("graph")["graphs"])
+def test_check27_graph_from_its_seed(case) -> None:
+    clients = [int(u) for u in case["clients"]]
+    drawn = graph.draw(clients, case["neighbours"], b(case["seed"]))
+    assert drawn.holders == {
+        int(h["id"]): tuple(int(v) for v in h["holders"]) for h in case["holders"]
+    }

@@ -1,0 +1,154 @@
+"""Golden vectors of the messages: their bytes, odd spellings, and malformed ones refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors, messages
+from vectors_reader import FOLDER, ROUNDS, Replay, b, load, params_of
+
+MALFORMED = load("malformed")
+Case = dict[str, Any]
+
+
+def fields_of(case: Case) -> dict[str, int | bytes]:
+    out: dict[str, int | bytes] = {}
+    for name, value in case["fields"].items():
+        if isinstance(value, dict):
+            out[name] = b(value["repeat"]) * value["times"]
+        else:
+            out[name] = int(value) if name in ("sender", "size") else b(value)
+    return out
+
+
+@pytest.mark.parametrize("case", load("messages")["messages"], ids=lambda c: c["kind"])
+def test_check27_message_bytes_and_fields(case) -> None:
+    kind, fields = getattr(messages, case["kind"]), fields_of(case)
+    data = messages.encode(kind(**fields))
+    if "bytes" in case:
+        assert data == b(case["bytes"])
+    else:
+        assert data.startswith(b(case["bytes_head"]))
+        assert hashlib.sha256(data).digest() == b(case["bytes_sha256"])
+    decoded = messages.decode(
+        data, kind, params_of(case["parameters"]), sender=None, phase="any"
+    )
+    assert {name: getattr(decoded, name) for name in kind.__struct_fields__} == fields
+
+
+@pytest.mark.parametrize("case", load("messages")["limits"])
+def test_check27_the_most_bytes_of_each_message(case) -> None:
+    params = params_of(case["parameters"])
+    for kind, limit in case["limits"].items():
+        assert messages.max_bytes(getattr(messages, kind), params) == limit
+
+
+def by_state(cases: list[Case]) -> dict[str, list[Case]]:
+    """The cases of the server, by the state it is in: a refused message changes nothing."""
+    out = defaultdict(list)
+    for case in cases:
+        if case["side"] == "server":
+            out[f"{case['round']} {case['phase']} {case['accepted']}"].append(case)
+    return dict(out)
+
+
+@pytest.mark.parametrize(
+    "cases", by_state(MALFORMED["refused"]).values(), ids=by_state(MALFORMED["refused"])
+)
+def test_check27_the_server_refuses_malformed_messages_and_goes_on(cases) -> None:
+    phase, replay = cases[0]["phase"], Replay(cases[0]["round"])
+    server, accepted = replay.server(phase), cases[0]["accepted"]
+    for u in accepted:
+        server.receive(u, replay.sent[phase][u])
+    for case in cases:
+        u = int(case["from"])
+        with pytest.raises(RemoteProtocolError) as caught:
+            server.receive(u, b(case["bytes"]))
+        found = (caught.value.check, caught.value.phase, caught.value.sender)
+        assert found == (case["check"], phase, u), case["name"]
+    for u, data in replay.sent[phase].items():
+        server.receive(u, data)
+    assert server.close_round() == replay.answers[phase]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in MALFORMED["refused"] if case["side"] == "client"],
+    ids=lambda c: c["name"],
+)
+def test_check27_a_client_ends_at_a_malformed_message(case) -> None:
+    replay, phase = Replay(case["round"]), case["phase"]
+    before = case["before"] and [b(data) for data in case["before"]]
+    client = replay.client_in(int(case["client"]), phase, before)
+    with pytest.raises(RemoteProtocolError) as caught:
+        replay.call(client, phase, b(case["bytes"]))
+    found = (caught.value.check, caught.value.phase, caught.value.sender)
+    assert found == (case["check"], phase, None)
+    assert client.phase == "failed"
+    with pytest.raises(LocalProtocolError):
+        replay.call(client, phase, replay.answered(client.client_id, phase))
+
+
+@pytest.mark.parametrize("case", MALFORMED["accepted"], ids=lambda c: c["name"])
+def test_check27_odd_spellings_are_read_alike(case) -> None:
+    replay, phase, kind = Replay(case["round"]), case["phase"], getattr(messages, case["kind"])
+    data, shortest = b(case["bytes"]), b(case["as"])
+    read = {"sender": None, "phase": phase}
+    decoded = messages.decode(data, kind, replay.params, **read)
+    assert decoded == messages.decode(shortest, kind, replay.params, **read)
+    assert messages.encode(decoded) == shortest
+    if case["side"] == "client":
+        u = int(case["client"])
+        client = replay.client_in(u, phase)
+        assert replay.call(client, phase, data) == replay.sent[phase][u]
+        return
+    server = replay.server(phase)
+    for u, usual in replay.sent[phase].items():
+        server.receive(u, data if u == int(case["from"]) else usual)
+    assert server.close_round() == replay.answers[phase]
+
+
+@pytest.mark.parametrize("case", MALFORMED["closings"])
+def test_check27_closings_with_too_few(case) -> None:
+    replay, phase = Replay(case["round"]), case["phase"]
+    server = replay.server(phase)
+    sent = dict(replay.sent[phase])
+    sent |= {int(m["id"]): b(m["bytes"]) for m in case["replace"]}
+    for u in case["accepted"]:
+        server.receive(u, sent[u])
+    if case["error"] == "TooFewSurvivors":
+        with pytest.raises(TooFewSurvivors) as caught:
+            server.close_round()
+        found = (caught.value.phase, caught.value.survivors, caught.value.needed)
+        assert found == (phase, len(case["accepted"]), case["needed"])
+    else:
+        with pytest.raises(RemoteProtocolError) as refused:
+            server.close_round()
+        found = (refused.value.phase, refused.value.check, refused.value.sender)
+        assert found == (phase, case["check"], None)
+    assert server.phase == "failed"
+    with pytest.raises(LocalProtocolError):
+        server.result()
+
+
+def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
+    """Every row of the document's table of checks but those of closings has its vector."""
+    refused = MALFORMED["refused"]
+    assert {case["kind"] for case in refused} == {
+        c["kind"] for c in load("messages")["messages"]
+    }
+    assert {case["round"] for case in refused} <= set(ROUNDS)
+    document = (FOLDER.parents[1] / "docs" / "protocol.md").read_text()
+    table = document.split("<!-- checks -->")[1].split("<!-- end -->")[0]
+    rows = {
+        (cells[2].strip(), cells[1].strip(" `"))
+        for line in table.splitlines()
+        if len(cells := line.split("|")) == 6 and cells[2].strip() in ("client", "server")
+    }
+    covered = {(case["side"], case["check"]) for case in refused}
+    assert rows - covered == {("server", "shares")}
+    assert not covered - rows

@@ -12,6 +12,7 @@ from secagg import (
     FixedPoint,
     Integers,
     Phase,
+    Registry,
     RoundParams,
     messages,
     testing,
@@ -31,6 +32,7 @@ __all__ = [
     "make_vector",
     "pieces",
     "read",
+    "registry_of",
 ]
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
@@ -50,6 +52,11 @@ def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> 
         "encoding": FixedPoint(clip=8.0, rounding="nearest"),
     }
     return RoundParams(**(settings | changes))
+
+
+def registry_of(ids: Iterable[int]) -> Registry:
+    """The public keys of the tests' clients."""
+    return Registry({u: make_identity(u).public for u in ids})
 
 
 def make_vector(params: RoundParams, u: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from harness import ReplayedEntropy
+from harness import ReplayedEntropy, registry_of
 from secagg import Journal, RoundParams, SecAggError, Server
 
 
@@ -79,12 +79,14 @@ def start_nursery(address: str) -> subprocess.Popen[bytes]:
 
 def serve(connection: Connection) -> None:
     path, params, seed = connection.recv()
+    registry = registry_of(range(params.n_clients)) if params.active else None
     if path.exists():
         journal = Journal.open(path, params)
-        server = Server.resume(journal)
+        server = Server.resume(journal, registry=registry)
     else:
         journal = Journal.create(path, params)
-        server = Server(params, journal=journal, entropy=ReplayedEntropy(seed))
+        entropy = ReplayedEntropy(seed)
+        server = Server(params, registry=registry, journal=journal, entropy=entropy)
     connection.send((os.getpid(), server.phase, server.outbox, result(server)))
     while True:
         name, *arguments = connection.recv()

@@ -17,12 +17,17 @@ N = 20
 KINDS = {
     "complete": make_params(N, 13),
     "graph": make_params(N, 6, neighbours=10, max_weight=5, modulus=(1 << 61) - 1),
+    "active": make_params(N, 14, security="active"),
 }
-LOST = [[], [3], [3, 8], [3, 8, 0, 19]]
-"""Who is missing in each of the four rounds: one from the second on, and so on."""
 STATEMENTS = ["BEGIN", "INSERT", "UPDATE", "COMMIT", "PRAGMA wal_checkpoint"]
 SEED = "the server's"
 Start = Callable[..., Process]
+
+
+def lost(params: RoundParams) -> list[list[int]]:
+    """Who is missing in each phase: one from the second on, and so on."""
+    checked = [[3, 8, 0]] if params.active else []
+    return [[], [3], [3, 8], *checked, [3, 8, 0, 19]]
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +63,11 @@ class Step:
 def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
     """A whole round with dropouts, step by step, and its result in plain integers."""
     cohort = Cohort(params, seed=SEED)
-    cohort.server = Server(params, entropy=ReplayedEntropy(SEED))
+    entropy = ReplayedEntropy(SEED)
+    cohort.server = Server(params, registry=cohort.registry, entropy=entropy)
     steps = []
-    for lost in LOST:
-        for u, data in cohort.step(without=lost).items():
+    for missing in lost(params):
+        for u, data in cohort.step(without=missing).items():
             steps.append(Step(cohort.server, "receive", u, data))
         steps.append(Step(cohort.server, "close_round"))
         cohort.inbox = steps[-1].answer
@@ -78,7 +84,7 @@ def test_check28_killed_after_each_accepted_message_and_each_close(
     """Kill −9 once it is acknowledged, or once a close's answers are there and unread."""
     params = KINDS[kind]
     steps, expected = reference(params)
-    assert len(steps) == 20 + 19 + 18 + 16 + 4
+    assert len(steps) == 20 + 19 + 18 + 16 + 4 + (18 if params.active else 0)
     for count in range(1, len(steps) + 1):
         process = start(params, f"{count}")
         for step in steps[: count - 1]:
@@ -131,8 +137,8 @@ def test_check28_living_clients_finish_a_round_whose_server_dies_after_every_mes
     params = make_params(N, 7, neighbours=12, max_weight=5)
     cohort = Cohort(params)
     sent_out: dict[int, bytes] = {}
-    for lost in LOST:
-        for u, data in cohort.step(without=lost).items():
+    for missing in lost(params):
+        for u, data in cohort.step(without=missing).items():
             process = start(params)
             assert process.outbox == sent_out
             assert process.call("receive", u, data) is None

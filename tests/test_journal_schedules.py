@@ -28,17 +28,21 @@ KINDS = [
     {"modulus": 2_147_483_647},
     {"modulus": (1 << 61) - 1, "max_weight": 7},
     {"modulus_bits": 19, "encoding": Integers(max=99), "max_weight": 3},
+    {"security": "active"},
 ]
 
 
 def random_params(rng: random.Random) -> RoundParams:
-    n = rng.randint(2, 9)
-    neighbours = rng.choice([None, *range(2, n, 2)]) if n > 2 else None
-    holders = n if neighbours is None else neighbours + 1
-    threshold = rng.randint(holders // 2 + 1, holders)
-    return make_params(
-        n, threshold, neighbours=neighbours, allow_two_clients=n == 2, **rng.choice(KINDS)
+    n, kind = rng.randint(2, 9), rng.choice(KINDS)
+    neighbours = (
+        rng.choice([None, *range(2, n, 2)]) if n > 2 and "security" not in kind else None
     )
+    if neighbours is not None:
+        least, most = 2, neighbours
+    else:
+        least, most = (2 * n // 3 if "security" in kind else n // 2) + 1, n
+    threshold = rng.randint(least, most)
+    return make_params(n, threshold, neighbours=neighbours, allow_two_clients=n == 2, **kind)
 
 
 class Schedule:
@@ -54,7 +58,9 @@ class Schedule:
         self.lives = 0
         self.journal = Journal.create(folder / "0", self.params)
         entropy = ReplayedEntropy((seed, "server"))
-        self.server = Server(self.params, journal=self.journal, entropy=entropy)
+        self.server = Server(
+            self.params, registry=self.cohort.registry, journal=self.journal, entropy=entropy
+        )
         rare, often = [0, 0, 0.02, 0.1], [0, 0.05, 0.1, 0.3]
         self.chance = {
             name: self.rng.choice(often if name in ("kill", "twice") else rare)
@@ -73,9 +79,9 @@ class Schedule:
         return happened
 
     def run(self) -> None:
-        """Four phases, each a bounded number of steps: there is nothing to wait for."""
+        """A few phases, each a bounded number of steps: there is nothing to wait for."""
         inbox = dict.fromkeys(self.cohort.ids, b"")
-        for phase in range(4):
+        for phase in range(len(self.cohort.phases())):
             self.accepted.append(set())
             self.clients_answer(phase, inbox)
             self.rng.shuffle(self.network)
@@ -95,12 +101,11 @@ class Schedule:
                 inbox = self.server.outbox
 
     def clients_answer(self, phase: int, inbox: dict[int, bytes]) -> None:
-        call = self.cohort._calls()[phase]
         for u in sorted(inbox.keys() & self.present):
             if self.happens("drop"):
                 self.present.discard(u)
                 continue
-            data = call(u, inbox[u])
+            data = self.cohort.answer(u, inbox[u])
             self.made[u] = (phase, data)
             self.network.append((u, data))
 
@@ -134,7 +139,7 @@ class Schedule:
             shutil.copyfile(f"{self.journal.path}{suffix}", f"{image}{suffix}")
         self.journal.close()
         self.journal = Journal.open(image, self.params)
-        self.server = Server.resume(self.journal)
+        self.server = Server.resume(self.journal, registry=self.cohort.registry)
         assert before == (self.server.phase, self.server.waiting, self.server.outbox)
 
     def check(self) -> None:

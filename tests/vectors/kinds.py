@@ -40,7 +40,7 @@ def limit(params: Params, tag: int) -> int:
         3: 96 * params.h,
         4: 104 * params.h,
         5: -(-params.elements * params.bits // 8),
-        6: params.h * (16 + sigma),
+        6: params.h * (80 if params.active else 8),
         7: 40 * params.h,
         8: 8 * params.h,
     }

@@ -52,12 +52,16 @@ def start(address: str, ram_path: Path) -> Iterator[Start]:
 
 
 class Step:
-    """A call of the server, and the answer of one that nobody killed."""
+    """A call of the server, and where one that nobody killed stands after it."""
 
-    def __init__(self, server: Server, name: str, *arguments: object) -> None:
-        self.call = (name, *arguments)
-        self.answer = getattr(server, name)(*arguments)
-        self.phase, self.outbox = server.phase, server.outbox
+    def __init__(self, server: Server, steps: list[Step], *call: object) -> None:
+        name, *arguments = call
+        self.call = call
+        self.answer = getattr(server, str(name))(*arguments)
+        self.phase = server.phase
+        self.outbox: dict[int, bytes] = steps[-1].outbox if steps else {}
+        if name == "close_round":
+            self.outbox = self.answer
 
 
 def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
@@ -65,11 +69,11 @@ def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
     cohort = Cohort(params, seed=SEED)
     entropy = ReplayedEntropy(SEED)
     cohort.server = Server(params, registry=cohort.registry, entropy=entropy)
-    steps = []
+    steps: list[Step] = []
     for missing in lost(params):
         for u, data in cohort.step(without=missing).items():
-            steps.append(Step(cohort.server, "receive", u, data))
-        steps.append(Step(cohort.server, "close_round"))
+            steps.append(Step(cohort.server, steps, "receive", u, data))
+        steps.append(Step(cohort.server, steps, "close_round"))
         cohort.inbox = steps[-1].answer
     u3 = tuple(sorted(cohort.sent[2]))
     assert u3 == tuple(u for u in range(N) if u not in (3, 8))

@@ -146,6 +146,17 @@ def test_ids_are_small_and_large() -> None:
 # ---- an aggregator's bugs
 
 
+def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
+    """What a round over these survivors would give, by no protocol at all."""
+    exact = round.exact_sum(survivors)
+    weight = None if round.weights is None else exact.pop()
+    integers = np.array(exact, dtype=np.int64)
+    encoding = round.params.encoding
+    fixed = isinstance(encoding, FixedPoint)
+    total = encoding.decode_integers(integers) if fixed else integers
+    return RoundResult(sum=total, integers=integers, survivors=tuple(survivors), weight=weight)
+
+
 def forgets_who_left_last(round: testing.Round) -> RoundResult:
     """It takes a client that vanished after its masked input for one that is not in the sum."""
     result = simulate(round)
@@ -160,14 +171,7 @@ def gives_up_early(round: testing.Round) -> RoundResult:
 
 
 def never_gives_up(round: testing.Round) -> RoundResult:
-    present = sorted(round.present("masked_input"))
-    exact = round.exact_sum(present)
-    weight = None if round.weights is None else exact.pop()
-    integers = np.array(exact, dtype=np.int64)
-    encoding = round.params.encoding
-    fixed = isinstance(encoding, FixedPoint)
-    total = encoding.decode_integers(integers) if fixed else integers
-    return RoundResult(sum=total, integers=integers, survivors=tuple(present), weight=weight)
+    return plain(round, sorted(round.present("masked_input")))
 
 
 def sums_floats(round: testing.Round) -> RoundResult:
@@ -177,31 +181,13 @@ def sums_floats(round: testing.Round) -> RoundResult:
     return dataclasses.replace(result, sum=np.sum(vectors, axis=0))
 
 
-def loses_the_weight(round: testing.Round) -> RoundResult:
-    result = simulate(round)
-    return dataclasses.replace(result, weight=None if result.weight is None else 0)
-
-
-def leaves_one_out(round: testing.Round) -> RoundResult:
-    """The sum is exact over those it names, and one that sent its input is not named."""
-    result = never_gives_up(dataclasses.replace(round, dropouts=late(round)))
-    simulate(round)
-    return result
-
-
-def late(round: testing.Round) -> dict[int, str]:
-    return dict(round.dropouts) | {max(round.vectors): "masked_input"}
-
-
 @pytest.mark.parametrize(
     ("aggregate", "named"),
     [
         (forgets_who_left_last, r"sent their input and are not in the sum|integers of surv"),
         (gives_up_early, "a round with enough clients was given up: x: somebody left"),
-        (never_gives_up, "too few clients were left for a sum|it takes"),
+        (never_gives_up, "too few clients were left for a sum"),
         (sums_floats, "sum of survivors"),
-        (loses_the_weight, "weight of survivors .* is 0, and should be"),
-        (leaves_one_out, "sent their input and are not in the sum|and it takes"),
     ],
 )
 def test_an_aggregators_bug_is_found(
@@ -214,6 +200,47 @@ def test_an_aggregators_bug_is_found(
 
     with pytest.raises(AssertionError, match=named):
         check()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("integers", np.zeros(4, np.int64), r"integers of survivors .* is \[0, 0, 0, 0\]"),
+        ("sum", np.zeros(4), "sum of survivors"),
+        ("weight", None, "weight of survivors .* is None, and should be 4"),
+        ("faulty", (2,), r"faulty of survivors .* is \(2,\)"),
+        ("survivors", (3, 2, 1, 0), "are not ascending ids"),
+    ],
+)
+def test_every_field_of_a_result_is_checked(field: str, value: object, named: str) -> None:
+    def aggregate(round: testing.Round) -> RoundResult:
+        return dataclasses.replace(simulate(round), **{field: value})
+
+    round = make_round(4, max_weight=9)
+    testing.assert_exact_sum(round, simulate)
+    with pytest.raises(AssertionError, match=named):
+        testing.assert_exact_sum(round, aggregate)
+
+
+@pytest.mark.parametrize("survivors", [(0, 1, 2, 3), (0, 1, 2)])
+def test_a_sum_for_which_too_few_answered_is_found(survivors: tuple[int, ...]) -> None:
+    """It is exact; but with two of four left, nobody could have removed its masks."""
+    round = make_round(4, 3, dropouts={2: "unmasking", 3: "unmasking"})
+    with pytest.raises(AssertionError, match="too few clients were left for a sum"):
+        testing.assert_exact_sum(round, lambda r: plain(r, survivors))
+
+
+def test_an_input_that_is_left_out_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"clients \[4\] sent their input and are not in"):
+        testing.assert_exact_sum(make_round(5), lambda r: plain(r, range(4)))
+
+
+def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
+    """With two neighbours each, a client that loses one of them takes no further part."""
+    round = make_round(9, neighbours=2, dropouts={1: "masked_input"})
+    testing.assert_exact_sum(round, lambda r: plain(r, range(2, 8)))
+    with pytest.raises(AssertionError, match="a sum over 2 clients came out, and it takes 3"):
+        testing.assert_exact_sum(round, lambda r: plain(r, (2, 3)))
 
 
 def test_a_stranger_in_the_sum_is_found() -> None:
@@ -345,6 +372,15 @@ def test_a_server_that_refuses_or_gives_up_without_need_is_found(
     monkeypatch.setattr(Masking, "take", lambda self, u, _: self.require(False, u, "x", "no"))
     with pytest.raises(AssertionError, match=r"masked_input message .* was refused: client 0"):
         testing.run_over(Direct(), make_round(), testing.Schedule())
+
+
+def test_a_sum_without_an_input_that_arrived_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    round = make_round(5)
+    monkeypatch.setattr(Server, "result", lambda _: plain(round, (0, 1, 2)))
+    with pytest.raises(
+        AssertionError, match=r"over \(0, 1, 2\), and the inputs of \[0, 1, 2, 3"
+    ):
+        testing.run_over(Direct(), round, testing.Schedule())
 
 
 def test_a_server_that_goes_on_with_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

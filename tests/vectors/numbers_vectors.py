@@ -18,6 +18,8 @@ OTHERS = {
     "even": 2**33 + 2,
     "2^61 - 1": 2**61 - 1,
     "2^62 - 1": 2**62 - 1,
+    # A word in 16 lies on the edge of being refused: M mod 2^64 = 2^64 mod R = 2^60.
+    "edge, 3 times 2^60": 3 * 2**60,
     "rejecting": REJECTING,
     "rejecting, even": REJECTING - REJECTING % 2 + 2,
 }

@@ -2,9 +2,10 @@
 
 Everything here and in the files beside it was written from docs/protocol.md alone, in plain
 Python with the primitives of `cryptography`, before the package was looked at, and imports
-nothing of it. Run again, it writes the same bytes. In the files, bytes are hexadecimal, keys
-are sorted, elements and coefficients are u64le one after the other, and an integer of 2^53 or
-more is a decimal string, as not every reader of JSON has it.
+nothing of it. (Cases were added and two mended since; no derivation was touched.) Run again, it
+writes the same bytes. In the files, bytes are hexadecimal, keys are sorted, elements and
+coefficients are u64le one after the other, and an integer of 2^53 or more is a decimal string,
+as not every reader of JSON has it.
 """
 
 import json

@@ -482,6 +482,16 @@ def test_check16_weights_add_up_and_zero_has_no_mean() -> None:
         simulate_round(vectors, make_params(4), weights=[1] * 4)
 
 
+@pytest.mark.parametrize("weight", [10, -1, 1 << 40, 2.0, True, "3", None])
+def test_check16_a_weight_beyond_its_bound_is_refused_and_not_repeated(weight: object) -> None:
+    """Beyond it the sum would wrap; and the weight is private, so no message shows it."""
+    _, client, shares = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError, match="weight") as caught:
+        client.masked_input(shares, np.zeros(4), weight)
+    assert str(1 << 40) not in str(caught.value)
+    client.masked_input(shares, np.zeros(4), 9)
+
+
 # ---- secrets
 
 

@@ -290,7 +290,8 @@ class Client:
             self.policy,
             self.client_id,
         )
-        check_agreement(message, state.survivors, held.session, params, self._registry)
+        agreed, registry = state.survivors, self._registry
+        check_agreement(message, agreed, held.session, params, self.policy, registry)
         revealed = [held.self_shares[v] for v in survivors]
         revealed += [held.mask_shares[v] for v in dropped]
         self._state = Ended(Phase.FINISHED)

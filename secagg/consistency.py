@@ -56,6 +56,7 @@ def check_agreement(
     agreed: bytes | None,
     session: bytes,
     params: RoundParams,
+    policy: ClientPolicy,
     registry: Registry | None,
 ) -> None:
     """Check that enough clients signed the survivors of an unmask request.
@@ -68,7 +69,7 @@ def check_agreement(
         U3 as this client signed it, packed; None in the semi-honest variant, where nobody
         signs.
     session : bytes
-    params, registry
+    params, policy, registry
         The client's own.
 
     Raises
@@ -91,8 +92,7 @@ def check_agreement(
         refuse(phase, "unknown id", "a signer is not among the survivors")
     if len(request.signatures) != SIGNATURE_BYTES * len(signers):
         refuse(phase, "length", f"not one signature for each of {len(signers)} signers")
-    if len(signers) < params.threshold:
-        refuse(phase, "size", f"{len(signers)} signers; the threshold is {params.threshold}")
+    check_size(phase, len(signers), params, policy)
     for i, v in enumerate(signers):
         signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(v, signed_survivors(session, v, agreed), signature):

@@ -19,8 +19,8 @@ class ClientPolicy:
     ----------
     min_clients : int
         The fewest clients (itself included) in the roster it sees, among those that shared
-        keys, and among the survivors of an unmask request. Below 3 only with
-        `allow_two_clients`.
+        keys, among the survivors of an unmask request, and among those that signed them.
+        Below 3 only with `allow_two_clients`.
     min_threshold : int
         The smallest threshold it accepts.
     max_length : int

@@ -97,6 +97,11 @@ class LyingServer:
         """By which check each client refused."""
         return {u: getattr(error, "check", "local") for u, error in self.refusals.items()}
 
+    def known(self) -> set[tuple[str, int]]:
+        """Return the secrets, b or s of a client, that t shares were given or told of."""
+        t = self.cohort.params.threshold
+        return {secret for secret, holders in self._shares.items() if len(holders) >= t}
+
     def learned(self) -> list[set[int]]:
         """Return the sets of honest clients whose inputs' sum is known.
 
@@ -104,8 +109,7 @@ class LyingServer:
         follows exactly if each one's own mask is known and each unknown mask is in it twice,
         with either sign.
         """
-        t = self.cohort.params.threshold
-        known = {secret for secret, holders in self._shares.items() if len(holders) >= t}
+        known = self.known()
         unknown = {
             u: {
                 (session, v)

@@ -1,9 +1,9 @@
 """A client of the secagg protocol, version 1, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
-the server's answer into its next message. It rounds to nearest (§4.1), its policy has the
-default `max_length` and no more (§3.4), it draws entropy as in Annex B. Written to be read: not
-fast.
+the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
+has `min_clients`, `min_threshold` and the default `max_length`, and no rule on graphs. It draws
+entropy as in Annex B. Written to be read: not fast.
 """
 
 from __future__ import annotations
@@ -482,7 +482,7 @@ class Client:
                 signers = ascending(raw_signers)
                 require(set(survivors).issuperset(signers), "unknown id")
                 require(len(signatures) == 64 * len(signers), "length")
-                require(len(signers) >= self.p.t, "size")
+                require(len(signers) >= self.enough, "size")
                 for u, signature in zip(signers, split(signatures, 64), strict=True):
                     self._verify(u, signature, signed(b"survivors", session, u, 3, raw))
             else:

@@ -12,7 +12,7 @@ import pytest
 
 from adversary import Lie, LyingServer
 from harness import TWO, Cohort, altered, make_params, pieces, read
-from secagg import ClientPolicy, LocalProtocolError, Phase
+from secagg import ClientPolicy, LocalProtocolError, Phase, RemoteProtocolError
 from secagg.keys import KeyPair, roster_digest
 from secagg.messages import (
     SEALED_BYTES,
@@ -170,18 +170,37 @@ def test_altered_unmask_requests(
 
 @BOTH
 def test_survivors_it_never_heard_from(security: str) -> None:
-    """Client 6's input never came; it is passed off as a survivor all the same."""
+    """Client 6's input never came; it is passed off as a survivor all the same.
+
+    Nobody can know, and nobody refuses: the server gets b of client 6, of whose input it has
+    nothing, and no s, so that its own masks with the others stay in their sum (protocol 2.3).
+    """
     server = LyingServer(security)
     server.play("masked_input")
     server.cohort.inbox.pop(6)
-    phase = "unmasking" if security == "semi-honest" else "consistency_check"
-    kind = UnmaskRequest if security == "semi-honest" else ConsistencyRequest
-    server.play(phase)
     everyone = {"survivors": ids(range(N))}
     if security == "semi-honest":
-        everyone["dropped"] = b""
-    server.tell(phase, lambda _, data: altered(data, kind, **everyone))
+        server.play("unmasking")
+        lie = everyone | {"dropped": b""}
+        server.tell("unmasking", lambda _, data: altered(data, UnmaskRequest, **lie))
+    else:
+        server.play("consistency_check")
+        signed = server.tell(
+            "consistency_check", lambda _, data: altered(data, ConsistencyRequest, **everyone)
+        )
+        messages = {u: read(data, ConsistencySignature) for u, data in signed.items()}
+        request = UnmaskRequest(
+            messages[0].session,
+            everyone["survivors"],
+            b"",
+            ids(list(messages)),
+            b"".join(message.signature for message in messages.values()),
+        )
+        for u in messages:
+            server.ask(u, "unmasking", encode(request))
+    assert server.refusals == {}
     assert server.learned() == []
+    assert {("b", u) for u in range(N)} == server.known()
 
 
 @BOTH
@@ -348,7 +367,7 @@ def test_the_clients_own_minimum_holds_against_all_of_it() -> None:
     request = cohort.advance(3)[2]
     survivors, dropped = ids([0, 1, 2, 3]), ids([4, 5, 6])
     changed = altered(request, UnmaskRequest, survivors=survivors, dropped=dropped)
-    with pytest.raises(Exception, match="insists on 5"):
+    with pytest.raises(RemoteProtocolError, match="insists on 5"):
         cohort.clients[2].unmask(changed)
     assert TWO.min_clients == 2
 

@@ -88,7 +88,17 @@ def test_check01_every_session_has_fresh_keys() -> None:
     assert [len(seed) for seed in drawn] == [32] * 4
 
 
-def test_check01_b_is_drawn_for_the_session() -> None:
+def test_check01_b_is_what_is_drawn_in_the_session() -> None:
+    """Not a constant: the third draw, after the two key pairs' seeds."""
+    cohort = Cohort(make_params(3))
+    cohort.advance(1)
+    cohort.step()
+    seeds = [client._state.seed for client in cohort.clients.values()]
+    assert seeds == [entropy.drawn[2] for entropy in cohort.entropy.values()]
+    assert len(set(seeds)) == 3
+
+
+def test_check01_b_is_committed_to_in_its_session() -> None:
     commitments = {
         read(sent, ShareKeys).commitment
         for seed in range(2)
@@ -165,6 +175,17 @@ def test_check02_never_both_shares_of_one_peer() -> None:
         for u, share in zip(named + rest, revealed, strict=True):
             assert share == kinds[u][u in rest]
             assert kinds[u][u not in rest] not in revealed
+
+
+@pytest.mark.parametrize("twice", [[1], [2], [0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]])
+def test_check02_a_peer_named_both_ways_costs_the_answer(twice: list[int]) -> None:
+    """Also where the lists have as many names as there are clients."""
+    for survivors in ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]):
+        _, client, request = at_phase(3)
+        changed = {"survivors": ids(survivors), "dropped": ids(twice)}
+        changed = altered(request, UnmaskRequest, **changed)
+        check = "both shares" if set(survivors) & set(twice) else "missing id"
+        refuses(client, lambda c=client, m=changed: c.unmask(m), check)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_check28_each_entry_is_in_the_file_itself_when_append_returns(ram_path: 
             assert read(ram_path / "alone") == ENTRIES[: number + 1]
 
 
-def test_a_commit_is_synced(path: Path) -> None:
+def test_check28_a_commit_is_synced(path: Path) -> None:
     """No test can cut the power; the settings can be read."""
     with Journal.open(path, PARAMS) as opened:
         assert opened._connection is not None

@@ -182,6 +182,9 @@ def test_check27_encoding_to_the_nearest(case) -> None:
     values, _ = encode_input(vector_of(case["vector"], params), case["weight"], params, Fed([]))
     assert values.tolist() == lanes(case["elements"], params.ring).tolist()
     assert _fast.pack_bits(values, params.ring.bits) == b(case["packed"])
+    unpacked = params.ring.zeros(params.elements)
+    _fast.unpack_bits(b(case["packed"]), params.ring.bits, unpacked)
+    assert unpacked.tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("case", load("encodings")["stochastic"])
@@ -199,6 +202,8 @@ def test_check27_decoding_a_sum(case) -> None:
     floats, integers = params.encoding.decode(lanes(case["elements"], params.ring), params.ring)
     assert integers.tolist() == [int(x) for x in case["integers"]]
     assert floats.tolist() == case["values"]
+    again = [int(x) % params.ring.modulus for x in case["integers"]]
+    assert again == lanes(case["elements"], params.ring).tolist()
 
 
 @pytest.mark.parametrize("case", load("encodings")["refused"], ids=lambda c: c["name"])

@@ -93,7 +93,7 @@ class World:
         elif isinstance(message, UnmaskRequest):
             pair = (message.survivors, message.dropped)
             check_unmask_request(pair, self.holders, params, POLICY, ME)
-            check_agreement(message, self.agreed, self.session, params, self.registry)
+            check_agreement(message, self.agreed, self.session, params, POLICY, self.registry)
         elif isinstance(message, MaskedInput):
             values = params.ring.zeros(params.elements)
             try:

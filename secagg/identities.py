@@ -31,6 +31,18 @@ __all__ = [
 ]
 
 SIGNATURE_BYTES = 64
+_P = 2**255 - 19
+_SMALL_ORDER = frozenset(
+    int.from_bytes(bytes.fromhex(y), "little")
+    for y in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+    )
+)
+"""The y coordinates of the points whose order divides 8; a test computes them."""
 
 
 class Identity:
@@ -85,16 +97,28 @@ class Registry(Mapping[int, bytes]):
     Raises
     ------
     ParameterError
-        An id is not an int in [0, 2^64), a key is not one of Ed25519, or two clients share one.
+        An id is not an int in [0, 2^64), a key is not 32 bytes, not canonical or of low order
+        (anybody can sign for such a key, an all-zero placeholder among them), or two clients
+        share one.
     """
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:
+        if not isinstance(keys, Mapping):
+            raise ParameterError(
+                f"a registry is made of a mapping of id to key, not of {type(keys).__name__}"
+            )
         self._keys: dict[int, bytes] = {}
         owner: dict[bytes, int] = {}
         for u, key in keys.items():
             check_integer("a client id in the registry", u, 0, (1 << 64) - 1)
             if not isinstance(key, bytes) or len(key) != 32:
                 raise ParameterError(f"client {u}'s identity key is not 32 bytes")
+            if not _is_strong(key):
+                raise ParameterError(
+                    f"client {u}'s identity key {key.hex()} is not canonical or of low order, "
+                    "so that anybody could sign for it; register Identity.public, and leave "
+                    "out clients that have none yet"
+                )
             if key in owner:
                 raise ParameterError(
                     f"clients {owner[key]} and {u} have the same identity key; one of them "
@@ -129,6 +153,11 @@ class Registry(Mapping[int, bytes]):
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+def _is_strong(key: bytes) -> bool:
+    y = int.from_bytes(key, "little") & ((1 << 255) - 1)  # the top bit is the sign of x
+    return y < _P and y not in _SMALL_ORDER
 
 
 def check_registry(params: RoundParams, registry: Registry | None) -> None:

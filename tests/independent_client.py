@@ -26,6 +26,16 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 SHAMIR_PRIME = 2**61 - 1  # §5.4
+LOW_ORDER = {  # §3.4: y coordinates of the points whose order divides 8
+    int.from_bytes(bytes.fromhex(y), "little")
+    for y in (
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+    )
+}
 INTEGERS = {0xCC + i: 2 ** (i % 4) for i in range(8)}  # §6.1: uint 8 ... 64, int 8 ... 64
 BINS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # §6.1: bin 8 ... 32, the bytes of the length
 
@@ -286,6 +296,8 @@ class Client:
             keys = list(self.registry.values())
             valid(all(isinstance(k, bytes) and len(k) == 32 for k in keys), "registry: a key")
             valid(len(set(keys)) == len(keys), "registry: a key occurs twice")
+            ys = {int.from_bytes(k, "little") & (2**255 - 1) for k in keys}
+            valid(max(ys) < 2**255 - 19 and not ys & LOW_ORDER, "registry: a weak key")
             valid(isinstance(identity_seed, bytes) and len(identity_seed) == 32, "identity")
             self.identity = ed25519.Ed25519PrivateKey.from_private_bytes(identity_seed)
             own = self.identity.public_key().public_bytes_raw()

@@ -1,0 +1,83 @@
+"""Identities and the registry: which keys are refused, and why."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from harness import make_identity
+from secagg import Identity, ParameterError, Registry, identities
+
+P = 2**255 - 19
+D = -121665 * pow(121666, -1, P) % P
+L = 2**252 + 27742317777372353535851937790883648493
+Point = tuple[int, int]
+
+
+def add(a: Point, b: Point) -> Point:
+    """On the curve -x^2 + y^2 = 1 + d x^2 y^2 (RFC 8032, section 5.1.4, affine)."""
+    k = D * a[0] * b[0] * a[1] * b[1]
+    x = (a[0] * b[1] + b[0] * a[1]) * pow(1 + k, -1, P) % P
+    return x, (a[1] * b[1] + a[0] * b[0]) * pow(1 - k, -1, P) % P
+
+
+def times(n: int, point: Point) -> Point:
+    total = (0, 1)
+    while n:
+        if n & 1:
+            total = add(total, point)
+        point, n = add(point, point), n >> 1
+    return total
+
+
+def root(square: int) -> int | None:
+    x = pow(square, (P + 3) // 8, P)
+    for candidate in (x, x * pow(2, (P - 1) // 4, P) % P):
+        if (candidate * candidate - square) % P == 0:
+            return candidate
+    return None
+
+
+def small_order() -> set[int]:
+    """L times any point has an order that divides 8; some have each of them."""
+    found = set()
+    for y in range(2, 60):
+        x = root((y * y - 1) * pow(D * y * y + 1, -1, P) % P)
+        if x is not None:
+            found.add(times(L, (x, y))[1])
+    return found
+
+
+def test_check21_the_points_of_low_order_are_all_there() -> None:
+    assert small_order() == identities._SMALL_ORDER
+
+
+@pytest.mark.parametrize("sign", [0, 1 << 255])
+@pytest.mark.parametrize("y", [*sorted(identities._SMALL_ORDER), P, P + 1, 2**255 - 1])
+def test_check21_a_key_that_anybody_can_sign_for_is_refused(y: int, sign: int) -> None:
+    """Zero is what a placeholder for a client that has not enrolled yet would be."""
+    key = (y | sign).to_bytes(32, "little")
+    with pytest.raises(ParameterError, match=r"client 5's identity key \w+ is not canonical"):
+        Registry({1: make_identity(1).public, 5: key})
+
+
+def test_check24_a_signature_of_the_low_order_forger_verifies_for_nobody() -> None:
+    """R = S·B − h·A with A of low order: what such a key would have let through."""
+    registry = Registry({1: make_identity(1).public})
+    forged = (1).to_bytes(32, "little") + bytes(32)
+    assert not registry.verifies(1, b"content", forged)
+    assert not registry.verifies(2, b"content", make_identity(2).sign(b"content"))
+
+
+def test_check21_real_keys_are_taken() -> None:
+    seeds = (hashlib.sha256(bytes([i])).digest() for i in range(200))
+    keys = {u: Identity(seed).public for u, seed in enumerate(seeds)}
+    assert dict(Registry(keys)) == keys
+    assert len(Registry(keys)) == 200
+
+
+@pytest.mark.parametrize("keys", [None, [1], {1, 2}, b"x" * 32])
+def test_a_registry_is_made_of_a_mapping(keys: object) -> None:
+    with pytest.raises(ParameterError, match="a mapping of id to key"):
+        Registry(keys)

@@ -8,8 +8,13 @@ acknowledged. The file alone is the journal.
 Each row carries a SHA-256 over the one before and itself, and the file their number and the
 last of these values. So rows that were altered, swapped, or are missing, at the end too, are
 detected. There is no key: whoever rewrites the *whole* file consistently, or puts back an older
-copy of it, is not. That can cost the round, but no client's privacy, because clients check
-what they are asked for and never answer twice.
+copy of it, is not.
+
+Never put back an older copy: a server that resumes from one asks a second time, perhaps about
+other survivors. No client answers twice, so it costs the round at most where no two sets of t
+holders of a secret are disjoint: 2t > n, as the parameters see to on the complete graph, and
+2t > k + 1 on another, as they do not. Colluders answer both times: with c of them it takes c
+more. Elsewhere both secrets of one client can come out, and with them its input.
 
 The file holds what the server was sent, masked inputs and revealed shares, and its seed for
 the graph; never an input or the sum. But once the last messages are in, the sum follows from
@@ -24,10 +29,13 @@ import sqlite3
 import struct
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+from secagg.arguments import check_kind
 from secagg.errors import JournalError
+from secagg.held import HeldFile
+from secagg.journal_errors import our_errors, spoilt
 from secagg.log import Entry, first_link, link
 from secagg.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 from secagg.params import RoundParams
@@ -46,8 +54,9 @@ class Journal:
     """The entries of one round in a file; made by ``create`` or ``open``.
 
     Give it to ``Server(params, journal=journal)``, or to ``Server.resume(journal)``, and close
-    it when the round is over; it is a context manager too. A process that was forked must not
-    use its parent's.
+    it when the round is over; it is a context manager too. A forked process cannot use its
+    parent's, and does nothing to it by closing it. While it is open, no program but this
+    should open the file as a database; copying it is safe.
 
     Attributes
     ----------
@@ -55,10 +64,10 @@ class Journal:
     params : RoundParams
     """
 
-    def __init__(self, path: Path, params: RoundParams, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, params: RoundParams, file: HeldFile) -> None:
         self.path = path
         self.params = params
-        self._connection: sqlite3.Connection | None = connection
+        self._file = file
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
@@ -66,11 +75,17 @@ class Journal:
 
         Raises
         ------
+        ParameterError
+            An argument is of the wrong type.
         JournalError
             There is such a file already, or it cannot be written.
         """
-        where = Path(path).absolute()
-        with _our_errors(where), closing(sqlite3.connect(":memory:")) as empty:
+        where = _absolute(path, params)
+        with (
+            our_errors(where),
+            _folder(where.parent) as folder,
+            closing(sqlite3.connect(":memory:")) as empty,
+        ):
             _limit(empty, params)
             # SQLite would take the log that a deleted file left behind for the new one's
             if any(Path(f"{where}{left}").exists() for left in ("-wal", "-journal")):
@@ -86,7 +101,7 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
                 os.link(file.name, where)  # unlike a rename, never over another file
-            _sync_directory(where.parent)
+            os.fsync(folder)
         return cls.open(where, params)
 
     @classmethod
@@ -95,25 +110,21 @@ class Journal:
 
         Raises
         ------
+        ParameterError
+            An argument is of the wrong type.
         JournalError
             There is none, it is open already, here or in another process, it belongs to other
             parameters, or it was truncated or altered.
         """
-        where = Path(path).absolute()
-        with _our_errors(where):
+        where = _absolute(path, params)
+        with our_errors(where):
             if not where.is_file():
                 raise JournalError("there is no such file; make one with Journal.create")
-            connection = sqlite3.connect(
-                f"{where.as_uri()}?mode=rw",
-                uri=True,
-                timeout=0,
-                isolation_level=None,  # transactions are begun and ended by name
-                check_same_thread=False,  # the server lets one thread in at a time
-            )
-        journal = cls(where, params, connection)
+            file = HeldFile(where)
+        journal = cls(where, params, file)
         try:
-            with _our_errors(where):
-                _claim(connection, where, params)
+            with our_errors(where):
+                _claim(file.check(), where, params)
             for _ in journal.entries():
                 pass
         except BaseException:
@@ -127,11 +138,11 @@ class Journal:
         Raises
         ------
         JournalError
-            The file was truncated or altered, cannot be read, or is closed. What was yielded
-            until then is not to be relied on.
+            The file was truncated or altered, cannot be read, is closed, or was opened before
+            this process was forked. What was yielded until then is not to be relied on.
         """
-        with _our_errors(self.path):
-            connection = self._open_connection()
+        with our_errors(self.path):
+            connection = self._file.check()
             count, head = _head(connection, self.params)
             chain, expected = first_link(self.params), 0
             rows = connection.execute(
@@ -141,11 +152,11 @@ class Journal:
                 entry = _entry(client, data)
                 chain = link(chain, entry) if entry else b""
                 if entry is None or number != expected or chain != stored:
-                    raise JournalError(f"entry {expected} was altered or is missing")
+                    raise spoilt(f"entry {expected} was altered or is missing")
                 expected += 1
                 yield entry
             if (expected, chain) != (count, head):
-                raise JournalError(f"it was cut short or altered after entry {expected}")
+                raise spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
         """Write one entry; it is durable when this returns.
@@ -159,14 +170,16 @@ class Journal:
         Raises
         ------
         JournalError
-            There are more entries than that, and nothing was written. Or the disk is full or
+            Nothing was written: there are more entries than that, the file was deleted or moved
+            while it was open, or opened before this process was forked. Or the disk is full or
             failing: the journal is now closed, and whether the entry is in it shows when it
             is opened again.
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
-        with _our_errors(self.path):
-            connection = self._open_connection()
+        with our_errors(self.path):
+            connection = self._file.check()
+            self._file.check_name()
             count, chain = _head(connection, self.params)
             if count != number:
                 raise JournalError(
@@ -189,10 +202,7 @@ class Journal:
 
     def close(self) -> None:
         """Release the file; nothing is lost by not doing so."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        self._file.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -204,11 +214,6 @@ class Journal:
         """Show where it is."""
         return f"Journal({str(self.path)!r})"
 
-    def _open_connection(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise JournalError("it is closed; open it again with Journal.open")
-        return self._connection
-
 
 def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
     """Take the file for this connection alone, and refuse it unless it is one of ours."""
@@ -217,7 +222,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
     # a hostile file can have triggers, and views without an end
     schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if schema != [(table,) for table in _SCHEMA]:
-        raise JournalError("it is not a journal of this version, or was altered")
+        raise spoilt("it is not a journal of this version, or was altered")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise JournalError("SQLite cannot keep a write-ahead log beside it")
     connection.execute("PRAGMA synchronous = FULL")
@@ -228,7 +233,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
         connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
     )
     if not sound or path.stat().st_size != pages * size:
-        raise JournalError("it was truncated or altered")
+        raise spoilt("it was truncated or altered")
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
@@ -252,7 +257,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
     """Return the number of entries and the last value of their chain."""
     rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
     if len(rows) != 1:
-        raise JournalError("it was altered")
+        raise spoilt("it was altered")
     digest, count, chain = rows[0]
     if digest != params.digest:
         raise JournalError("it belongs to a round with other parameters")
@@ -270,28 +275,20 @@ def _entry(client: object, data: object) -> Entry | None:
     return int.from_bytes(client, "little"), data
 
 
+def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:
+    check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
+    check_kind("params", params, RoundParams, "a secagg.RoundParams")
+    return Path(path).absolute()
+
+
 @contextmanager
-def _our_errors(path: Path) -> Iterator[None]:
-    """Turn what goes wrong into an error of ours that names the file."""
+def _folder(path: Path) -> Iterator[int]:
+    """Open a folder, to be synced."""
     try:
-        yield
-    except FileExistsError:
-        why = (
-            "it, or a -wal of it, exists: use Journal.open, delete both, or choose another name"
-        )
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # its words may quote the file
-        busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-        why = "it is open already, in this process or another" if busy else str(error)
-    except (JournalError, OSError) as error:
-        why = str(error)
-    else:
-        return
-    raise JournalError(f"journal {path}: {why}")
-
-
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise JournalError(f"the folder {path}: {error.strerror}; make it first") from None
     try:
-        os.fsync(directory)
+        yield folder
     finally:
-        os.close(directory)
+        os.close(folder)

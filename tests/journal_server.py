@@ -115,8 +115,8 @@ def die_at(journal: Journal, statement: str) -> None:
         if text.startswith(statement):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    assert isinstance(journal._connection, sqlite3.Connection)
-    journal._connection.set_trace_callback(watch)
+    assert isinstance(journal._file.connection, sqlite3.Connection)
+    journal._file.connection.set_trace_callback(watch)
 
 
 def main(address: str) -> None:

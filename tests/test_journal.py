@@ -83,9 +83,9 @@ def test_check28_each_entry_is_in_the_file_itself_when_append_returns(ram_path: 
 def test_check28_a_commit_is_synced(path: Path) -> None:
     """No test can cut the power; the settings can be read."""
     with Journal.open(path, PARAMS) as opened:
-        assert opened._connection is not None
+        assert opened._file.connection is not None
         settings = [
-            opened._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            opened._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "locking_mode")
         ]
     assert settings == ["wal", 2, "exclusive"]
@@ -356,6 +356,15 @@ def test_rows_of_another_journal_are_refused(path: Path, ram_path: Path) -> None
         Journal.open(path, PARAMS)
 
 
+@pytest.mark.parametrize("at", [0, 100])
+def test_what_sqlite_refuses_has_a_remedy_too(path: Path, at: int) -> None:
+    """Not a database, or malformed."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + bytes(16) + whole[at + 16 :])
+    with pytest.raises(JournalError, match="begin a new one with a new journal"):
+        Journal.open(path, PARAMS)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"\0" * 8192, b"SQLite format 3\0", random.Random(1).randbytes(20_000)]
 )
@@ -447,17 +456,17 @@ def test_check28_on_a_full_disk_nothing_is_acknowledged_and_the_round_goes_on_la
 
 
 def test_where_nothing_can_be_written_the_error_is_ours(path: Path, ram_path: Path) -> None:
-    with pytest.raises(JournalError, match="No such file or directory"):
-        Journal.create(ram_path / "missing" / "round", PARAMS)
-    with pytest.raises(JournalError, match="Not a directory"):
-        Journal.create(path / "round", PARAMS)
+    for folder, why in ((ram_path / "missing", "No such file or dir"), (path, "Not a dir")):
+        with pytest.raises(JournalError, match=f"the folder {folder}: {why}.*; make it first$"):
+            Journal.create(folder / "round", PARAMS)
     Path(f"{path}-wal").mkdir()
     with pytest.raises(JournalError):
         Journal.open(path, PARAMS)
     with pytest.raises(JournalError):
         Journal.open("/proc/self/status", PARAMS)
-    with pytest.raises(JournalError):
+    with pytest.raises(JournalError) as caught:
         Journal.create("/proc/round", PARAMS)
+    assert str(caught.value).count("/proc") == 1, "it names a file that nobody asked for"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from secagg import _fast, keys
+from secagg.arguments import check_kind
 from secagg.client_state import Advertised, Agreed, ClientState, Ended, Masked, New, Shared
 from secagg.consistency import check_agreement, check_survivors
 from secagg.errors import LocalProtocolError, RemoteProtocolError
@@ -83,9 +84,9 @@ class Client:
     Raises
     ------
     ParameterError
-        The id is out of range, the parameters fall short of the policy, or the identity or
-        registry is missing, not wanted or does not match. Nothing secret has been computed
-        then.
+        An argument is of the wrong type, the id is out of range, the parameters fall short of
+        the policy, or the identity or registry is missing, not wanted or does not match.
+        Nothing secret has been computed then.
     """
 
     def __init__(
@@ -99,9 +100,12 @@ class Client:
         entropy: Entropy = os.urandom,
     ) -> None:
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
+        check_kind("params", params, RoundParams, "a secagg.RoundParams")
+        if policy is not None:
+            check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
         self.client_id = int(client_id)
         self.params = params
-        self.policy = policy or ClientPolicy()
+        self.policy = ClientPolicy() if policy is None else policy
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
         self.clipped = 0

@@ -12,17 +12,19 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from secagg.arguments import check_kind
 from secagg.params import RoundParams
 
-__all__ = ["Entry", "Log", "first_link", "link"]
+__all__ = ["Entry", "Log", "check_log", "first_link", "link"]
 
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. With None the server's own: first its seed for the
 graph, after that an empty one for each close of a phase."""
 
 
+@runtime_checkable
 class Log(Protocol):
     """The entries of one round, in their order."""
 
@@ -56,6 +58,18 @@ class Log(Protocol):
             It could not be written, or there are more entries than the server knows of.
         """
         ...
+
+
+def check_log(journal: Log) -> None:
+    """Refuse what is no journal, a path for example.
+
+    Raises
+    ------
+    ParameterError
+        Says what was given.
+    """
+    wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
+    check_kind("journal", journal, Log, wanted)
 
 
 def first_link(params: RoundParams) -> bytes:

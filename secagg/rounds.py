@@ -66,10 +66,17 @@ NEXT: Mapping[Security, Mapping[Phase, Phase]] = {
 """The transition tables. FINISHED and FAILED are terminal; any phase may fail."""
 
 
-def out_of_order(call: str, phase: Phase) -> LocalProtocolError:
-    """Return the error for a call that is not due in `phase`; nothing has changed."""
-    ended = phase in (Phase.FINISHED, Phase.FAILED)
-    remedy = "this machine has ended; make a new one" if ended else f"{phase} comes next"
+def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalProtocolError:
+    """Return the error for a call that is not due in `phase`; nothing has changed.
+
+    A machine that has ended is `resumable` when its journal goes on where it stopped.
+    """
+    if resumable:
+        remedy = "this server has ended; open its journal again and use Server.resume"
+    elif phase in (Phase.FINISHED, Phase.FAILED):
+        remedy = "this machine has ended; make a new one"
+    else:
+        remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")
 
 

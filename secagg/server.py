@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
+from secagg.arguments import check_kind
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
@@ -22,7 +23,7 @@ from secagg.errors import (
 from secagg.exclusive import Exclusive
 from secagg.graph import SEED_BYTES
 from secagg.identities import Registry, check_registry
-from secagg.log import Entry, Log
+from secagg.log import Entry, Log, check_log
 from secagg.messages import as_bytes
 from secagg.params import Entropy, RoundParams, check_integer
 from secagg.result import RoundResult, decode_sum
@@ -52,7 +53,8 @@ class Server:
     Raises
     ------
     ParameterError
-        The registry is missing or not wanted, or the journal is for other parameters.
+        An argument is of the wrong type, the registry is missing or not wanted, or the journal
+        is for other parameters.
     JournalError
         It holds a round already, or cannot be written.
     """
@@ -65,7 +67,10 @@ class Server:
         journal: Log | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
+        check_kind("params", params, RoundParams, "a secagg.RoundParams")
         check_registry(params, registry)
+        if journal is not None:
+            check_log(journal)
         if journal is not None and journal.params.digest != params.digest:
             raise ParameterError("the journal is for other parameters than the server's")
         self.params = params
@@ -99,10 +104,11 @@ class Server:
         Raises
         ------
         ParameterError
-            The registry is missing or not wanted.
+            The journal is none, or the registry missing or not wanted.
         JournalError
             The journal cannot be read, or no server wrote this.
         """
+        check_log(journal)
         entries = journal.entries()
         first = next(entries, None)
         if first is None:
@@ -215,7 +221,7 @@ class Server:
         except RemoteProtocolError:
             raise
         except BaseException:  # neither refused nor known to be stored: this server must end
-            self._stage = _Over(Phase.FAILED, None)
+            self._stage = _Over(Phase.FAILED, None, resumable=self._journal is not None)
             raise
 
     def _close_round(self) -> dict[int, bytes]:
@@ -231,8 +237,11 @@ class Server:
                 self._stage = closed
             self._received = set()
             self._outbox = answers
-        except BaseException:
+        except (TooFewSurvivors, RemoteProtocolError):  # it would fail again when resumed
             self._stage = _Over(Phase.FAILED, None)
+            raise
+        except BaseException:
+            self._stage = _Over(Phase.FAILED, None, resumable=self._journal is not None)
             raise
         return dict(answers)
 
@@ -254,7 +263,7 @@ class Server:
 
     def _running(self, call: str) -> Advertising | Sharing | Masking | Consistency | Unmasking:
         if isinstance(self._stage, _Over):
-            raise out_of_order(call, self.phase)
+            raise out_of_order(call, self.phase, resumable=self._stage.resumable)
         return self._stage
 
     def _refusal(self, client_id: int, check: str, why: str) -> RemoteProtocolError:
@@ -263,10 +272,11 @@ class Server:
 
 @dataclass(frozen=True)
 class _Over:
-    """Finished with a result, or failed without."""
+    """Finished with a result, or failed without; resumable if its journal goes on."""
 
     phase: Phase
     result: RoundResult | None
+    resumable: bool = False
     expected: None = None
 
 

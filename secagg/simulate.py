@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from secagg.arguments import check_kind
 from secagg.client import Client
 from secagg.errors import ParameterError
 from secagg.identities import Identity, Registry
@@ -92,15 +93,17 @@ def simulate_round(
     Raises
     ------
     ParameterError
-        A dropout names an unknown client or phase, or a vector is refused.
+        An argument is of the wrong type, a dropout names an unknown client or phase, or a
+        vector is refused.
     TooFewSurvivors
         Too many dropped out.
     """
+    check_kind("params", params, RoundParams, "a secagg.RoundParams")
     ids = _ids(vectors)
     if len(ids) > params.n_clients:
         raise ParameterError(f"{len(ids)} vectors; n_clients is {params.n_clients}")
     weight_of = _weights(weights, ids)
-    leaving = _check_dropouts(dropouts or {}, ids, params)
+    leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params)
     identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     run = _Run(params, registry, entropy, progress)
@@ -203,7 +206,7 @@ class _Run:
 
 def _ids(vectors: Mapping[int, Vector] | Sequence[Vector] | Vector) -> Sequence[int]:
     if not isinstance(vectors, Mapping):
-        return range(len(vectors))
+        return range(_length("vectors", vectors))
     for u in vectors:
         check_integer("client id", u, 0, (1 << 64) - 1)
     return sorted(int(u) for u in vectors)
@@ -214,6 +217,8 @@ def _weights(
 ) -> dict[int, int]:
     if weights is None:
         return {}
+    if not isinstance(weights, Mapping):
+        _length("weights", weights)
     given = weights if isinstance(weights, Mapping) else dict(enumerate(weights))
     missing = [u for u in ids if u not in given]
     if missing:
@@ -223,9 +228,20 @@ def _weights(
     return dict(given)
 
 
+def _length(name: str, values: object) -> int:
+    """Return the length of a sequence or an array, which has no common type with it."""
+    if hasattr(values, "__getitem__") and hasattr(values, "__len__"):
+        with suppress(TypeError):  # an array of no dimension, or a class
+            return len(values)
+    raise ParameterError(
+        f"{name} must be a mapping by client id or a sequence, not {type(values).__name__}"
+    )
+
+
 def _check_dropouts(
     dropouts: Mapping[int, str], ids: Collection[int], params: RoundParams
 ) -> dict[int, Phase]:
+    check_kind("dropouts", dropouts, Mapping, "a mapping of client id to phase")
     leaving = {}
     for u, name in dropouts.items():
         if u not in ids:

@@ -193,6 +193,27 @@ def test_check28_what_could_not_be_written_is_not_acknowledged(phase: int, fails
     assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
+@pytest.mark.parametrize("close", [False, True])
+def test_a_server_whose_log_failed_says_to_resume_it(close: bool) -> None:
+    """One that failed for good, or has no log, cannot be resumed and does not say so."""
+    cohort, log = logged(make_params(5))
+    sent = cohort.step()
+    log.fails = "before"
+    with pytest.raises(JournalError):
+        cohort.server.close_round() if close else cohort.server.receive(0, sent[0])
+    for call in (lambda: cohort.server.receive(0, sent[0]), cohort.server.close_round):
+        with pytest.raises(
+            LocalProtocolError, match=r"ended; open its journal again and use S"
+        ):
+            call()
+    log.fails = ""
+    for server in (Server.resume(log), Server(make_params(5))):
+        with pytest.raises(TooFewSurvivors):
+            server.close_round()
+        with pytest.raises(LocalProtocolError, match="has ended; make a new one"):
+            server.close_round()
+
+
 def test_a_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot tell whether the input is in its total; the log can."""
     cohort, log = logged(make_params(5))

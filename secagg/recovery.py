@@ -38,6 +38,8 @@ class Recovery:
         self.threshold = threshold
         self.faulty: set[int] = set()
         self._weights: dict[bytes, NDArray[np.uint64]] = {}
+        # points at which a decoding failed although the secret was known
+        self._hopeless: set[bytes] = set()
 
     def rebuild(
         self,
@@ -75,6 +77,10 @@ class Recovery:
         secret = self._verified(on_line[0], verify)
         if secret is not None and np.array_equal(on_line[1:], values[self.threshold :]):
             return secret
+        # with the secret known, a decoding only names the liars, and is slow: those who spoil
+        # more shares than can be told apart must not have it repeated for every owner
+        if secret is not None and points.tobytes() in self._hopeless:
+            return secret
         corrected = shamir.find_wrong(points, values, self.threshold)
         if corrected is None:
             repaired, wrong = self._leave_one_out(points, values, verify)
@@ -84,6 +90,7 @@ class Recovery:
             self.faulty.update(present[row][1] for row in wrong)
             return repaired
         if secret is not None:  # right, but who spoilt the rest cannot be said
+            self._hopeless.add(points.tobytes())
             return secret
         raise RemoteProtocolError(
             f"the {len(present)} shares of client {owner}'s secret do not give the one it "

@@ -533,6 +533,38 @@ def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) ->
     assert len(calls) == 1
 
 
+def test_check11_liars_who_cannot_be_told_apart_cost_one_decoding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three of eight spoil every owner's secret but the first five: nobody is named."""
+    cohort = Cohort(make_params(8, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    for u in (5, 6, 7):
+        for owner in range(8):
+            sent[u] = spoil(sent[u], owner)
+    calls = []
+    decoder = shamir.find_wrong
+    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
+    cohort.deliver(sent)
+    result = cohort.server.result()
+    assert (result.faulty, len(calls)) == ((), 1)
+    assert result.integers.tolist() == cohort.expected(range(8))
+
+
+def test_check11_what_could_not_be_told_apart_once_is_repaired_where_it_must_be() -> None:
+    """The first owner's secret is known without a decoding, the third's is not."""
+    cohort = Cohort(make_params(9, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    for u in (6, 7, 8):
+        sent[u] = spoil(sent[u], 0)
+    sent[1] = spoil(sent[1], 2)
+    cohort.deliver(sent)
+    assert cohort.server.result().faulty == (1,)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
+
+
 def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second thread comes while the first input is being added."""
     cohort = Cohort(make_params(4))

@@ -169,14 +169,23 @@ class Masking(SessionStage):
                 survivors=len(u3),
                 needed=len(u2),
             )
-        asked = {u: Question(self.seen_by(u, u3), self.seen_by(u, u2 - u3)) for u in sorted(u3)}
-        summed = Summed(self.cohort, self._commitments, self._total, asked)
-        enough = [u for u in asked if self.is_enough_for(u, u3)]
+        summed = Summed(self.cohort, self._commitments, self._total, self._questions())
+        enough = [u for u in summed.asked if self.is_enough_for(u, u3)]
         if self.params.active:
-            answers = {u: summed.to_sign(u) for u in enough}
+            answers = summed.to_sign(enough)
             return Consistency(summed, answers), answers
-        answers = {u: summed.to_unmask(u) for u in enough}
+        answers = summed.to_unmask(enough)
         return Unmasking(summed, answers), answers
+
+    def _questions(self) -> dict[int, Question]:
+        """Make one question for all with the same holders: on the complete graph one in all."""
+        u3, dropped = self._u3, self._commitments.keys() - self._u3
+        holders, made = self.cohort.graph.holders, {}
+        for u in sorted(u3):
+            name = id(holders[u])  # there the graph holds one tuple for all
+            if name not in made:
+                made[name] = Question(self.seen_by(u, u3), self.seen_by(u, dropped))
+        return {u: made[id(holders[u])] for u in sorted(u3)}
 
 
 class Consistency(SessionStage):
@@ -204,5 +213,5 @@ class Consistency(SessionStage):
         """Answer U4 with the requests to reveal shares, and all its signatures."""
         u4 = dict(sorted(self._signatures.items()))
         self.enough(len(u4), self.params.min_survivors, "clients signed the survivors")
-        answers = {u: self._summed.to_unmask(u, u4) for u in u4}
+        answers = self._summed.to_unmask(u4, u4)
         return Unmasking(self._summed, answers), answers

@@ -5,7 +5,7 @@ From here on only shares are missing. The active variant has this U3 signed firs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Summed:
     total : array in the ring's lanes
         Still under its masks.
     asked : dict of id to Question, ascending
-        For every client of U3.
+        For every client of U3; one object for all whose holders are the same.
     """
 
     cohort: Cohort
@@ -43,22 +43,41 @@ class Summed:
     total: Lanes
     asked: Mapping[int, Question]
 
-    def to_sign(self, u: int) -> bytes:
-        """Return what client u is to sign in round 3."""
-        return encode(
-            ConsistencyRequest(self.cohort.session, pack_ids(self.asked[u].survivors))
+    def to_sign(self, clients: Collection[int]) -> dict[int, bytes]:
+        """Return what each of the clients is to sign in round 3."""
+        return self._to_each(
+            clients,
+            lambda asked: encode(
+                ConsistencyRequest(self.cohort.session, pack_ids(asked.survivors))
+            ),
         )
 
-    def to_unmask(self, u: int, signatures: Mapping[int, bytes] | None = None) -> bytes:
-        """Return what client u is asked for in round 4, with the signatures of U4 by id."""
-        survivors, dropped = self.asked[u]
+    def to_unmask(
+        self, clients: Collection[int], signatures: Mapping[int, bytes] | None = None
+    ) -> dict[int, bytes]:
+        """Return what each is asked for in round 4, with the signatures of U4 by id."""
         signed = signatures or {}
-        return encode(
-            UnmaskRequest(
-                self.cohort.session,
-                pack_ids(survivors),
-                pack_ids(dropped),
-                pack_ids(list(signed)),
-                b"".join(signed.values()),
-            )
+        signers, proof = pack_ids(list(signed)), b"".join(signed.values())
+        return self._to_each(
+            clients,
+            lambda asked: encode(
+                UnmaskRequest(
+                    self.cohort.session,
+                    pack_ids(asked.survivors),
+                    pack_ids(asked.dropped),
+                    signers,
+                    proof,
+                )
+            ),
         )
+
+    def _to_each(
+        self, clients: Collection[int], message: Callable[[Question], bytes]
+    ) -> dict[int, bytes]:
+        """Make the message of each question once: the clients that share it share that too."""
+        made: dict[int, bytes] = {}
+        for u in clients:
+            name = id(self.asked[u])
+            if name not in made:
+                made[name] = message(self.asked[u])
+        return {u: made[id(self.asked[u])] for u in clients}

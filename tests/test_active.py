@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from secagg import (
     RemoteProtocolError,
     Server,
     TooFewSurvivors,
+    client_state,
     simulate_round,
 )
 from secagg.identities import signed_keys, signed_survivors
@@ -168,7 +170,7 @@ def test_check21_two_clients_with_one_identity_are_refused() -> None:
         Registry({1: public, 4: public})
 
 
-@pytest.mark.parametrize("seed", [b"", bytes(31), "x" * 32, None])
+@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
 def test_an_identity_needs_32_bytes(seed: object) -> None:
     with pytest.raises(ParameterError, match="32 bytes"):
         Identity(seed)
@@ -180,6 +182,17 @@ def test_check29_an_identity_shows_only_its_public_half() -> None:
     assert seed.hex() not in repr(identity)
     assert identity.public.hex() in repr(identity)
     assert Identity.generate().public != Identity.generate().public
+
+
+STATES = [kind for kind in vars(client_state).values() if dataclasses.is_dataclass(kind)]
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_check29_no_state_of_a_client_shows_what_it_holds(kind: type) -> None:
+    """Also the shares of others, which no client ever drew."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    state = kind(**{name: "public" if name == "phase" else "a secret" for name in names})
+    assert "a secret" not in repr(state)
 
 
 # ---- line 24: signatures bind session, round, sender and content
@@ -209,48 +222,79 @@ def test_check24_what_is_signed_names_session_sender_round_and_content() -> None
     assert signed_survivors(session, 0x0102030405060708, u3) == expected
 
 
-def test_check24_a_signature_over_keys_binds_parameters_round_sender_and_content() -> None:
+@pytest.mark.parametrize("u", [0, 4, 6])
+def test_check24_a_signature_over_keys_binds_parameters_round_sender_and_content(
+    u: int,
+) -> None:
     digest = make_params(7, security="active").digest
     other = make_params(7, security="active", session=b"round 2").digest
 
     def wrong(c: bytes, s: bytes) -> list[bytes]:
-        good = signed_keys(digest, 4, c, s)
+        good = signed_keys(digest, u, c, s)
         return [
-            signed_keys(other, 4, c, s),
+            signed_keys(other, u, c, s),
             signed_keys(digest, 5, c, s),
-            signed_keys(digest, 4, s, c),
-            signed_survivors(digest, 4, c + s),
+            signed_keys(digest, u, s, c),
+            signed_survivors(digest, u, c + s),
             good[:-1],
         ]
 
     for content in range(5):
         cohort, client, roster = at_phase(1)
-        signed = cohort.identities[4].sign(wrong(*keys_of(roster, 4))[content])
-        changed = forged(roster, 4, signed)
+        signed = cohort.identities[u].sign(wrong(*keys_of(roster, u))[content])
+        changed = forged(roster, u, signed)
         refuses(client, functools.partial(client.share_keys, changed), "signature")
 
 
-def test_check24_keys_of_an_earlier_round_are_refused() -> None:
-    """The server hands round 1 the keys that client 4 signed in another round."""
+SIZES = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
+
+
+def with_entry(roster: bytes, old: Roster, at: int, names: Iterable[str]) -> bytes:
+    """The roster with these parts of an old entry, and the digest that goes with them."""
+    message = read(roster, Roster)
+    fields = {name: pieces(getattr(message, name), size) for name, size in SIZES.items()}
+    for name in names:
+        fields[name][at] = pieces(getattr(old, name), SIZES[name])[at]
+    entries = zip(
+        unpack_ids(message.ids), fields["seal_keys"], fields["mask_keys"], strict=True
+    )
+    joined = {name: b"".join(values) for name, values in fields.items()}
+    return altered(roster, Roster, digest=roster_digest(list(entries)), **joined)
+
+
+@pytest.mark.parametrize("names", [[*SIZES], ["seal_keys"], ["mask_keys"]])
+@pytest.mark.parametrize("at", [0, 4, 6])
+def test_check24_keys_of_an_earlier_round_are_refused(names: list[str], at: int) -> None:
+    """The server hands round 1 keys that a client signed in another round, or one of them."""
     earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
     old = read(earlier.advance(1)[2], Roster)
     _, client, roster = at_phase(1)
-    message, at = read(roster, Roster), 4
-    fields = {}
-    for name, size in (("seal_keys", 32), ("mask_keys", 32), ("signatures", 64)):
-        changed = pieces(getattr(message, name), size)
-        changed[at] = pieces(getattr(old, name), size)[at]
-        fields[name] = b"".join(changed)
-    entries = list(
-        zip(
-            range(7),
-            pieces(fields["seal_keys"], 32),
-            pieces(fields["mask_keys"], 32),
-            strict=True,
-        )
-    )
-    replayed = altered(roster, Roster, digest=roster_digest(entries), **fields)
+    replayed = with_entry(roster, old, at, names)
     refuses(client, lambda: client.share_keys(replayed), "signature")
+
+
+def test_check24_the_digest_of_a_cohort_that_is_not_full_is_checked() -> None:
+    cohort = cohort_of()
+    roster = cohort.advance(1, without=[5])[2]
+    client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
+    refuses(client, lambda: client.share_keys(other), "digest")
+
+
+def test_check24_a_request_to_sign_for_another_session_is_refused() -> None:
+    _, client, request = at_phase(3)
+    other = altered(request, ConsistencyRequest, session=bytes(32))
+    refuses(client, lambda: client.check_consistency(other), "session")
+
+
+def test_check24_a_signature_for_another_session_or_sender_is_refused_by_the_server() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    sent = cohort.step()
+    for changes, check in (({"session": bytes(32)}, "session"), ({"sender": 4}, "sender")):
+        other = altered(sent[3], ConsistencySignature, **changes)
+        refused(cohort.server, 3, other, check)
+    cohort.deliver(sent)
+    finish(cohort)
 
 
 def test_check24_an_unregistered_client_is_refused_on_both_sides() -> None:
@@ -293,16 +337,29 @@ def test_nobody_signs_in_the_semi_honest_variant() -> None:
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length")
-    roster = cohort.deliver(sent)[2]
-    client = cohort.clients[2]
-    changed = altered(roster, Roster, signatures=bytes(64 * 5))
-    refuses(client, lambda: client.share_keys(changed), "length|size")
-    cohort = Cohort(make_params(5))
-    client, request = cohort.clients[2], cohort.advance(3)[2]
+    client = Cohort(make_params(5)).clients[2]
     with pytest.raises(LocalProtocolError, match="check_consistency is out of order"):
         client.check_consistency(b"")
-    changed = altered(request, UnmaskRequest, signers=ids([1]), signatures=bytes(64))
-    refuses(client, lambda: client.unmask(changed), "length|size")
+
+
+@pytest.mark.parametrize(
+    ("phases", "changes"),
+    [
+        (1, {"signatures": b"\0"}),
+        (1, {"signatures": bytes(64)}),
+        (3, {"signers": ids([1]), "signatures": bytes(64)}),
+        (3, {"signers": ids([1])}),
+        (3, {"signatures": bytes(64)}),
+    ],
+)
+def test_signatures_are_refused_where_nobody_was_to_sign(
+    phases: int, changes: dict[str, bytes]
+) -> None:
+    """In a cohort with room for more, so that the messages are not too long besides."""
+    cohort = Cohort(make_params(30), ids=range(20))
+    client, data = cohort.clients[2], cohort.advance(phases)[2]
+    kind, call = (Roster, client.share_keys) if phases == 1 else (UnmaskRequest, client.unmask)
+    refuses(client, lambda: call(altered(data, kind, **changes)), "length")
 
 
 # ---- line 23: one U3
@@ -410,9 +467,12 @@ def of_another_session(cohort: Cohort, request: UnmaskRequest) -> dict[str, obje
     return {"signatures": b"".join(signatures)}
 
 
-def of_another_sender(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+def with_signature_of_another_sender(
+    at: int, _: Cohort, request: UnmaskRequest
+) -> dict[str, object]:
     signatures = pieces(request.signatures, 64)
-    return {"signatures": b"".join([signatures[0], *signatures[:-1]])}
+    signatures[at] = signatures[at - 1]
+    return {"signatures": b"".join(signatures)}
 
 
 def signed_twice(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
@@ -436,7 +496,10 @@ def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
         (fewer_signers, "size"),
         (other_survivors, "consistency"),
         (of_another_session, "signature"),
-        (of_another_sender, "signature"),
+        *(
+            (functools.partial(with_signature_of_another_sender, at), "signature")
+            for at in (0, 3, 6)
+        ),
         (signed_twice, "ids"),
         (signed_by_a_stranger, "unknown id"),
         (a_signature_short, "length"),
@@ -446,6 +509,26 @@ def test_check23_shares_are_revealed_only_for_a_u3_that_t_clients_signed(
     change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
 ) -> None:
     alter_unmasking(change, check)
+
+
+def test_check23_exactly_t_signers_are_enough() -> None:
+    """For the client, of the seven that signed; and for a round in which two did not."""
+    _, client, request = at_phase(4)
+    message = read(request, UnmaskRequest)
+    five = {"signers": message.signers[: 8 * 5], "signatures": message.signatures[: 64 * 5]}
+    assert client.unmask(altered(request, UnmaskRequest, **five))
+    cohort = cohort_of()
+    assert cohort.params.threshold == 5
+    cohort.advance(3)
+    cohort.advance(1, without=[0, 4])
+    finish(cohort)
+
+
+def test_check23_signatures_arrive_in_any_order() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    cohort.deliver(dict(reversed(cohort.step().items())))
+    finish(cohort)
 
 
 def test_check23_a_client_signs_one_set_of_survivors() -> None:

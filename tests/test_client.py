@@ -636,6 +636,7 @@ def test_check01_two_threads_do_not_get_two_outputs_under_the_same_masks() -> No
     """The second thread comes while the first draws its rounding bits."""
     _, client, shares = at_phase(2, encoding=FixedPoint(8.0))
     outcomes: list[object] = []
+    threads: list[threading.Thread] = []
 
     def second() -> None:
         try:
@@ -644,9 +645,10 @@ def test_check01_two_threads_do_not_get_two_outputs_under_the_same_masks() -> No
             outcomes.append(str(error))
 
     def entropy(size: int) -> bytes:
-        thread = threading.Thread(target=second)
-        thread.start()
-        thread.join()
+        if not threads:  # were the second let in, it would draw too, and start a third
+            threads.append(threading.Thread(target=second, daemon=True))
+            threads[0].start()
+            threads[0].join(timeout=60)  # only so that waiting for each other fails
         return bytes(size)
 
     client._entropy = entropy

@@ -581,10 +581,13 @@ def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch)
     stage = cohort.server._stage
     take = stage.take
 
+    threads: list[threading.Thread] = []
+
     def slow(u: int, data: bytes) -> None:
-        thread = threading.Thread(target=second)
-        thread.start()
-        thread.join()
+        if not threads:  # were the second let in, it would come here too, and start a third
+            threads.append(threading.Thread(target=second, daemon=True))
+            threads[0].start()
+            threads[0].join(timeout=60)  # only so that waiting for each other fails
         take(u, data)
 
     monkeypatch.setattr(stage, "take", slow)

@@ -8,15 +8,11 @@ violation by the server ends it, and its secrets are dropped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import NoReturn, TypeVar
 
 from secagg import _fast, keys
 from secagg.arguments import check_kind
-from secagg.client_state import Advertised, Agreed, ClientState, Ended, Masked, New, Shared
+from secagg.client_state import Advertised, Agreed, Ended, Masked, New, Shared
 from secagg.consistency import check_agreement, check_survivors
-from secagg.errors import LocalProtocolError, RemoteProtocolError
-from secagg.exclusive import Exclusive
 from secagg.identities import (
     Identity,
     Registry,
@@ -39,6 +35,7 @@ from secagg.messages import (
     decode,
     encode,
 )
+from secagg.one_life import OneLife
 from secagg.params import Entropy, RoundParams, Vector, check_integer
 from secagg.policy import ClientPolicy
 from secagg.rounds import (
@@ -46,16 +43,13 @@ from secagg.rounds import (
     check_roster,
     check_senders,
     check_unmask_request,
-    out_of_order,
 )
 from secagg.sealing import open_from, seal_for
 
 __all__ = ["Client"]
 
-S = TypeVar("S")
 
-
-class Client:
+class Client(OneLife):
     """One client u in one session.
 
     Parameters
@@ -99,6 +93,7 @@ class Client:
         registry: Registry | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
+        super().__init__()
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         if policy is not None:
@@ -112,25 +107,10 @@ class Client:
         self._identity = identity
         self._registry = registry
         self._entropy = entropy
-        self._exclusive = Exclusive()
-        self._process: int | None = None
-        self._state: ClientState = New()
-
-    @property
-    def phase(self) -> Phase:
-        """The message this client sends next."""
-        return self._state.phase
 
     def __repr__(self) -> str:
         """Show where the client stands and nothing it holds."""
         return f"Client({self.client_id}, phase={self.phase})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or stored."""
-        raise LocalProtocolError(
-            "a client cannot be copied, pickled or resumed: its masks are for one vector; "
-            "make a new client for a new session"
-        )
 
     def advertise_keys(self) -> bytes:
         """Round 0: make fresh key pairs c_u and s_u and return their public halves.
@@ -217,25 +197,12 @@ class Client:
         """
         return self._guarded(lambda: self._reveal(as_bytes(request)))
 
-    def _guarded(self, step: Callable[[], bytes]) -> bytes:
-        """Take a step, one at a time; a violation by the server ends the client.
-
-        The error is raised without the frames it came through, whose variables hold secrets.
-        """
-        with self._exclusive:
-            try:
-                return step()
-            except RemoteProtocolError as error:
-                self._state = Ended(Phase.FAILED)
-                violation = error.with_traceback(None)
-            raise violation
-
     def _advertise(self) -> bytes:
         self._due(New, "advertise_keys")
         seal_pair = keys.KeyPair.generate(self._entropy)
         mask_pair = keys.KeyPair.generate(self._entropy)
         self._state = Advertised(seal_pair, mask_pair)
-        self._process = os.getpid()
+        self._stay_in_this_process()
         public = (seal_pair.public, mask_pair.public)
         digest = self.params.digest
         signature = self._signature(signed_keys(digest, self.client_id, *public))
@@ -309,17 +276,3 @@ class Client:
     ) -> None:
         if message.session != session:
             raise self._violation("session", "a message of another session")
-
-    def _due(self, kind: type[S], call: str) -> S:
-        state = self._state
-        if not isinstance(state, kind):
-            raise out_of_order(call, self.phase)
-        if self._process not in (None, os.getpid()):
-            raise LocalProtocolError(
-                "this client was copied into another process by a fork after it made its keys; "
-                "make the client in the process that uses it"
-            )
-        return state
-
-    def _violation(self, check: str, why: str) -> RemoteProtocolError:
-        return RemoteProtocolError(why, sender=None, phase=self.phase, check=check)

@@ -100,7 +100,7 @@ class Client(OneLife):
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
         self.client_id = int(client_id)
         self.params = params
-        self.policy = ClientPolicy() if policy is None else policy
+        self.policy = policy or ClientPolicy()
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
         self.clipped = 0

@@ -108,11 +108,9 @@ class HeldFile:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
-        # last: closing the descriptor also takes SQLite's own locks away
-        if self._descriptor >= 0:
-            fcntl.flock(
-                self._descriptor, fcntl.LOCK_UN
-            )  # a child may be about to close its own
+        if self._descriptor >= 0:  # also for a child that was forked just now and has it too
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        # last: with it go SQLite's own locks
         self._close_descriptor()
 
     def __del__(self) -> None:

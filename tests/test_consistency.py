@@ -7,8 +7,8 @@ import os
 import pytest
 
 from harness import Cohort, altered, make_params, pieces, read
-from secagg import TooFewSurvivors
-from secagg.messages import ConsistencySignature, UnmaskRequest, unpack_ids
+from secagg import TooFewSurvivors, stages, summed
+from secagg.messages import ConsistencyRequest, ConsistencySignature, UnmaskRequest, unpack_ids
 from test_server import finish, refused
 
 
@@ -68,8 +68,14 @@ def test_check23_signatures_may_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
-def test_an_answer_that_is_the_same_for_all_is_kept_once(security: str) -> None:
+def test_an_answer_that_is_the_same_for_all_is_made_and_kept_once(
+    security: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On the complete graph, from round 3 on; n of them would be n² signatures."""
+    made: list[object] = []
+    question, encode = stages.Question, summed.encode
+    monkeypatch.setattr(stages, "Question", lambda *a: made.append("question") or question(*a))
+    monkeypatch.setattr(summed, "encode", lambda m: made.append(type(m)) or encode(m))
     cohort = Cohort(make_params(7, security=security))
     cohort.advance(2)
     cohort.advance(1, without=[1])
@@ -78,6 +84,8 @@ def test_an_answer_that_is_the_same_for_all_is_kept_once(security: str) -> None:
         assert len({id(data) for data in cohort.inbox.values()}) == 1
         assert len({id(data) for data in cohort.server.outbox.values()}) == 1
         cohort.deliver(cohort.step())
+    signing = [ConsistencyRequest] if security == "active" else []
+    assert made == ["question", *signing, UnmaskRequest]
     assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
 
 

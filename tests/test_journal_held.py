@@ -23,6 +23,7 @@ from secagg import (
     Server,
     TooFewSurvivors,
 )
+from secagg.held import HeldFile
 from test_journal import ENTRIES, PARAMS, other_process, path, read, write
 
 __all__ = ["path"]
@@ -69,6 +70,15 @@ def test_a_journal_that_nobody_closed_is_free_when_nobody_has_it(path: Path) -> 
     del opened
     gc.collect()
     assert read(path) == ENTRIES
+
+
+def test_a_lock_that_was_not_had_leaves_nothing_open(path: Path) -> None:
+    with Journal.open(path, PARAMS):
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(BlockingIOError) as caught:  # it holds the object that it comes from
+            HeldFile(path)
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert caught.tb is not None
 
 
 def test_a_file_that_is_refused_is_free_again(path: Path) -> None:
@@ -174,14 +184,14 @@ def test_check28_a_child_that_outlives_its_parent_does_not_keep_the_journal(
     wait, end = os.pipe()
 
     def parent() -> None:
-        opened = Journal.open(path, PARAMS)
-        if os.fork() == 0:
-            os.close(end)
-            os.write(say, b"!")  # forked, and through with what that takes
-            os.read(wait, 1)  # until the test is over
+        with Journal.open(path, PARAMS):
+            if os.fork() == 0:
+                os.close(end)
+                os.write(say, b"!")  # forked, and through with what that takes
+                os.read(wait, 1)  # until the test is over
+                os._exit(0)
+            os.read(heard, 1)
             os._exit(0)
-        os.read(heard, 1)
-        assert opened.path == path
 
     in_a_child(parent)
     try:

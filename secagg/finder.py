@@ -6,60 +6,27 @@ the derivation and the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
-from typing import Literal
-
-import numpy as np
 
 from secagg import tails
 from secagg.errors import ParameterError
+from secagg.expected import Adversary, check_fractions, count, to_adversary
 from secagg.params import check_integer
+from secagg.recommendation import Recommendation
 
 __all__ = [
-    "Adversary",
+    "MOST_SEARCHED",
     "Recommendation",
-    "check_fractions",
     "is_private",
     "privacy_bits",
     "recommend",
+    "remedy",
 ]
 
-Adversary = Literal["semi-honest", "semi-malicious"]
 
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The neighbours k and the threshold t to take; unpacks as ``k, t``.
-
-    Attributes
-    ----------
-    neighbours : int or None
-        k, even. None: the complete graph, where the cohort is too small for less.
-    threshold : int
-        t, the smallest that is private.
-    highest_threshold : int
-        Any threshold from `threshold` to this one keeps both promises; a higher one withstands
-        more colluding clients and fewer dropouts.
-    privacy_bits : float
-        −log2 of the probability, over the graph, that a client is exposed; infinite where it
-        cannot happen.
-    completion_bits : float
-        −log2 of the probability that dropouts leave some client's secret beyond recovery.
-    """
-
-    neighbours: int | None
-    threshold: int
-    highest_threshold: int
-    privacy_bits: float
-    completion_bits: float
-
-    def __iter__(self) -> Iterator[int | None]:
-        """Yield k and t, as ``RoundParams(neighbours=k, threshold=t)`` takes them."""
-        return iter((self.neighbours, self.threshold))
+MOST_SEARCHED = 1024
+"""The most neighbours that `remedy` tries, in a fraction of a second."""
 
 
 def recommend(
@@ -75,12 +42,14 @@ def recommend(
     Parameters
     ----------
     n : int
-        The clients that advertise keys (3 ≤ n ≤ 2^20). If fewer do, it is as safe, but for
-        less than half a bit that rounding up can cost.
+        The clients that advertise keys (3 ≤ n ≤ 2^20). If fewer do, the fractions are of
+        those: up to about one bit is lost by rounding up, and far more if as many collude as
+        among n. Take for n those that turn up.
     corrupt, dropout : float
         The largest fractions of them that collude with the server, and that vanish after they
         have advertised keys; 0 ≤ corrupt, dropout and corrupt + dropout < 1. Counts are
-        rounded up. Who they are must not depend on the graph.
+        rounded up. Who they are must not depend on the graph. If fewer than n may turn up,
+        divide the number that you expect to collude by the fewest.
     security : "semi-honest" or "semi-malicious"
         Semi-malicious: the server draws the graph and hands on keys and shares honestly, and
         later asks different clients for different kinds of share. Then no client's two secrets
@@ -108,7 +77,19 @@ def recommend(
     check_integer("sigma", sigma, 1, 128)
     check_integer("eta", eta, 1, 128)
     bad, gone = _counts(n, corrupt, dropout, security)
-    return _search(int(n), bad, gone, security, int(sigma), int(eta))
+    return _search(int(n), bad, gone, security, int(sigma), int(eta), int(n))
+
+
+def remedy(n: int, corrupt: float, dropout: float, sigma: int) -> str:
+    """Say what keeps `sigma` bits where a graph does not; the search has a bounded length."""
+    bad, gone = _counts(n, corrupt, dropout, "semi-honest")
+    try:
+        k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
+    except ParameterError:
+        return "no graph among so few gives that, nor does the complete one"
+    if k is None and n > MOST_SEARCHED + 2:  # more may do, and are not tried
+        return f"no graph of up to {MOST_SEARCHED} neighbours gives that"
+    return f"take neighbours={k} and threshold={t}"
 
 
 def privacy_bits(
@@ -133,14 +114,16 @@ def privacy_bits(
     Returns
     -------
     float
-        0 if nothing is promised, infinite if it cannot happen.
+        0 if nothing is promised, infinite if it cannot happen. Above 2048 neighbours it is
+        bounded from below, within a fraction of a bit where there are more than a few.
 
     Raises
     ------
     ParameterError
         A value is out of range.
     """
-    return tails.bits(_exposure(n, neighbours, threshold, corrupt, dropout, security))
+    question = _question(n, neighbours, threshold, corrupt, dropout, security)
+    return tails.bits(_not_private(*question))
 
 
 def is_private(
@@ -151,26 +134,31 @@ def is_private(
     dropout: float,
     sigma: int,
 ) -> bool:
-    """Tell, without rounding, whether a semi-honest server is kept to `sigma` bits or more."""
-    exposure = _exposure(n, neighbours, threshold, corrupt, dropout, "semi-honest")
-    return exposure <= Fraction(1, 1 << sigma)
+    """Tell, without rounding, whether a semi-honest server is kept to `sigma` bits or more.
+
+    In a bounded number of steps, as the parameters may be proposed by a server: above 2048
+    neighbours, those that miss sigma by less than a fraction of a bit are not told from those
+    that keep it, and both are not called private.
+    """
+    question = _question(n, neighbours, threshold, corrupt, dropout, "semi-honest")
+    return _is_private(*question, int(sigma))
 
 
-def _exposure(
+def _question(
     n: int,
     neighbours: int | None,
     threshold: int,
     corrupt: float,
     dropout: float,
     security: Adversary,
-) -> Fraction:
+) -> tuple[int, int, int, int, int, Adversary]:
     check_integer("n", n, 2, 1 << 20)
     check_integer("threshold", threshold, 1, 1 << 20)
     if neighbours is not None:
         check_integer("neighbours", neighbours, 2, 1 << 20)
     bad, gone = _counts(n, corrupt, dropout, security)
     k = n - 1 if neighbours is None else min(neighbours, n - 1)
-    return _not_private(int(n), int(k), int(threshold), bad, gone, security)
+    return int(n), int(k), int(threshold), bad, gone, security
 
 
 @lru_cache(maxsize=256)
@@ -187,6 +175,22 @@ def _not_private(
     return min(Fraction(1), leak + tails.in_pieces(n, bad + gone, k))
 
 
+@lru_cache(maxsize=256)
+def _is_private(
+    n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary, sigma: int
+) -> bool:
+    """Tell whether `_not_private` is 2^−sigma or less, without a sum if that can be avoided."""
+    if n - bad - gone < 2:
+        return False
+    limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
+    if k == n - 1:
+        return bad < limit
+    if not tails.is_rare(n, bad, k, limit, bound):
+        return False
+    rest = bound - tails.in_pieces(n, bad + gone, k)
+    return rest >= 0 and tails.is_rare(n, bad, k, limit, rest)
+
+
 def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
     """Return how many corrupt neighbours it takes to expose a client.
 
@@ -199,20 +203,19 @@ def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
 
 @lru_cache(maxsize=64)
 def _search(
-    n: int, bad: int, gone: int, security: Adversary, sigma: int, eta: int
+    n: int, bad: int, gone: int, security: Adversary, sigma: int, eta: int, largest: int
 ) -> Recommendation:
-    exposed, fails = Fraction(1, 1 << sigma), Fraction(1, 1 << eta)
+    """Find the smallest k up to `largest`, or give the complete graph."""
+    fails = Fraction(1, 1 << eta)
     highest = 1
-    for k in range(2, n - 1, 2) if n - bad - gone >= 2 else ():
+    for k in range(2, min(n - 1, largest + 1), 2) if n - bad - gone >= 2 else ():
         # two more neighbours never lower the highest threshold that dropouts allow
-        while highest < k and tails.few_left(n, gone, k, highest + 1) <= fails:
+        while highest < k and tails.is_rare(n, gone, k, k - highest, fails):
             highest += 1
-        if highest < 2 or tails.in_pieces(n, bad + gone, k) > exposed:
-            continue
         t = highest
-        if _not_private(n, k, t, bad, gone, security) > exposed:
+        if t < 2 or not _is_private(n, k, t, bad, gone, security, sigma):
             continue
-        while t > 2 and _not_private(n, k, t - 1, bad, gone, security) <= exposed:
+        while t > 2 and _is_private(n, k, t - 1, bad, gone, security, sigma):
             t -= 1
         return Recommendation(
             k,
@@ -243,29 +246,7 @@ def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendatio
     return Recommendation(None, lowest, highest, float("inf"), float("inf"))
 
 
-def check_fractions(corrupt: float, dropout: float) -> None:
-    """Refuse fractions of the clients that are none.
-
-    Raises
-    ------
-    ParameterError
-        Names the fraction and its value.
-    """
-    for name, value in (("corrupt", corrupt), ("dropout", dropout)):
-        number = isinstance(value, float | int | np.integer) and not isinstance(value, bool)
-        if not number or not 0 <= value < 1:
-            raise ParameterError(
-                f"{name} is {value!r}; it must be a fraction of the clients, from 0 to below 1"
-            )
-
-
 def _counts(n: int, corrupt: float, dropout: float, security: str) -> tuple[int, int]:
-    if security not in ("semi-honest", "semi-malicious"):
-        raise ParameterError(
-            f"security {security!r} has no graph; take 'semi-honest' or 'semi-malicious'"
-        )
+    to_adversary(security)
     check_fractions(corrupt, dropout)
-    # the decimal that was written is meant: 0.07 · 100 is 7, and not the 7.000000000000001 of
-    # floats, which would round up to 8
-    bad, gone = (ceil(Fraction(str(float(x))) * int(n)) for x in (corrupt, dropout))
-    return bad, gone
+    return count(corrupt, int(n)), count(dropout, int(n))

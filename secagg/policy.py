@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from secagg import finder
 from secagg.errors import ParameterError
+from secagg.expected import check_fractions, count, to_float
 from secagg.params import RoundParams, check_integer
 
 __all__ = ["ClientPolicy"]
@@ -29,11 +30,14 @@ class ClientPolicy:
         Accept that with two clients the other one learns this client's input.
     require_active : bool
         Refuse rounds in which a lying server would go unnoticed.
-    corrupt, dropout : float
-        On a graph: the largest fractions of the clients that this one expects to collude with
-        the server, and to vanish. Zero says that nobody does.
+    corrupt : float
+        The largest fraction of the n clients that this one expects to collude with the server;
+        c, rounded up. Zero says that nobody does. On the complete graph the threshold t must
+        be out of their reach: c < t, and n + c < 2t where the server may lie.
+    dropout : float
+        With `neighbours`: the largest fraction that it expects to vanish.
     sigma : int
-        On a graph: the chance that some client is exposed must be 2^−sigma or less, by
+        With `neighbours`: the chance that some client is exposed must be 2^−sigma or less, by
         `secagg.graph.privacy_bits` (1 to 128).
 
     Raises
@@ -52,11 +56,16 @@ class ClientPolicy:
     sigma: int = 40
 
     def __post_init__(self) -> None:
+        # numpy's numbers are accepted, and become Python's: sums of numpy's would wrap
         check_integer("min_threshold", self.min_threshold, 1, 1 << 20)
         check_integer("max_length", self.max_length, 1, 1 << 31)
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_integer("sigma", self.sigma, 1, 128)
-        finder.check_fractions(self.corrupt, self.dropout)
+        check_fractions(self.corrupt, self.dropout)
+        for name in ("min_threshold", "max_length", "min_clients", "sigma"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        for name in ("corrupt", "dropout"):
+            object.__setattr__(self, name, to_float(getattr(self, name)))
         if self.min_clients == 2 and not self.allow_two_clients:
             raise ParameterError(
                 "min_clients is 2: the other client would learn this one's input; pass "
@@ -94,8 +103,32 @@ class ClientPolicy:
             raise ParameterError(
                 f"length {params.length} is above this client's max_length {self.max_length}"
             )
-        if params.neighbours is not None:
+        if params.neighbours is None:
+            self._check_complete(params)
+        else:
             self._check_graph(params, params.neighbours)
+
+    def _check_complete(self, params: RoundParams) -> None:
+        """Refuse a threshold that the expected colluders reach; see docs/parameters.md."""
+        n, corrupt = params.n_clients, count(self.corrupt, params.n_clients)
+        if params.active:
+            # of two sets of t that a server asks for one kind of share each, the n − c honest
+            # are in one only, and the c corrupt in both
+            least, what = (n + corrupt) // 2 + 1, "could have both secrets of a client rebuilt"
+        else:
+            least, what = corrupt + 1, "could rebuild every secret"
+        if params.threshold >= least:
+            return
+        remedy = (
+            f"take a threshold of {least} or more"
+            if least <= n
+            else "no threshold is safe from so many"
+        )
+        raise ParameterError(
+            f"threshold {params.threshold} is too small for {n} clients of which up to "
+            f"{self.corrupt:.3g}, that is {corrupt}, collude with the server: they {what}; "
+            f"{remedy}, or say what else is expected with ClientPolicy(corrupt=…)"
+        )
 
     def _check_graph(self, params: RoundParams, neighbours: int) -> None:
         n, expected = params.n_clients, (self.corrupt, self.dropout)
@@ -106,13 +139,6 @@ class ClientPolicy:
             f"{neighbours} neighbours and threshold {params.threshold} among {n} clients give "
             f"{bits:.1f} bits of privacy where up to {self.corrupt:.3g} of them collude and "
             f"{self.dropout:.3g} vanish; this client insists on {self.sigma}: "
-            f"{self._remedy(n)}, or say what else is expected with "
+            f"{finder.remedy(n, *expected, self.sigma)}, or say what else is expected with "
             "ClientPolicy(corrupt=…, dropout=…, sigma=…)"
         )
-
-    def _remedy(self, n: int) -> str:
-        try:
-            k, t = finder.recommend(n, self.corrupt, self.dropout, sigma=self.sigma)
-        except ParameterError:
-            return "no graph among so few gives that, nor does the complete one"
-        return f"take neighbours={k} and threshold={t}"

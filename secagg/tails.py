@@ -1,4 +1,4 @@
-"""How likely a random ring of neighbours fails: exact counting, no floats.
+"""How likely a random ring of neighbours fails: exact counting.
 
 Bell et al. 2020, section 3, calls a way of drawing graphs (σ, η)-good when three events hold
 whoever colludes and whoever drops out, as long as both were settled before the graph was drawn:
@@ -9,14 +9,35 @@ whoever colludes and whoever drops out, as long as both were settled before the 
 
 E1 and E2 fail together with probability at most 2^−σ (privacy), E3 with at most 2^−η (the round
 completes). Probabilities are fractions of Python integers; docs/parameters.md derives them.
+
+The parameters that are judged here may be a server's proposal, and nobody should have to count
+for minutes before refusing it. So beyond ``MOST_COUNTED`` neighbours nothing is summed: bounds
+from above take the place of tails, by logarithms of factorials, in a fixed number of steps.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb, log2, perm
+from math import ceil, comb, floor, lgamma, log, log2, perm
 
-__all__ = ["at_least", "bits", "few_left", "in_pieces", "too_many_corrupt"]
+__all__ = [
+    "MOST_COUNTED",
+    "at_least",
+    "bits",
+    "few_left",
+    "in_pieces",
+    "is_rare",
+    "too_many_corrupt",
+]
+
+MOST_COUNTED = 2048
+"""The most neighbours for which tails are summed exactly; that takes some 20 ms."""
+
+_SLACK = 2**-16
+"""Bits by which bounds are widened: lgamma errs by some 10^-7 of a bit up to n = 2^20."""
+
+_LEAST = -1024
+"""The log2 of the smallest probability that a bound tells from others; σ goes up to 128."""
 
 
 def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
@@ -28,12 +49,21 @@ def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
         0 ≤ marked, drawn ≤ population.
     count : int
         Any.
+
+    Returns
+    -------
+    Fraction
+        Exact up to ``MOST_COUNTED`` drawn; an upper bound beyond.
     """
     lowest, highest = max(0, drawn - (population - marked)), min(marked, drawn)
     if count <= lowest:
         return Fraction(1)
     if count > highest:
         return Fraction(0)
+    if drawn > MOST_COUNTED:
+        if count * population <= marked * drawn:
+            return Fraction(1)
+        return _fraction(_bracket(population, marked, drawn, count)[1])
     unmarked = population - marked
     ways = comb(marked, count) * comb(unmarked, drawn - count)
     total = ways
@@ -50,7 +80,33 @@ def too_many_corrupt(n: int, corrupt: int, neighbours: int, limit: int) -> Fract
     An honest client's neighbours are a uniform set of k among the n − 1 others, of which
     `corrupt` are corrupt; the union bound over all n clients.
     """
-    return min(Fraction(1), n * at_least(n - 1, corrupt, neighbours, limit))
+    return _anyone(n, corrupt, neighbours, limit)
+
+
+def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -> bool:
+    """Tell whether n · P[X ≥ count] ≤ bound, for X the marked ones of a client's neighbours.
+
+    Without a sum, but where its first term alone leaves it open. Beyond ``MOST_COUNTED``
+    neighbours what is open, a fraction of a bit, counts as no.
+
+    Parameters
+    ----------
+    n, marked, neighbours, count : int
+        As of `too_many_corrupt` and `few_left`: 0 ≤ marked, neighbours ≤ n − 1; n ≥ 2.
+    bound : Fraction
+        Above 0.
+    """
+    if bound >= 1 or count > min(marked, neighbours):
+        return True
+    if count * (n - 1) <= marked * neighbours:
+        return False
+    low, high = _bracket(n - 1, marked, neighbours, count)
+    limit = -bits(bound / n)
+    if high <= limit or low > limit:
+        return high <= limit
+    return (
+        neighbours <= MOST_COUNTED and n * at_least(n - 1, marked, neighbours, count) <= bound
+    )
 
 
 def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
@@ -67,6 +123,9 @@ def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
     peak = (neighbours * n - 2) // (neighbours + 2) + 1
     m = min(removed, peak, n - 2)
     pairs = comb(n - m, 2)
+    if neighbours > MOST_COUNTED:
+        drawn = _log2_comb(m, neighbours) - _log2_comb(n - 1, neighbours)
+        return _fraction(log2(pairs) + drawn + _SLACK)
     return min(Fraction(1), Fraction(pairs * perm(m, neighbours), perm(n - 1, neighbours)))
 
 
@@ -76,8 +135,7 @@ def few_left(n: int, dropped: int, neighbours: int, threshold: int) -> Fraction:
     More than k − t of k neighbours are among the `dropped` of the n − 1 others; the union
     bound over all n clients.
     """
-    missing = neighbours - threshold + 1
-    return min(Fraction(1), n * at_least(n - 1, min(dropped, n - 1), neighbours, missing))
+    return _anyone(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
 
 
 def bits(probability: Fraction) -> float:
@@ -85,3 +143,41 @@ def bits(probability: Fraction) -> float:
     if probability == 0:
         return float("inf")
     return log2(probability.denominator) - log2(probability.numerator)
+
+
+def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
+    """Bound the probability that any of n clients has `count` or more marked neighbours.
+
+    Up to the mean nothing needs to be summed: X is distributed as a sum of independent trials
+    (Vatutin and Mikhailov 1982), the median of which is not below the whole part of its mean
+    (Jogdeo and Samuels 1968), so that n · P[X ≥ count] ≥ n / 2 ≥ 1.
+    """
+    if count * (n - 1) <= marked * neighbours:
+        return Fraction(1)
+    return min(Fraction(1), n * at_least(n - 1, marked, neighbours, count))
+
+
+def _bracket(population: int, marked: int, drawn: int, count: int) -> tuple[float, float]:
+    """Return two numbers with log2 P[X ≥ count] between them, for count above the mean.
+
+    Above the mean each term is less than the one before, and the quotients fall: the sum lies
+    between its first term and the geometric series with its first quotient.
+    """
+    unmarked = population - marked
+    first = _log2_comb(marked, count) + _log2_comb(unmarked, drawn - count)
+    first -= _log2_comb(population, drawn)
+    over = (count + 1) * (unmarked - drawn + count + 1)
+    falls = over - (marked - count) * (drawn - count)
+    return first - _SLACK, first + log2(over / falls) + _SLACK
+
+
+def _log2_comb(n: int, k: int) -> float:
+    return (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)) / log(2)
+
+
+def _fraction(exponent: float) -> Fraction:
+    """Return 2^exponent, or a little more: a probability, at least 2^_LEAST."""
+    whole = floor(max(exponent, _LEAST))
+    if whole >= 0:
+        return Fraction(1)
+    return Fraction(ceil(2 ** (max(exponent, _LEAST) - whole) * 2**20), 1 << (20 - whole))

@@ -120,3 +120,64 @@ def test_bits_of_tiny_probabilities_do_not_underflow() -> None:
     assert tails.bits(Fraction(3, 4)) == pytest.approx(0.41503749927884376)
     assert tails.bits(Fraction(1)) == 0
     assert tails.bits(Fraction(0)) == math.inf
+
+
+# ---- without sums
+
+
+def test_up_to_the_mean_a_tail_is_half_or_more() -> None:
+    """Every hypergeometric distribution of up to 24: so nothing needs to be summed there."""
+    for population in range(1, 25):
+        for marked in range(population + 1):
+            for drawn in range(population + 1):
+                whole_mean = marked * drawn // population
+                assert tails.at_least(population, marked, drawn, whole_mean) >= Fraction(1, 2)
+
+
+CASES = st.tuples(st.integers(3, 300), st.data())
+
+
+def draw_tail(n: int, data: st.DataObject) -> tuple[int, int, int]:
+    """Marked, neighbours and a count of marked neighbours, most of them above the mean."""
+    marked, k = (data.draw(st.integers(1, n - 1)) for _ in range(2))
+    return marked, k, data.draw(st.integers(marked * k // (n - 1), min(marked, k) + 1))
+
+
+@given(CASES, st.integers(0, 60))
+def test_rare_is_what_the_sum_says(case: tuple[int, st.DataObject], power: int) -> None:
+    n, (marked, k, count) = case[0], draw_tail(*case)
+    bound = Fraction(1, 1 << power)
+    exact = min(Fraction(1), n * tails.at_least(n - 1, marked, k, count))
+    assert tails.is_rare(n, marked, k, count, bound) == (exact <= bound)
+    # and at the boundary itself
+    assert tails.is_rare(n, marked, k, count, exact)
+    less = exact * Fraction(10**9 - 1, 10**9)
+    assert not exact or not tails.is_rare(n, marked, k, count, less)
+
+
+@given(CASES)
+def test_beyond_what_is_counted_bounds_are_from_above(
+    case: tuple[int, st.DataObject],
+) -> None:
+    n, (marked, k, count) = case[0], draw_tail(*case)
+    exact = tails.at_least(n - 1, marked, k, count)
+    cut = tails.in_pieces(n, marked, k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tails, "MOST_COUNTED", 0)
+        tail, pieces = tails.at_least(n - 1, marked, k, count), tails.in_pieces(n, marked, k)
+        assert exact <= tail <= 1
+        assert cut <= pieces <= cut * Fraction(10001, 10000) or pieces == Fraction(1, 2**1024)
+        assert not tails.is_rare(n, marked, k, count, exact / 2) or not exact
+        if tails.is_rare(n, marked, k, count, Fraction(1, 2**20)):
+            assert n * exact <= Fraction(1, 2**20)
+
+
+def test_bounds_are_close_where_it_matters() -> None:
+    """σ = 40 bits among 2^20 clients: 3000 neighbours, exactly and by the bound."""
+    n, corrupt, k = 1 << 20, 52_429, 3000
+    bound = tails.bits(tails.too_many_corrupt(n, corrupt, k, 266))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tails, "MOST_COUNTED", 3000)
+        exact = tails.bits(tails.too_many_corrupt(n, corrupt, k, 266))
+    assert 35 < exact < 60
+    assert exact - 0.1 < bound <= exact

@@ -1,0 +1,71 @@
+"""Whom to expect: the server that graphs are found for, and how many collude or vanish."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Literal
+
+import numpy as np
+
+from secagg.errors import ParameterError
+
+__all__ = ["Adversary", "check_fractions", "count", "to_adversary", "to_float"]
+
+Adversary = Literal["semi-honest", "semi-malicious"]
+
+
+def check_fractions(corrupt: float, dropout: float) -> None:
+    """Refuse fractions of the clients that are none.
+
+    Raises
+    ------
+    ParameterError
+        Names the fraction and its value.
+    """
+    for name, value in (("corrupt", corrupt), ("dropout", dropout)):
+        number = isinstance(value, float | int | np.integer | np.floating)
+        if not number or isinstance(value, bool) or not 0 <= value < 1:
+            raise ParameterError(
+                f"{name} is {value!r}; it must be a fraction of the clients, from 0 to below 1"
+            )
+
+
+def to_float(fraction: float) -> float:
+    """Return a number, Python's or numpy's, as the float of the decimal that it is shown as.
+
+    np.float32(0.07) is 0.07 then, and not 0.07000000029802322, which would round up.
+    """
+    return float(str(fraction))
+
+
+def count(fraction: float, n: int) -> int:
+    """Return a fraction of n clients, rounded up.
+
+    The decimal that was written is meant: 0.07 · 100 is 7, and not the 7.000000000000001 of
+    floats, which would round up to 8.
+    """
+    return ceil(Fraction(str(to_float(fraction))) * n)
+
+
+def to_adversary(security: str) -> Adversary:
+    """Return the server that a word names, if there are graphs to be found for it.
+
+    Raises
+    ------
+    ParameterError
+        Says why there are none, or which servers there are.
+    """
+    if security == "semi-honest":
+        return "semi-honest"
+    if security == "semi-malicious":
+        return "semi-malicious"
+    if security == "active":
+        raise ParameterError(
+            "security 'active' has no graph: a server that lies would draw it and could give a "
+            "client only neighbours it controls; that variant is on the complete graph, "
+            "neighbours=None, with any threshold above two thirds of n"
+        )
+    raise ParameterError(
+        f"security {security!r} has no graph; take 'semi-honest' or 'semi-malicious'"
+    )

@@ -164,6 +164,7 @@ class RoundParams:
             value = getattr(self, name)
             if isinstance(value, np.integer):  # their products would wrap
                 object.__setattr__(self, name, int(value))
+        self._check_security()
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)
         if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
@@ -176,7 +177,8 @@ class RoundParams:
             raise ParameterError(
                 f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
             )
-        self._check_security()
+        if self.active:
+            self._check_active()
         if self.modulus is not None and self.modulus_bits is not None:
             raise ParameterError("give modulus_bits or modulus, not both")
         if self.modulus_bits is not None:
@@ -218,19 +220,26 @@ class RoundParams:
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
 
     def _check_security(self) -> None:
-        if self.security not in ("semi-honest", "active"):
-            raise ParameterError(
-                f"security must be 'semi-honest' or 'active', not {self.security!r}"
+        security: str = self.security  # of a type that is not checked when it is passed
+        if security not in ("semi-honest", "active"):
+            hint = (
+                "; that is a server for secagg.graph.recommend to find a graph against, and "
+                "such a graph's rounds are 'semi-honest'"
             )
-        if not self.active:
-            return
-        if self.neighbours is not None:
+            raise ParameterError(
+                f"security must be 'semi-honest' or 'active', not {security!r}"
+                f"{hint if security == 'semi-malicious' else ''}"
+            )
+        # before the threshold, which is judged by other rules where there are neighbours
+        if self.active and self.neighbours is not None:
             raise ParameterError(
                 f"neighbours is {self.neighbours} and security 'active': a server that lies "
                 "would draw the graph and could give a client only neighbours it controls; "
                 "choosing them jointly (Bell et al. 2020, §4) is not built, so take "
                 "neighbours=None, the complete graph"
             )
+
+    def _check_active(self) -> None:
         if 3 * self.threshold <= 2 * self.n_clients:
             raise ParameterError(
                 f"threshold is {self.threshold}, too small for {self.n_clients} clients when "

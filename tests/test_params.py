@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from harness import TOY, make_params
@@ -103,8 +104,6 @@ def test_check14_the_smallest_modulus_is_exact(
 
 
 def test_check14_the_largest_possible_sum_comes_out_right() -> None:
-    import numpy as np
-
     for sign in (1.0, -1.0):
         params = make_params(
             5, encoding=FixedPoint(2.0, 3, rounding="nearest"), modulus=161, max_weight=None
@@ -136,7 +135,12 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"session": "name"}, "session must be"),
         ({"session": bytes(65)}, "session must be"),
         ({"security": "malicious"}, "'semi-honest' or 'active', not 'malicious'"),
+        ({"security": "semi-malicious"}, "not 'semi-malicious'; that is a server for secagg"),
         ({"security": "active", "session": b""}, "session is empty"),
+        (
+            {"n": 100, "neighbours": 12, "threshold": 67, "security": "active"},
+            "neighbours is 12 and security 'active'",
+        ),
         ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
     ],
 )
@@ -147,24 +151,51 @@ def test_a_bad_parameter_is_named_with_its_value(
         make_params(**{"n": 5, **changes})
 
 
+# other values of every field, each by itself, from the seven clients of `BASE`
+BASE = {"n": 7, "threshold": 5, "session": b"one"}
+OTHERS: dict[str, list[object]] = {
+    "n_clients": [8],
+    "threshold": [6],
+    "length": [5],
+    "encoding": [
+        FixedPoint(clip=4.0),
+        FixedPoint(clip=8.0, fractional_bits=15),
+        Integers(max=8),
+    ],
+    "modulus_bits": [33],
+    "modulus": [(1 << 32) + 1],
+    "neighbours": [6],
+    "max_weight": [1, 2],
+    "session": [b"", b"two"],
+    "allow_two_clients": [True],
+    "security": ["active"],
+}
+
+
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(RoundParams)])
+def test_the_digest_changes_with_every_field(name: str) -> None:
+    base = make_params(**BASE)
+    assert OTHERS[name]
+    for value in OTHERS[name]:
+        assert dataclasses.replace(base, **{name: value}).digest != base.digest
+
+
 def test_the_digest_tells_any_two_parameters_apart() -> None:
-    base = make_params(7, 4, neighbours=4)
-    other = [
-        dataclasses.replace(base, n_clients=8),
-        dataclasses.replace(base, threshold=3),
-        dataclasses.replace(base, length=5),
-        dataclasses.replace(base, neighbours=None),
-        dataclasses.replace(base, max_weight=1),
-        dataclasses.replace(base, session=b"x"),
-        dataclasses.replace(base, modulus_bits=33),
-        dataclasses.replace(base, modulus=(1 << 32) + 1),
-        dataclasses.replace(base, allow_two_clients=True),
-        dataclasses.replace(base, encoding=FixedPoint(clip=4.0)),
-        dataclasses.replace(base, encoding=FixedPoint(clip=8.0, fractional_bits=15)),
-        dataclasses.replace(base, encoding=Integers(max=8)),
-    ]
-    assert len({p.digest for p in [base, *other]}) == len(other) + 1
+    base = make_params(**BASE)
+    digests = {base.digest}
+    for name, values in OTHERS.items():
+        digests |= {dataclasses.replace(base, **{name: value}).digest for value in values}
+    assert len(digests) == 1 + sum(map(len, OTHERS.values()))
     assert dataclasses.replace(base).digest == base.digest
+
+
+@pytest.mark.parametrize(
+    ("n", "least"), [(3, 3), (4, 3), (5, 4), (6, 5), (7, 5), (99, 67), (100, 67), (101, 68)]
+)
+def test_check05_the_active_threshold_is_above_two_thirds_exactly(n: int, least: int) -> None:
+    assert make_params(n, least, security="active").threshold == least
+    with pytest.raises(ParameterError, match=f"two thirds, {least} to {n}|too small for {n} h"):
+        make_params(n, least - 1, security="active")
 
 
 def test_check14_a_sum_that_does_not_fit_int64_is_refused() -> None:
@@ -239,8 +270,71 @@ def test_check04_where_nothing_is_safe_the_policy_says_so() -> None:
         accept(params, ClientPolicy(corrupt=0.5, dropout=0.5))
 
 
-def test_the_complete_graph_keeps_its_majority_rule_alone() -> None:
-    assert accept(make_params(3, 2), ClientPolicy(corrupt=0.5, dropout=0.4))
+@pytest.mark.parametrize(
+    ("n", "t", "security", "corrupt", "least"),
+    [
+        (100, 51, "semi-honest", 0.6, 61),
+        (100, 60, "semi-honest", 0.6, 61),
+        (3, 2, "semi-honest", 0.5, 3),
+        (100, 67, "active", 0.4, 71),
+        (100, 70, "active", 0.4, 71),
+        (101, 70, "active", 0.4, 72),  # 41 of 101: 2 · 71 is not above 142
+        (101, 71, "active", 0.4, 72),
+    ],
+)
+def test_check05_on_the_complete_graph_colluders_must_not_reach_the_threshold(
+    n: int, t: int, security: str, corrupt: float, least: int
+) -> None:
+    policy = ClientPolicy(corrupt=corrupt)
+    told = f"threshold {t} is too small.* take a threshold of {least} or more"
+    with pytest.raises(ParameterError, match=told):
+        policy.check(make_params(n, t, security=security))
+    policy.check(make_params(n, least, security=security))
+    with pytest.raises(ParameterError, match=f"threshold {least - 1} is"):
+        policy.check(make_params(n, least - 1, security=security))
+
+
+def test_check05_the_error_names_the_colluders_and_when_no_threshold_will_do() -> None:
+    with pytest.raises(ParameterError, match=r"up to 0\.4, that is 40, collude"):
+        ClientPolicy(corrupt=0.4).check(make_params(100, 67, security="active"))
+    with pytest.raises(ParameterError, match="no threshold is safe from so many"):
+        ClientPolicy(corrupt=0.99).check(make_params(5, 5))
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_the_default_policy_accepts_every_threshold_of_the_complete_graph(
+    security: str,
+) -> None:
+    """The smallest legal one, which `make_params` takes, for every n and some large ones."""
+    for n in [*range(2, 1000), 4097, 1 << 20]:
+        two = n == 2
+        policy = ClientPolicy(min_clients=2 if two else 3, allow_two_clients=two)
+        wide = {"encoding": Integers(max=1), "allow_two_clients": two}
+        policy.check(make_params(n, security=security, **wide))
+
+
+# ---- numpy's numbers
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8])
+def test_a_policy_takes_numpys_integers(kind: type[np.integer]) -> None:
+    policy = ClientPolicy(sigma=kind(40), min_threshold=kind(2), min_clients=kind(3))
+    assert accept(make_params(1000, 18, neighbours=34), policy)
+    assert policy == ClientPolicy()
+    assert {type(x) for x in (policy.sigma, policy.min_threshold, policy.min_clients)} == {int}
+    assert type(ClientPolicy(max_length=np.int64(9)).max_length) is int
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_a_policy_takes_numpys_fractions_as_they_are_written(kind: type[np.floating]) -> None:
+    """np.float32(0.07) · 100 is 7, and not the 7.0000003 that would make 8."""
+    policy = ClientPolicy(corrupt=kind(0.07), dropout=kind(0.05))
+    assert (policy.corrupt, policy.dropout) == (0.07, 0.05)
+    assert {type(policy.corrupt), type(policy.dropout)} == {float}
+    k, t = graph.recommend(100, kind(0.07), kind(0.05))
+    assert (k, t) == graph.recommend(100, 0.07, 0.05)
+    with pytest.raises(ParameterError, match="from 0 to below 1"):
+        ClientPolicy(corrupt=kind(1))
 
 
 @pytest.mark.parametrize("name", ["corrupt", "dropout", "sigma"])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 from secagg import graph
 from secagg.costs import client_traffic
 from secagg.errors import SecAggError
 from secagg.estimate import estimate
+from secagg.expected import to_adversary
 from secagg.fixedpoint import FixedPoint
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
@@ -45,13 +46,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-class Server(StrEnum):
-    """What the server may do."""
-
-    SEMI_HONEST = "semi-honest"
-    SEMI_MALICIOUS = "semi-malicious"
 
 
 def main() -> None:
@@ -105,12 +99,13 @@ def params(
     corrupt: Corrupt = 0.05,
     dropout: Dropout = 0.05,
     security: Annotated[
-        Server,
+        str,
         typer.Option(
+            metavar="semi-honest|semi-malicious",
             help="The server: follows the protocol, or later asks different clients for "
-            "different kinds of share."
+            "different kinds of share.",
         ),
-    ] = Server.SEMI_HONEST,
+    ] = "semi-honest",
     length: Length = 100_000,
     clip: Clip = 8.0,
     modulus_bits: ModulusBits = None,
@@ -126,7 +121,8 @@ def params(
     stays to the end and loses nobody, who has the most.
     """
     with _errors_in_one_line():
-        found = graph.recommend(clients, corrupt, dropout, security.value, sigma, eta)
+        server = to_adversary(security)
+        found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
         k, t = found.neighbours, found.threshold
         chosen = _round(clients, t, k, length, clip, modulus_bits)
         traffic = client_traffic(chosen, client_id=clients - 1)
@@ -134,7 +130,7 @@ def params(
         if as_json:
             typer.echo(json.dumps(params_document(*costs), indent=2))
         else:
-            print_params(*costs)
+            print_params(*costs, server)
 
 
 @app.command(epilog=SIMULATE_EXAMPLES)
@@ -145,17 +141,17 @@ def simulate(
         int | None,
         typer.Option(
             help="With how many others each shares keys: an even number, or 0 for all.",
-            show_default="what `secagg params` finds",
+            show_default="what `secagg params` finds for the same options",
         ),
     ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
             help="How many holders it takes to rebuild a client's secrets.",
-            show_default="what `secagg params` finds, or two thirds",
+            show_default="what `secagg params` finds; with --neighbours two thirds",
         ),
     ] = None,
-    dropout: Dropout = 0.0,
+    dropout: Dropout = 0.05,
     corrupt: Corrupt = 0.05,
     sigma: Sigma = 40,
     clip: Clip = 8.0,
@@ -215,9 +211,22 @@ def _errors_in_one_line() -> Iterator[None]:
     except SecAggError as error:
         typer.echo(f"secagg: {error}", err=True)
         raise typer.Exit(2) from None
+    except BrokenPipeError:
+        raise  # whoever read the output has seen enough; click ends quietly
+    except (OSError, MemoryError) as error:
+        what = "out of memory" if isinstance(error, MemoryError) else "cannot go on"
+        typer.echo(f"secagg: {what}: {error}".removesuffix(": "), err=True)
+        _drop_output()
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo("secagg: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _drop_output() -> None:
+    """Let what could not be written go, or Python would try once more as it ends."""
+    with suppress(OSError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _round(

@@ -7,8 +7,9 @@ from rich.table import Table
 
 from secagg.costs import Traffic
 from secagg.estimate import Seconds
-from secagg.finder import Recommendation
+from secagg.expected import Adversary
 from secagg.params import RoundParams
+from secagg.recommendation import Recommendation
 from secagg.rounds import Phase
 from secagg.simulate import SimulatedRound
 
@@ -45,15 +46,20 @@ def print_params(
     params: RoundParams,
     traffic: dict[Phase, Traffic],
     seconds: Seconds,
+    server: Adversary,
 ) -> None:
     """Print a recommendation and its costs."""
+    event = "a client is exposed"
+    if server == "semi-malicious":
+        event = "both secrets of one client are rebuilt"
     best = (
         "" if found.highest_threshold == found.threshold else f" to {found.highest_threshold}"
     )
     _print(
         ("neighbours k", _neighbours(params)),
         ("threshold t", f"{found.threshold}{best}"),
-        ("privacy", _chance("a client is exposed", found.privacy_bits)),
+        ("privacy", _chance(event, found.privacy_bits)),
+        *_caveat(server),
         ("completion", _chance("dropouts end the round", found.completion_bits)),
         ("modulus", str(params.ring)),
         ("a client sends", _size(sum(phase.up for phase in traffic.values()))),
@@ -123,6 +129,12 @@ def _finite(bits: float) -> float | None:
 
 def _chance(event: str, bits: float) -> str:
     return f"{event}: " + ("never" if _finite(bits) is None else f"at most 2^-{bits:.1f}")
+
+
+def _caveat(server: Adversary) -> list[tuple[str, str]]:
+    if server == "semi-honest":
+        return []
+    return [("", "not counted: dropouts that such a server invents")]
 
 
 def _size(size: float) -> str:

@@ -93,6 +93,16 @@ def test_params_prints_a_table() -> None:
     assert document("params", "--clients", "5")["privacy_bits"] is None
 
 
+def test_params_says_what_is_promised_against_each_server() -> None:
+    small = invoke("params", "--clients", "30", "--security", "semi-malicious").stdout
+    assert re.search(r"privacy +both secrets of one client are rebuilt: never *\n", small)
+    assert re.search(r"\n +not counted: dropouts that such a server invents *\n", small)
+    assert "exposed" not in small
+    large = invoke("params", "--clients", "1000", "--security", "semi-malicious").stdout
+    assert "one client are rebuilt: at most 2^-43.6" in large
+    assert "not counted" not in invoke("params", "--clients", "30").stdout
+
+
 def test_simulate_runs_a_round_and_reports_it() -> None:
     shown = document(*SMALL, "--dropout", "0.25", "--neighbours", "0", "--threshold", "7")
     assert shown["exact"] is True
@@ -109,7 +119,10 @@ def test_simulate_runs_a_round_and_reports_it() -> None:
 def test_simulate_takes_what_params_finds_or_two_thirds() -> None:
     found = document("simulate", "--clients", "40", "--length", "9", "--dropout", "0.1")
     assert (found["neighbours"], found["threshold"]) == tuple(recommend(40, 0.05, 0.1))
-    k, t = recommend(40, 0.05, 0.0)
+    advised = document("params", "--clients", "40", "--length", "9")
+    k, t = advised["neighbours"], advised["threshold"]
+    tried = document("simulate", "--clients", "40", "--length", "9")
+    assert (tried["neighbours"], tried["threshold"]) == (k, t)
     options = ("--clients", "40", "--length", "9", "--threshold", str(t + 1))
     higher = document("simulate", *options)
     assert (higher["neighbours"], higher["threshold"]) == (k, t + 1)
@@ -142,6 +155,8 @@ def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
         (("params", "--clients", "3"), "not even the complete graph"),
         (("params", "--clients", "100", "--corrupt", "1"), r"corrupt is 1\.0"),
         (("params", "--clients", "100", "--sigma", "0"), "sigma is 0"),
+        (("params", "--clients", "9", "--security", "active"), "server that lies would draw"),
+        (("params", "--clients", "9", "--security", "lying"), "security 'lying' has no graph"),
         (("params", "--clients", "100", "--modulus-bits", "9"), "no headroom"),
         ((*SMALL, "--neighbours", "5"), "neighbours is 5"),
         ((*SMALL, "--neighbours", "2", "--corrupt", "0.3"), "2 neighbours and threshold 2"),
@@ -171,6 +186,65 @@ def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.Monke
     ran = invoke(*SMALL)
     assert ran.exit_code == 2
     assert "the sum is not exact" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["params", "simulate"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_full_disk_is_told_in_one_line(command: str, options: tuple[str, ...]) -> None:
+    """In a process of its own: Python writes what is left once more as it ends."""
+    code = "from secagg.cli import main; main()"
+    arguments = [sys.executable, "-c", code, command, "--clients", "9", "--length", "5"]
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(  # noqa: S603
+            [*arguments, *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert re.fullmatch(r"secagg: cannot go on: .*No space left on device\n", ran.stderr)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    code = "from secagg.cli import main; main()"
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as closed:
+        ran = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code, "params", "--clients", "9", "--length", "5"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "secagg: out of memory\n"),
+        (
+            MemoryError("Unable to allocate 7 GiB"),
+            "secagg: out of memory: Unable to allocate 7",
+        ),
+        (OSError("no such thing"), "secagg: cannot go on: no such thing\n"),
+    ],
+)
+def test_the_machines_limits_are_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(secagg.trial, "simulate_round", fails)
+    ran = invoke(*SMALL)
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith(told)
+    assert (ran.stderr.count("\n"), ran.stdout) == (1, "")
 
 
 def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:

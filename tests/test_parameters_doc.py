@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from harness import make_params
-from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase, messages, tails
+from secagg import (
+    ClientPolicy,
+    FixedPoint,
+    Integers,
+    ParameterError,
+    Phase,
+    finder,
+    messages,
+    tails,
+)
 from secagg.costs import client_traffic
 from secagg.graph import privacy_bits, recommend
 
@@ -125,6 +134,40 @@ def test_the_figures_in_the_text() -> None:
     assert "is what makes k 36, t 2" in TEXT
     assert tuple(recommend(1000, 0, 0.33)) == (36, 2)
     assert tails.bits(tails.in_pieces(1000, 330, 34)) < 40
+
+
+def test_what_is_lost_when_fewer_turn_up() -> None:
+    """By rounding; by the same colluders among fewer; and not, where they are counted so."""
+    fewer = rows("of 1000 turn up | privacy bits")
+    assert len(fewer) == 3
+    for clients, shown in fewer:
+        m = int(clients)
+        assert f"{privacy_bits(m, 34, 18, 50 / m, 50 / m):.1f}" == shown
+
+    assert recommend(208, 0.1, 0.1) == (36, 19)
+    alike = {m: privacy_bits(m, 36, 19, 0.1, 0.1) for m in range(40, 209)}
+    assert min(alike, key=alike.__getitem__) == 201
+    assert (count(0.1, 201), count(0.1, 200)) == (21, 20)
+    plain = " ".join(TEXT.split())
+    assert f"keeps {alike[208]:.1f} bits for 208 clients" in plain
+    assert f"and {alike[201]:.1f} for 201, of which 21 are corrupt and not 20" in plain
+
+    assert count(50 / 600, 600) == 50 <= 0.084 * 600
+    found = recommend(1000, 0.084, 0.05)
+    assert "`recommend(1000, 0.084, 0.05)` is {}, {},".format(*found) in plain
+    least = min(privacy_bits(m, *found, 50 / m, 0.05) for m in range(600, 1001))
+    assert f"the 50 are kept to {least:.1f} bits" in plain
+
+
+def test_how_many_neighbours_are_counted_and_tried() -> None:
+    assert f"up to {tails.MOST_COUNTED} neighbours the tail is summed" in TEXT
+    assert f"up to {finder.MOST_SEARCHED} neighbours are tried" in TEXT
+
+
+def test_prose_keeps_to_the_width_of_a_page() -> None:
+    """Only tables may be wider."""
+    wide = [x for x in TEXT.splitlines() if len(x) > 100 and not x.startswith("|")]
+    assert wide == []
 
 
 def test_the_formulas_give_the_bytes() -> None:

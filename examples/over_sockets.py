@@ -11,8 +11,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 from multiprocessing.connection import Client as connect
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 
 import numpy as np
 
@@ -43,19 +44,37 @@ def run_client(client_id: int, address: tuple[str, int]) -> None:
         server.send_bytes(client.unmask(server.recv_bytes()))
 
 
-def run_server(listener: Listener) -> secagg.RoundResult:
+def run_server(listener: socket.socket) -> secagg.RoundResult:
     """Collect, close, answer; once for each round of the protocol."""
     server = secagg.Server(PARAMS)
-    peers = {}
-    for _ in range(PARAMS.n_clients):
-        peer = listener.accept()
-        peers[int.from_bytes(peer.recv_bytes(), "little")] = peer
+    peers = accept_all(listener)
     while server.phase is not secagg.Phase.FINISHED:
         for client_id in sorted(server.waiting or peers):
             collect(server, client_id, peers[client_id])
         for client_id, data in server.close_round().items():
-            peers[client_id].send_bytes(data)
+            try:
+                peers[client_id].send_bytes(data)
+            except OSError as error:
+                print(f"client {client_id} is gone: {error!r}")
     return server.result()
+
+
+def accept_all(listener: socket.socket) -> dict[int, Connection]:
+    """Wait for the clients to connect and say who they are, or go on without some of them."""
+    peers: dict[int, Connection] = {}
+    listener.settimeout(PATIENCE)
+    for _ in range(PARAMS.n_clients):
+        try:
+            peer = Connection(listener.accept()[0].detach())
+        except TimeoutError:
+            print(f"going on with {len(peers)} clients: nobody else has connected")
+            break
+        try:
+            if peer.poll(PATIENCE):
+                peers[int.from_bytes(peer.recv_bytes(), "little")] = peer
+        except (EOFError, OSError) as error:
+            print(f"somebody connected and was gone: {error!r}")
+    return peers
 
 
 def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
@@ -69,11 +88,11 @@ def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
 
 def main() -> secagg.RoundResult:
     """Start the clients, be the server."""
-    # room for all to connect at once: the default queue of one drops connections
-    with Listener(("127.0.0.1", 0), backlog=PARAMS.n_clients) as listener:
+    # room for all to connect at once: a shorter queue drops connections
+    with socket.create_server(("127.0.0.1", 0), backlog=PARAMS.n_clients) as listener:
         processes = [
             multiprocessing.Process(
-                target=run_client, args=(client_id, listener.address), daemon=True
+                target=run_client, args=(client_id, listener.getsockname()), daemon=True
             )
             for client_id in range(PARAMS.n_clients)
         ]

@@ -30,6 +30,7 @@ __all__ = [
     "weights",
 ]
 
+_ONE_ID = st.integers(0, 40) | st.integers(0, (1 << 64) - 1)
 _PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
 
 
@@ -43,7 +44,7 @@ def params(draw: st.DrawFn) -> RoundParams:
     neighbours = draw(st.none() | st.sampled_from([*range(2, n, 2)] or [None]))
     active = neighbours is None and draw(st.booleans())
     least = 2 if neighbours else 2 * n // 3 + 1 if active else n // 2 + 1
-    bits = draw(st.none() | st.integers(n.bit_length(), 64))
+    bits = draw(st.integers(n.bit_length(), 64) | st.none())
     modulus = None
     if bits is None:
         modulus = draw(st.sampled_from(_PRIMES) | st.integers(n + 1, 1 << 62))
@@ -124,8 +125,7 @@ def weights(params: RoundParams) -> st.SearchStrategy[int]:
 
 def client_ids(count: int) -> st.SearchStrategy[list[int]]:
     """Draw `count` different ids, in any order, small ones and up to 2^64 − 1."""
-    one = st.integers(0, 40) | st.integers(0, (1 << 64) - 1)
-    return st.lists(one, min_size=count, max_size=count, unique=True)
+    return st.lists(_ONE_ID, min_size=count, max_size=count, unique=True)
 
 
 def dropouts(ids: Sequence[int], at_most: int) -> st.SearchStrategy[dict[int, str]]:
@@ -140,18 +140,26 @@ def rounds(draw: st.DrawFn) -> Round:
     agreed = draw(params())
     n = agreed.n_clients
     enough = st.integers(min(n, agreed.min_survivors), n)
-    ids = draw(client_ids(draw(st.just(n) | enough | st.integers(2, n))))
-    spare = max(0, len(ids) - agreed.min_survivors)
+    count = draw(st.just(n) | enough | st.integers(2, n))
+    client = _clients(agreed)
+    inputs: dict[int, tuple[Vector, int]] = {}
+    for _ in range(count):
+        u, own = draw(client)
+        while u in inputs:
+            u = (u + 1) % (1 << 64)
+        inputs[u] = own
+    ids = list(inputs)
+    spare = max(0, count - agreed.min_survivors)
     return _with_inputs(
-        draw,
         Round(
             params=agreed,
-            vectors=dict.fromkeys(ids, np.zeros(agreed.length)),
+            vectors={},
             weights=None,
-            dropouts=draw(dropouts(ids, spare) | dropouts(ids, len(ids))),
+            dropouts=draw(dropouts(ids, spare) | dropouts(ids, count)),
             policy=toy_policy(agreed),
             seed=draw(st.integers(0, (1 << 32) - 1)),
         ),
+        inputs,
     )
 
 
@@ -159,7 +167,8 @@ def rounds(draw: st.DrawFn) -> Round:
 def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
     """Draw two rounds that differ in nothing but their vectors and weights."""
     first = draw(rounds())
-    return first, _with_inputs(draw, first)
+    inputs = _inputs(first.params)
+    return first, _with_inputs(first, {u: draw(inputs) for u in first.vectors})
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
@@ -169,11 +178,24 @@ def schedules() -> st.SearchStrategy[Schedule]:
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
-def _with_inputs(draw: st.DrawFn, round: Round) -> Round:
-    agreed, ids = round.params, list(round.vectors)
-    vector, weight = vectors(agreed), weights(agreed)
+def _clients(params: RoundParams) -> st.SearchStrategy[tuple[int, tuple[Vector, int]]]:
+    """Draw an id and what goes with it.
+
+    All that is drawn for a client is drawn in one place, so that Hypothesis can leave a client
+    out in one step when it looks for a smaller round.
+    """
+    return st.tuples(_ONE_ID, _inputs(params))
+
+
+def _inputs(params: RoundParams) -> st.SearchStrategy[tuple[Vector, int]]:
+    """Draw a vector, and a weight also where none is needed: that changes nothing else."""
+    return st.tuples(vectors(params), weights(params))
+
+
+def _with_inputs(round: Round, inputs: dict[int, tuple[Vector, int]]) -> Round:
+    weighted = round.params.max_weight is not None
     return dataclasses.replace(
         round,
-        vectors={u: draw(vector) for u in ids},
-        weights=None if agreed.max_weight is None else {u: draw(weight) for u in ids},
+        vectors={u: vector for u, (vector, _) in inputs.items()},
+        weights={u: weight for u, (_, weight) in inputs.items()} if weighted else None,
     )

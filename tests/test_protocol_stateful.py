@@ -25,6 +25,7 @@ from secagg import (
 )
 
 ENDED = (Phase.FINISHED, Phase.FAILED)
+RARELY = st.integers(0, 9).map(lambda drawn: drawn == 9)
 
 
 class AnyRound(RuleBasedStateMachine):
@@ -94,17 +95,26 @@ class AnyRound(RuleBasedStateMachine):
     @precondition(running)
     @rule(data=st.data())
     def vanish(self, data: st.DataObject) -> None:
-        if self.present:
-            u = data.draw(st.sampled_from(sorted(self.present)))
-            self.present.discard(u)
+        """Somebody is gone for good; rarely one without whom there are too few."""
+        spare = len(self.present) > self.needed()
+        if self.present and (spare or data.draw(RARELY)):
+            self.present.discard(data.draw(st.sampled_from(sorted(self.present))))
 
     @precondition(running)
-    @rule()
-    def time_out(self) -> None:
+    @rule(data=st.data())
+    def time_out(self, data: st.DataObject) -> None:
+        """Time is up, mostly not before enough have answered: else no round would finish."""
+        if len(self.counts[-1]) < self.needed() and not data.draw(RARELY):
+            self.everyone_answers()
+        self.close()
+
+    def needed(self) -> int:
         params, phase = self.cohort.params, self.server.phase
-        unmasking = phase is Phase.UNMASKING
-        needed = params.threshold if unmasking else params.min_survivors
-        enough = len(self.counts[-1]) >= needed
+        return params.threshold if phase is Phase.UNMASKING else params.min_survivors
+
+    def close(self) -> None:
+        params = self.cohort.params
+        enough = len(self.counts[-1]) >= self.needed()
         try:
             self.inbox = self.server.close_round()
         except TooFewSurvivors:
@@ -142,7 +152,7 @@ class AnyRound(RuleBasedStateMachine):
             return
         while self.running():
             self.everyone_answers()
-            self.time_out()
+            self.close()
         if self.server.phase is Phase.FINISHED:
             result = self.server.result()
             u3 = sorted(self.counts[2])

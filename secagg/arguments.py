@@ -1,10 +1,12 @@
-"""Whether an argument is of the type that is wanted, before its first use fails obscurely."""
+"""Whether an argument is what is wanted, before its first use fails obscurely."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from secagg.errors import ParameterError
 
-__all__ = ["check_kind"]
+__all__ = ["check_integer", "check_kind", "is_integer"]
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
@@ -29,3 +31,24 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
     # a class in the place of one of its objects is named as such
     given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
     raise ParameterError(f"{name} must be {wanted}, not {given}")
+
+
+def is_integer(value: object) -> bool:
+    """Tell whether a value is an int, Python's or numpy's, and not True or False."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_integer(name: str, value: int, low: int, high: int) -> None:
+    """Refuse anything but an int in [low, high].
+
+    Raises
+    ------
+    ParameterError
+        Names the parameter, its value and the range.
+    """
+    if not is_integer(value):
+        raise ParameterError(f"{name} must be an int, not {value!r}")
+    value = int(value)
+    if not low <= value <= high:
+        shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
+        raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 
 from secagg import _fast, keys
-from secagg.arguments import check_kind
+from secagg.arguments import check_integer, check_kind
 from secagg.client_state import Advertised, Agreed, Ended, Masked, New, Shared
 from secagg.consistency import check_agreement, check_survivors
+from secagg.encoding import Entropy, Vector
 from secagg.identities import (
     Identity,
     Registry,
@@ -36,7 +37,7 @@ from secagg.messages import (
     encode,
 )
 from secagg.one_life import OneLife
-from secagg.params import Entropy, RoundParams, Vector, check_integer
+from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.rounds import (
     Phase,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secagg.arguments import check_integer
 from secagg.errors import ParameterError
 from secagg.identities import SIGNATURE_BYTES
 from secagg.keys import KEY_BYTES
 from secagg.messages import SEALED_BYTES, SHARE_BYTES
-from secagg.params import RoundParams, check_integer
+from secagg.params import RoundParams
 from secagg.rounds import NEXT, Phase
 
 __all__ = ["Traffic", "client_traffic"]

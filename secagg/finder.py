@@ -10,9 +10,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from secagg import tails
+from secagg.arguments import check_integer
 from secagg.errors import ParameterError
 from secagg.expected import Adversary, check_fractions, count, to_adversary
-from secagg.params import check_integer
 from secagg.recommendation import Recommendation
 
 __all__ = [

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
+from secagg.arguments import check_integer, is_integer
+from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
-from secagg.params import Entropy, Vector, check_integer, is_integer
 from secagg.ring import Lanes, Ring
 
 __all__ = ["FixedPoint", "Integers"]

@@ -17,8 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
+from secagg.arguments import check_integer
+from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.params import Entropy, RoundParams, check_integer
+from secagg.params import RoundParams
 
 __all__ = [
     "SIGNATURE_BYTES",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from secagg import keys, masks
+from secagg.arguments import is_integer
 from secagg.client_state import Shared
+from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.params import Entropy, RoundParams, Vector, is_integer
+from secagg.params import RoundParams
 from secagg.ring import Lanes
 from secagg.rounds import Phase
 

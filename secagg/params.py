@@ -10,94 +10,18 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secagg.arguments import check_integer
+from secagg.encoding import Encoding
 from secagg.errors import ParameterError
-from secagg.ring import Lanes, Ring
+from secagg.ring import Ring
 
-__all__ = [
-    "Encoding",
-    "Entropy",
-    "RoundParams",
-    "Security",
-    "Vector",
-    "check_integer",
-    "is_integer",
-]
+__all__ = ["RoundParams", "Security"]
 
 Security = Literal["semi-honest", "active"]
-
-Vector = (
-    NDArray[np.float64]
-    | NDArray[np.float32]
-    | NDArray[np.int64]
-    | NDArray[np.int32]
-    | NDArray[np.uint64]
-    | NDArray[np.uint32]
-)
-
-
-class Entropy(Protocol):
-    """A source of secret random bytes, ``os.urandom`` unless a test replays a round."""
-
-    def __call__(self, size: int, /) -> bytes:
-        """Return `size` uniformly random bytes."""
-        ...
-
-
-@runtime_checkable
-class Encoding(Protocol):
-    """How a client's vector becomes integers modulo R and a sum of them a vector again."""
-
-    @property
-    def max_encoded(self) -> int:
-        """The largest absolute value of an encoded element, before any weight."""
-        ...
-
-    @property
-    def signed(self) -> bool:
-        """Whether encoded elements can be negative."""
-        ...
-
-    def canonical(self) -> bytes:
-        """Return the bytes that stand for this encoding in the parameters' digest."""
-        ...
-
-    def encode(
-        self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
-    ) -> tuple[Lanes, int]:
-        """Return weight · encode(vector) mod R and how many elements were clipped."""
-        ...
-
-    def decode(
-        self, total: Lanes, ring: Ring
-    ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
-        """Return a sum of encoded vectors in the caller's units, and as exact integers."""
-        ...
-
-
-def is_integer(value: object) -> bool:
-    """Tell whether a value is an int, Python's or numpy's, and not True or False."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def check_integer(name: str, value: int, low: int, high: int) -> None:
-    """Refuse anything but an int in [low, high].
-
-    Raises
-    ------
-    ParameterError
-        Names the parameter, its value and the range.
-    """
-    if not is_integer(value):
-        raise ParameterError(f"{name} must be an int, not {value!r}")
-    value = int(value)
-    if not low <= value <= high:
-        shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
-        raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from secagg.arguments import check_kind
+from secagg.arguments import check_integer, check_kind
+from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
@@ -25,7 +26,7 @@ from secagg.graph import SEED_BYTES
 from secagg.identities import Registry, check_registry
 from secagg.log import Entry, Log, check_log
 from secagg.messages import as_bytes
-from secagg.params import Entropy, RoundParams, check_integer
+from secagg.params import RoundParams
 from secagg.result import RoundResult, decode_sum
 from secagg.rounds import Phase, out_of_order
 from secagg.stages import Advertising, Consistency, Masking, Sharing

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast, reedsolomon
+from secagg.arguments import check_integer, is_integer
+from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.field import M61
-from secagg.params import Entropy, check_integer, is_integer
 
 __all__ = [
     "LIMB_BYTES",

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from secagg.arguments import check_kind
+from secagg.arguments import check_integer, check_kind
 from secagg.client import Client
+from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.identities import Identity, Registry
-from secagg.params import Entropy, RoundParams, Vector, check_integer
+from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.result import RoundResult
 from secagg.rounds import NEXT, Phase

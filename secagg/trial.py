@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg.arguments import check_integer
 from secagg.errors import ParameterError, SecAggError
 from secagg.fixedpoint import FixedPoint
-from secagg.params import RoundParams, check_integer
+from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
 from secagg.simulate import SimulatedRound, simulate_round

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from secagg.client import Client
+from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.fixedpoint import FixedPoint
 from secagg.identities import Identity, Registry
-from secagg.params import Entropy, RoundParams, Vector
+from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.rounds import Phase
 from secagg.server import Server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from secagg.client import Client
-from secagg.params import Vector
+from secagg.encoding import Vector
 from secagg.rounds import Phase
 from secagg.testing.case import Round, plain_sum
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from secagg.arguments import check_integer
 from secagg.errors import ParameterError
-from secagg.params import check_integer
 
 __all__ = ["FAULTS", "Schedule"]
 

@@ -1,0 +1,60 @@
+"""What the protocol asks of an encoding and of a source of entropy, and all it knows of them."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.ring import Lanes, Ring
+
+__all__ = ["Encoding", "Entropy", "Vector"]
+
+Vector = (
+    NDArray[np.float64]
+    | NDArray[np.float32]
+    | NDArray[np.int64]
+    | NDArray[np.int32]
+    | NDArray[np.uint64]
+    | NDArray[np.uint32]
+)
+
+
+class Entropy(Protocol):
+    """A source of secret random bytes, ``os.urandom`` unless a test replays a round."""
+
+    def __call__(self, size: int, /) -> bytes:
+        """Return `size` uniformly random bytes."""
+        ...
+
+
+@runtime_checkable
+class Encoding(Protocol):
+    """How a client's vector becomes integers modulo R and a sum of them a vector again."""
+
+    @property
+    def max_encoded(self) -> int:
+        """The largest absolute value of an encoded element, before any weight."""
+        ...
+
+    @property
+    def signed(self) -> bool:
+        """Whether encoded elements can be negative."""
+        ...
+
+    def canonical(self) -> bytes:
+        """Return the bytes that stand for this encoding in the parameters' digest."""
+        ...
+
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
+    ) -> tuple[Lanes, int]:
+        """Return weight · encode(vector) mod R and how many elements were clipped."""
+        ...
+
+    def decode(
+        self, total: Lanes, ring: Ring
+    ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
+        """Return a sum of encoded vectors in the caller's units, and as exact integers."""
+        ...

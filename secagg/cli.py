@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Annotated
 
 from secagg import graph
@@ -216,17 +215,10 @@ def _errors_in_one_line() -> Iterator[None]:
     except (OSError, MemoryError) as error:
         what = "out of memory" if isinstance(error, MemoryError) else "cannot go on"
         typer.echo(f"secagg: {what}: {error}".removesuffix(": "), err=True)
-        _drop_output()
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo("secagg: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _drop_output() -> None:
-    """Let what could not be written go, or Python would try once more as it ends."""
-    with suppress(OSError), open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _round(

@@ -104,9 +104,8 @@ def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -
     limit = -bits(bound / n)
     if high <= limit or low > limit:
         return high <= limit
-    return (
-        neighbours <= MOST_COUNTED and n * at_least(n - 1, marked, neighbours, count) <= bound
-    )
+    # beyond MOST_COUNTED this is the upper bound once more, and the answer no
+    return n * at_least(n - 1, marked, neighbours, count) <= bound
 
 
 def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:

@@ -152,6 +152,7 @@ def small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         (1 << 20, 131_072, 7_300),
         (1 << 20, 131_072, 60_000),
         (1 << 20, 1_048_574, 60_000),
+        (1 << 20, 65_536, 3_900),  # as many vanish or collude as there are neighbours
         (1 << 20, 2_048, 103),
         (1 << 20, 2_048, 170),
         (1 << 20, 2_048, 180),
@@ -173,9 +174,35 @@ def test_a_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
 
     assert steps(check) < LIMIT
     # what the exact count says of each
-    assert (error is None) == (t >= 7_300 or (k, t) in {(2048, 2048)}), error
+    assert (error is None) == (t >= 7_300 or (k, t) in {(2048, 2048), (65_536, 3_900)}), error
     if error is not None and t * (n - 1) <= k * math.ceil(n / 20):
         assert " 0.0 bits" in error
+
+
+@pytest.mark.usefixtures("small_numbers")
+@pytest.mark.parametrize(("n", "k", "t"), [(1 << 20, 2_048, 102), (1000, 34, 1), (1000, 40, 2)])
+def test_up_to_the_mean_of_corrupt_neighbours_nothing_is_summed(
+    monkeypatch: pytest.MonkeyPatch, n: int, k: int, t: int
+) -> None:
+    sums: list[object] = []
+    monkeypatch.setattr(tails, "at_least", lambda *arguments: sums.append(arguments))
+    assert t * (n - 1) <= k * math.ceil(n / 20)
+    assert privacy_bits(n, k, t, 0.05, 0.05) == 0
+    assert not finder.is_private(n, k, t, 0.05, 0.05, 1)
+    assert sums == []
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "t", "e1_and_e2"), [(46, 20, 10, 8), (51, 22, 11, 10), (53, 22, 11, 10)]
+)
+def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int) -> None:
+    """Where each alone keeps so many bits, and both together do not."""
+    bad, gone = math.ceil(n / 5), math.ceil(n * Fraction("0.45"))
+    bound = Fraction(1, 1 << e1_and_e2)
+    e1, e2 = tails.too_many_corrupt(n, bad, k, t), tails.in_pieces(n, bad + gone, k)
+    assert max(e1, e2) <= bound < e1 + e2
+    assert not finder.is_private(n, k, t, 0.2, 0.45, e1_and_e2)
+    assert finder.is_private(n, k, t, 0.2, 0.45, e1_and_e2 - 1)
 
 
 @pytest.mark.usefixtures("small_numbers")

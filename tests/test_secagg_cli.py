@@ -191,7 +191,7 @@ def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("command", ["params", "simulate"])
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_full_disk_is_told_in_one_line(command: str, options: tuple[str, ...]) -> None:
-    """In a process of its own: Python writes what is left once more as it ends."""
+    """In a process of its own, with a real file that nothing can be written to."""
     code = "from secagg.cli import main; main()"
     arguments = [sys.executable, "-c", code, command, "--clients", "9", "--length", "5"]
     with open("/dev/full", "w") as full:
@@ -207,13 +207,14 @@ def test_a_full_disk_is_told_in_one_line(command: str, options: tuple[str, ...])
     assert re.fullmatch(r"secagg: cannot go on: .*No space left on device\n", ran.stderr)
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_reader_that_has_seen_enough_is_no_error(options: tuple[str, ...]) -> None:
     code = "from secagg.cli import main; main()"
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "w") as closed:
         ran = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", code, "params", "--clients", "9", "--length", "5"],
+            [sys.executable, "-c", code, "params", "--clients", "9", *options],
             stdout=closed,
             stderr=subprocess.PIPE,
             text=True,

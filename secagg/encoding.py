@@ -1,4 +1,4 @@
-"""What the protocol asks of an encoding and of a source of entropy, and all it knows of them."""
+"""What the protocol asks of an encoding and of a source of entropy: all it knows of them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
-has `min_clients`, `min_threshold` and the default `max_length`, and no rule on graphs. It draws
+has `min_clients`, `min_threshold` and the default `max_length`, not the rest. It draws
 entropy as in Annex B. Written to be read: not fast.
 """
 

@@ -21,11 +21,12 @@ from secagg import (
     Phase,
     RemoteProtocolError,
     TooFewSurvivors,
+    _fast,
     testing,
 )
 
 ENDED = (Phase.FINISHED, Phase.FAILED)
-RARELY = st.integers(0, 9).map(lambda drawn: drawn == 9)
+RARELY = st.integers(0, 19).map(lambda drawn: drawn == 13)
 
 
 class AnyRound(RuleBasedStateMachine):
@@ -96,7 +97,7 @@ class AnyRound(RuleBasedStateMachine):
     @rule(data=st.data())
     def vanish(self, data: st.DataObject) -> None:
         """Somebody is gone for good; rarely one without whom there are too few."""
-        spare = len(self.present) > self.needed()
+        spare = len(self.present) > self.ample()
         if self.present and (spare or data.draw(RARELY)):
             self.present.discard(data.draw(st.sampled_from(sorted(self.present))))
 
@@ -104,13 +105,17 @@ class AnyRound(RuleBasedStateMachine):
     @rule(data=st.data())
     def time_out(self, data: st.DataObject) -> None:
         """Time is up, mostly not before enough have answered: else no round would finish."""
-        if len(self.counts[-1]) < self.needed() and not data.draw(RARELY):
+        if len(self.counts[-1]) < self.ample() and not data.draw(RARELY):
             self.everyone_answers()
         self.close()
 
     def needed(self) -> int:
         params, phase = self.cohort.params, self.server.phase
         return params.threshold if phase is Phase.UNMASKING else params.min_survivors
+
+    def ample(self) -> int:
+        """So many are enough on any graph, whoever they are: each keeps enough neighbours."""
+        return self.needed() + max(0, len(self.cohort.ids) - self.cohort.params.holders)
 
     def close(self) -> None:
         params = self.cohort.params
@@ -189,8 +194,10 @@ class AnyRound(RuleBasedStateMachine):
 
 
 def test_check32_any_schedule_gives_the_exact_sum_or_a_typed_abort() -> None:
+    # without kernels the schedules are those of the same Python; sums are checked in fewer
+    examples = 100 if _fast.COMPILED else 40
     run_state_machine_as_test(
-        AnyRound, settings=settings(max_examples=150, stateful_step_count=40)
+        AnyRound, settings=settings(max_examples=examples, stateful_step_count=40)
     )
 
 

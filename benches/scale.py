@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -29,6 +30,7 @@ from secagg.costs import client_traffic
 from secagg.rounds import NEXT
 from secagg.trial import RandomVectors
 
+DOC = Path(__file__).parent.parent / "docs" / "scale.md"
 CLIP = 8.0
 ENCODING = secagg.FixedPoint(CLIP, fractional_bits=10, rounding="nearest")
 ALONE = 0

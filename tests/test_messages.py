@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fuzz.targets import KINDS
 from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError, messages
 from secagg.messages import (
@@ -27,17 +28,6 @@ from secagg.messages import (
     max_bytes,
 )
 
-KINDS = (
-    AdvertiseKeys,
-    Roster,
-    ShareKeys,
-    Shares,
-    MaskedInput,
-    ConsistencyRequest,
-    ConsistencySignature,
-    UnmaskRequest,
-    UnmaskShares,
-)
 PARAMS = make_params(6, security="active")
 
 

@@ -17,6 +17,7 @@ import ctypes
 import fcntl
 import os
 import sqlite3
+import threading
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
@@ -45,11 +46,15 @@ class HeldFile:
     ----------
     connection : sqlite3.Connection or None
         None when it is closed.
+    busy : lock
+        To be held around every use of the connection: closing it in one thread while another
+        is inside SQLite would bring the process down.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connection: sqlite3.Connection | None = None
+        self.busy = threading.RLock()
         self._process = os.getpid()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         _held.add(self)
@@ -104,14 +109,15 @@ class HeldFile:
         if os.getpid() != self._process:
             self._let_go()
             return
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
-        if self._descriptor >= 0:  # also for a child that was forked just now and has it too
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        # last: with it go SQLite's own locks
-        self._close_descriptor()
+        with self.busy:
+            connection, self.connection = self.connection, None
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+            if self._descriptor >= 0:  # also for a child that was forked just now and has it
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            # last: with it go SQLite's own locks
+            self._close_descriptor()
 
     def __del__(self) -> None:
         """Release a file that nobody closed."""

@@ -142,13 +142,10 @@ class Journal:
             this process was forked. What was yielded until then is not to be relied on.
         """
         with our_errors(self.path):
-            connection = self._file.check()
-            count, head = _head(connection, self.params)
+            with self._file.busy:
+                count, head = _head(self._file.check(), self.params)
             chain, expected = first_link(self.params), 0
-            rows = connection.execute(
-                "SELECT number, client, data, chain FROM entries ORDER BY number"
-            )
-            for number, client, data, stored in rows:
+            for number, client, data, stored in self._rows():
                 entry = _entry(client, data)
                 chain = link(chain, entry) if entry else b""
                 if entry is None or number != expected or chain != stored:
@@ -177,7 +174,7 @@ class Journal:
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
-        with our_errors(self.path):
+        with our_errors(self.path), self._file.busy:
             connection = self._file.check()
             self._file.check_name()
             count, chain = _head(connection, self.params)
@@ -201,8 +198,20 @@ class Journal:
                 raise
 
     def close(self) -> None:
-        """Release the file; nothing is lost by not doing so."""
+        """Release the file once no thread is writing; nothing is lost by not doing so."""
         self._file.close()
+
+    def _rows(self) -> Iterator[tuple[object, object, object, object]]:
+        """Read one row at a time, so that nobody has to wait for whoever reads."""
+        query = "SELECT number, client, data, chain FROM entries ORDER BY number"
+        with self._file.busy:
+            rows = self._file.check().execute(query)
+        while True:
+            with self._file.busy:
+                row = rows.fetchone()
+            if row is None:
+                return
+            yield row
 
     def __enter__(self) -> Journal:
         return self

@@ -7,6 +7,7 @@ polynomial, not only the t that define it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -18,6 +19,9 @@ from secagg.keys import SEED_BYTES
 from secagg.rounds import Phase
 
 __all__ = ["Recovery"]
+
+_ATTEMPTS = 3
+"""Failed decodings, seconds each for a thousand clients, before only right secrets count."""
 
 
 class Recovery:
@@ -38,8 +42,8 @@ class Recovery:
         self.threshold = threshold
         self.faulty: set[int] = set()
         self._weights: dict[bytes, NDArray[np.uint64]] = {}
-        # points at which a decoding failed although the secret was known
-        self._hopeless: set[bytes] = set()
+        # how often decoding failed for shares of these clients though the secret was known
+        self._failures: Counter[tuple[int, ...]] = Counter()
 
     def rebuild(
         self,
@@ -79,7 +83,8 @@ class Recovery:
             return secret
         # with the secret known, a decoding only names the liars, and is slow: those who spoil
         # more shares than can be told apart must not have it repeated for every owner
-        if secret is not None and points.tobytes() in self._hopeless:
+        senders = tuple(u for _, u in present)
+        if secret is not None and self._failures[senders] >= _ATTEMPTS:
             return secret
         corrected = shamir.find_wrong(points, values, self.threshold)
         if corrected is None:
@@ -90,7 +95,7 @@ class Recovery:
             self.faulty.update(present[row][1] for row in wrong)
             return repaired
         if secret is not None:  # right, but who spoilt the rest cannot be said
-            self._hopeless.add(points.tobytes())
+            self._failures[senders] += 1
             return secret
         raise RemoteProtocolError(
             f"the {len(present)} shares of client {owner}'s secret do not give the one it "

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -284,3 +285,31 @@ def test_an_older_copy_put_back_costs_the_complete_graph_its_round_and_no_input(
             cohort.server.receive(u, cohort.answer(u, again[u]))
         with pytest.raises(TooFewSurvivors, match="nothing has been unmasked"):
             cohort.server.close_round()
+
+
+def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None:
+    """Closing a connection that another thread is inside brought the interpreter down."""
+    params = make_params(5)
+    for attempt in range(30):
+        path = ram_path / str(attempt)
+        journal = Journal.create(path, params)
+        acknowledged: list[int] = []
+        begun = threading.Event()
+
+        def write(journal: Journal = journal, done: list[int] = acknowledged) -> None:
+            try:
+                while True:
+                    journal.append(len(done), (1, bytes(100)))
+                    done.append(1)
+                    begun.set()  # noqa: B023
+            except JournalError:
+                return
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert begun.wait(30)
+        journal.close()
+        writer.join(30)
+        assert not writer.is_alive()
+        with Journal.open(path, params) as again:
+            assert sum(1 for _ in again.entries()) == len(acknowledged)

@@ -34,6 +34,7 @@ from secagg.messages import (
     pack_ids,
     unpack_ids,
 )
+from secagg.recovery import Recovery
 from secagg.rounds import NEXT
 from test_keys import LOW_ORDER
 
@@ -533,10 +534,13 @@ def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) ->
     assert len(calls) == 1
 
 
-def test_check11_liars_who_cannot_be_told_apart_cost_one_decoding(
+def test_check11_liars_who_cannot_be_told_apart_cost_three_decodings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three of eight spoil every owner's secret but the first five: nobody is named."""
+    """Three of eight spoil every owner's shares but the first five: nobody is named.
+
+    Three, and not one for each owner: some owner's liars may be few enough to be named.
+    """
     cohort = Cohort(make_params(8, 5))
     cohort.advance(3)
     sent = cohort.step()
@@ -548,8 +552,32 @@ def test_check11_liars_who_cannot_be_told_apart_cost_one_decoding(
     monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
     cohort.deliver(sent)
     result = cohort.server.result()
-    assert (result.faulty, len(calls)) == ((), 1)
+    assert (result.faulty, len(calls)) == ((), 3)
     assert result.integers.tolist() == cohort.expected(range(8))
+
+
+def test_check11_liars_beyond_repair_in_one_neighbourhood_are_named_in_another() -> None:
+    """What could not be decoded is remembered by who answered, not by where they stand."""
+    recovery = Recovery(3)
+    rng = np.random.default_rng(0)
+    entropy = lambda size: rng.bytes(size)  # noqa: E731
+
+    def shared(owner: int) -> tuple[bytes, np.ndarray]:
+        secret = bytes([owner]) * 32
+        points = np.arange(1, 7, dtype=np.uint64)
+        return secret, shamir.split_limbs(shamir.to_limbs(secret), 3, points, entropy)
+
+    for owner in range(4):  # three of six lie, more than can be told apart
+        secret, rows = shared(owner)
+        rows[3:] += np.arange(1, 4, dtype=np.uint64)[:, None]
+        answers = dict(zip(range(10, 16), rows, strict=True))
+        assert recovery.rebuild(owner, range(10, 16), answers, secret.__eq__) == secret
+    assert recovery.faulty == set()
+    secret, rows = shared(9)
+    rows[4] += np.uint64(1)
+    answers = dict(zip(range(20, 26), rows, strict=True))
+    assert recovery.rebuild(9, range(20, 26), answers, secret.__eq__) == secret
+    assert recovery.faulty == {24}
 
 
 def test_check11_what_could_not_be_told_apart_once_is_repaired_where_it_must_be() -> None:

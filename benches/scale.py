@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from benches.ratio import machine
 from secagg import graph
 from secagg.costs import client_traffic
 from secagg.rounds import NEXT
-from secagg.trial import RandomVectors
+from secagg.trial import RandomVectors, peak_memory
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
 CLIP = 8.0
@@ -92,17 +91,12 @@ def cases() -> dict[str, Case]:
     }
 
 
-def peak() -> int:
-    """Return the most memory this process has held, in bytes."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def serve_clients(connection: Connection, case: Case, ids: list[int]) -> None:
     """Be some of the clients: answer one message at a time, and at the end say what it took."""
     params = case.params
     vectors = RandomVectors(case.clients, case.length, CLIP, 0)
     clients = {u: secagg.Client(u, params) for u in ids}
-    before, seconds = peak(), 0.0
+    before, seconds = peak_memory(), 0.0
     while u_bytes := connection.recv_bytes():
         u, data = int.from_bytes(u_bytes, "little"), connection.recv_bytes()
         client = clients[u]
@@ -119,7 +113,7 @@ def serve_clients(connection: Connection, case: Case, ids: list[int]) -> None:
         seconds += time.perf_counter() - start
         del vector
         connection.send_bytes(answer)
-    connection.send((seconds, peak() - before))
+    connection.send((seconds, peak_memory() - before))
 
 
 class Round:
@@ -158,7 +152,7 @@ class Round:
         """Run it, check it, and return what it took."""
         case, leaving = self.case, self.case.leaving
         entropy = iter([self.seed, os.urandom(32)])
-        before, seconds = peak(), 0.0
+        before, seconds = peak_memory(), 0.0
         server = secagg.Server(case.params, entropy=lambda _: next(entropy))
         inbox = dict.fromkeys(range(case.clients), b"")
         for phase in NEXT["semi-honest"]:
@@ -175,7 +169,7 @@ class Round:
             start = time.perf_counter()
             inbox = server.close_round()
             seconds += time.perf_counter() - start
-        memory = peak() - before
+        memory = peak_memory() - before
         result = server.result()
         self.check(result)
         took = []

@@ -30,6 +30,12 @@ __all__ = [
     "m61_sub",
     "mask_mod",
     "mask_words",
+    "modular_multiply",
+    "modular_power",
+    "modular_power_fixed",
+    "modular_radix",
+    "modular_table",
+    "modular_width",
     "pack_bits",
     "unpack_bits",
 ]
@@ -82,3 +88,7 @@ m61_poly_eval = _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
 m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
+
+modular_radix, modular_width = reference.modular_radix, reference.modular_width
+modular_multiply, modular_power = reference.modular_multiply, reference.modular_power
+modular_table, modular_power_fixed = reference.modular_table, reference.modular_power_fixed

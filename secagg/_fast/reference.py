@@ -4,7 +4,8 @@ The functions here and those of ``_kernels`` have the same signatures and the sa
 bit for bit; tests compare them under Hypothesis. Where there is no compiled code, or with
 ``SECAGG_PURE=1``, these run in its place. They check shapes and dtypes and trust the layer
 above with everything else. Masks are in ``reference_masks``, the field GF(2^61 - 1) is in
-``reference_m61``; fixed point and bit packing are below.
+``reference_m61``, large numbers are in ``reference_modular``; fixed point and bit packing are
+below.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ from secagg._fast.reference_m61 import (
     m61_sub,
 )
 from secagg._fast.reference_masks import keystream, mask_mod, mask_words
+from secagg._fast.reference_modular import (
+    modular_multiply,
+    modular_power,
+    modular_power_fixed,
+    modular_radix,
+    modular_table,
+    modular_width,
+)
 
 __all__ = [
     "decode",
@@ -38,6 +47,12 @@ __all__ = [
     "m61_sub",
     "mask_mod",
     "mask_words",
+    "modular_multiply",
+    "modular_power",
+    "modular_power_fixed",
+    "modular_radix",
+    "modular_table",
+    "modular_width",
     "pack_bits",
     "unpack_bits",
 ]

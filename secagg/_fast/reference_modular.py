@@ -1,0 +1,141 @@
+"""Batches of large numbers modulo one odd number, through gmpy2: the twin of the C kernels.
+
+A batch is a uint64 array of shape (count, limbs), limb 0 the least significant; every element
+lies in [0, N). ``modulus`` is N as an array of shape (limbs,), odd, its highest limb not zero.
+The kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
+and are given R² mod N as ``square``; here R = 1. Tables of powers are opaque: only the
+implementation that made one can read it.
+"""
+
+from __future__ import annotations
+
+import gmpy2
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "modular_multiply",
+    "modular_power",
+    "modular_power_fixed",
+    "modular_radix",
+    "modular_table",
+    "modular_width",
+]
+
+U64 = NDArray[np.uint64]
+
+
+def modular_radix(limbs: int) -> int:
+    """Return log2 of Montgomery's R for numbers of so many limbs; here 0, no Montgomery."""
+    return 0
+
+
+def modular_width(limbs: int) -> int:
+    """Return how many uint64 an entry of a table takes."""
+    return limbs
+
+
+def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> None:
+    """Write a · b mod N, row by row; b may have one row only, that all are multiplied by.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit, or the modulus is even.
+    """
+    n = _modulus(modulus, square, a, out)
+    if b.shape != a.shape and b.shape != (1, a.shape[1]):
+        raise ValueError(f"shapes {a.shape} and {b.shape} differ")
+    right = [_number(row) for row in b]
+    for i in range(len(a)):
+        _write(out[i], _number(a[i]) * right[i if len(right) > 1 else 0] % n)
+
+
+def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64) -> None:
+    """Write base^e mod N, row by row, e ≥ 0 the same for all: shape (exponent_limbs,).
+
+    Raises
+    ------
+    ValueError
+        As `modular_multiply`.
+    """
+    n = _modulus(modulus, square, base, out)
+    e = _number(exponent)
+    for i in range(len(base)):
+        _write(out[i], gmpy2.powmod(_number(base[i]), e, n))
+
+
+def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64) -> None:
+    """Fill the table of base^(d · 2^(window · w)) for every window w and digit d.
+
+    `base` has shape (limbs,), `table` (windows, 2^window, modular_width(limbs)); a window has
+    1 to 16 bits.
+
+    Raises
+    ------
+    ValueError
+        As `modular_multiply`.
+    """
+    n = _modulus(modulus, square, base[np.newaxis])
+    _check_table(table, window, modulus)
+    step = _number(base)
+    for row in table:
+        entry: int = gmpy2.mpz(1)
+        for digit in row:
+            _write(digit, entry)
+            entry = entry * step % n
+        step = entry  # the entry after the last is the first of the next window
+
+
+def modular_power_fixed(
+    table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64
+) -> None:
+    """Write, row by row, the table's base to the power of `exponents`, (count, exponent_limbs).
+
+    Raises
+    ------
+    ValueError
+        As `modular_multiply`, or an exponent has bits beyond the table's windows.
+    """
+    n = _modulus(modulus, square, out)
+    _check_table(table, window, modulus)
+    if exponents.ndim != 2 or len(exponents) != len(out):
+        raise ValueError(f"exponents of shape {exponents.shape} for {len(out)} results")
+    for i, row in enumerate(exponents):
+        exponent = _number(row)
+        if exponent >> (window * len(table)):
+            raise ValueError("an exponent has more bits than the table has windows for")
+        product: int = gmpy2.mpz(1)
+        for powers in table:
+            product = product * _number(powers[exponent & ((1 << window) - 1)]) % n
+            exponent >>= window
+        _write(out[i], product)
+
+
+def _modulus(modulus: U64, square: U64, *batches: U64) -> int:
+    """Check the shapes, and return N."""
+    if modulus.ndim != 1 or square.shape != modulus.shape or not len(modulus):
+        raise ValueError(f"a modulus of shape {modulus.shape}, its square {square.shape}")
+    if not modulus[0] & np.uint64(1) or not modulus[-1]:
+        raise ValueError("the modulus is even, or its highest limb is zero")
+    for batch in batches:
+        if batch.ndim != 2 or batch.shape != (len(batches[0]), len(modulus)):
+            raise ValueError(f"a batch of shape {batch.shape} for {len(modulus)} limbs")
+    return _number(modulus)
+
+
+def _check_table(table: U64, window: int, modulus: U64) -> None:
+    if not 1 <= window <= 16:
+        raise ValueError(f"a window of {window} bits is outside [1, 16]")
+    if table.ndim != 3 or table.shape[1:] != (1 << window, modular_width(len(modulus))):
+        raise ValueError(f"a table of shape {table.shape} for windows of {window} bits")
+
+
+def _number(limbs: U64) -> int:
+    """Return a gmpy2.mpz, which does all that an int does, and faster."""
+    number: int = gmpy2.mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))
+    return number
+
+
+def _write(limbs: U64, value: int) -> None:
+    limbs[:] = np.frombuffer(int(value).to_bytes(8 * len(limbs), "little"), dtype="<u8")

@@ -20,9 +20,15 @@ acc = np.zeros(100, np.uint64)
 _fast.mask_words(acc, bytes(16), b"\\1", 3)
 acc %= 97
 _fast.mask_mod(acc, bytes(range(16)), b"\\0", 97, 3)
-print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64])
+n, square = np.array([97], np.uint64), np.array([4**_fast.modular_radix(1) % 97], np.uint64)
+_fast.modular_multiply(acc[:, None], acc[:1, None], acc[:, None], n, square)
+print(_fast.TIER, _fast.COMPILED, ",".join(_fast.TIERS), acc.tobytes().hex()[:64], end=" ")
+print(_fast.modular_radix(1))
 """
 WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
+
+RADIX = {"ifma": 8 * 52, "aesni": 64, "portable": 64, "pure": 0}
+"""log2 of Montgomery's radix for one limb: it tells the implementations apart."""
 
 
 def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -36,11 +42,12 @@ def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def expected_masks() -> str:
+def expected() -> str:
     acc = np.zeros(100, np.uint64)
     reference.mask_words(acc, bytes(16), b"\1", 3)
     acc %= 97
     reference.mask_mod(acc, bytes(range(16)), b"\0", 97, 3)
+    acc = acc * acc[0] % 97
     return acc.tobytes().hex()[:64]
 
 
@@ -62,12 +69,13 @@ def test_the_choice_is_one_of_those_available():
 
 
 @pytest.mark.parametrize("tier", _fast.TIERS)
-def test_every_tier_can_be_forced_and_gives_the_same_masks(tier):
+def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     done = probe(SECAGG_TIER=tier)
-    chosen, compiled, _, masks = done.stdout.split()
+    chosen, compiled, _, results, radix = done.stdout.split()
     assert chosen == tier
     assert compiled == str(tier != "pure")
-    assert masks == expected_masks()
+    assert results == expected()
+    assert int(radix) == RADIX[tier]
 
 
 def test_pure_leaves_nothing_else_to_choose():
@@ -86,18 +94,23 @@ def test_an_unknown_tier_is_refused_by_name():
 
 
 def test_the_best_tier_is_the_default():
-    assert _fast.choose_tier(None, ("aesni", "portable", "pure")) == "aesni"
+    assert _fast.choose_tier(None, ("ifma", "aesni", "portable", "pure")) == "ifma"
     assert _fast.choose_tier("", ("portable", "pure")) == "portable"
 
 
 def test_without_the_extension_the_twins_run():
     done = probe(WITHOUT_EXTENSION)
-    assert done.stdout.split() == ["pure", "False", "pure", expected_masks()]
+    assert done.stdout.split() == ["pure", "False", "pure", expected(), "0"]
 
 
 def test_both_sides_offer_the_same_functions():
     functions = {name for name in _fast.__all__ if name.islower()}
     assert functions | {"keystream"} == set(reference.__all__) | {"choose_tier"}
+
+
+def test_the_tiers_are_in_order():
+    ladder = ["ifma", "aesni", "portable", "pure"]
+    assert [tier for tier in ladder if tier in _fast.TIERS] == list(_fast.TIERS)
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")

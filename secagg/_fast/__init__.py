@@ -1,7 +1,8 @@
 """The compiled core and its twins: one choice at import, the same results either way.
 
-``TIER`` names what runs: ``"aesni"`` is compiled code with AES instructions; ``"portable"``
-is compiled code whose masks go through ``cryptography``, for CPUs without them; ``"pure"`` is
+``TIER`` names what runs, each what the next is and more: ``"ifma"`` multiplies large numbers
+eight at a time with AVX-512 IFMA; ``"aesni"`` expands masks with AES instructions;
+``"portable"`` is compiled code whose masks go through ``cryptography``; ``"pure"`` is
 ``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, ``SECAGG_PURE=1`` is
 the same as ``SECAGG_TIER=pure``.
 """
@@ -64,6 +65,8 @@ if os.environ.get("SECAGG_PURE") != "1":
         pass
     else:
         TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
+        if "ifma" in _kernels.modular_tiers() and "aesni" in TIERS:
+            TIERS = ("ifma", *TIERS)
 
 TIER = choose_tier(os.environ.get("SECAGG_TIER"), TIERS)
 COMPILED = TIER != "pure"
@@ -71,7 +74,7 @@ COMPILED = TIER != "pure"
 if TIER in ("portable", "pure"):
     mask_words, mask_mod = reference.mask_words, reference.mask_mod
 else:
-    _masks = _kernels.Masks(TIER)
+    _masks = _kernels.Masks("aesni")
     mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
 encode = _kernels.encode if COMPILED else reference.encode
@@ -89,6 +92,7 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 
-modular_radix, modular_width = reference.modular_radix, reference.modular_width
-modular_multiply, modular_power = reference.modular_multiply, reference.modular_power
-modular_table, modular_power_fixed = reference.modular_table, reference.modular_power_fixed
+_modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
+modular_radix, modular_width = _modular.modular_radix, _modular.modular_width
+modular_multiply, modular_power = _modular.modular_multiply, _modular.modular_power
+modular_table, modular_power_fixed = _modular.modular_table, _modular.modular_power_fixed

@@ -1,4 +1,4 @@
-# The functions of src/kernels.h, which says what they do.
+# The functions of src/kernels.h and src/modular.h, which say what they do.
 
 from libc.stddef cimport ptrdiff_t, size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -51,6 +51,38 @@ cdef extern from "kernels.h" nogil:
     void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
     int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
     int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
+
+cdef extern from "modular.h" nogil:
+    enum:
+        SECAGG_MODULAR_LIMBS
+
+    ctypedef struct secagg_modular_tier:
+        const char *name
+        int (*supported)() nogil
+        size_t digit_bits
+        size_t (*digits)(size_t) nogil
+
+    ctypedef struct secagg_modulus:
+        const secagg_modular_tier *tier
+        const uint64_t *n
+        const uint64_t *square
+        size_t limbs
+
+    const secagg_modular_tier *const *secagg_modular_tiers
+    size_t secagg_modular_width(const secagg_modular_tier *, size_t)
+    int secagg_modular_multiply(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, const secagg_modulus *
+    )
+    int secagg_modular_power(
+        uint64_t *, const uint64_t *, size_t, const uint64_t *, size_t, const secagg_modulus *
+    )
+    int secagg_modular_table(
+        uint64_t *, const uint64_t *, size_t, unsigned, const secagg_modulus *
+    )
+    int secagg_modular_power_fixed(
+        uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t, unsigned,
+        const secagg_modulus *
+    )
 
 
 ctypedef void (*binary)(uint64_t *, const uint64_t *, const uint64_t *, size_t) noexcept nogil

@@ -1,7 +1,8 @@
 """Batches of large numbers modulo one odd number, through gmpy2: the twin of the C kernels.
 
 A batch is a uint64 array of shape (count, limbs), limb 0 the least significant; every element
-lies in [0, N). ``modulus`` is N as an array of shape (limbs,), odd, its highest limb not zero.
+lies in [0, N). ``modulus`` is N as an array of shape (limbs,), odd, its highest limb not zero,
+of 256 limbs at most. `out` may be one of the batches that are read.
 The kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
 and are given R² mod N as ``square``; here R = 1. Tables of powers are opaque: only the
 implementation that made one can read it.
@@ -24,14 +25,18 @@ __all__ = [
 
 U64 = NDArray[np.uint64]
 
+_MOST_LIMBS = 256  # the kernels leave room for carries that suffices so far
+
 
 def modular_radix(limbs: int) -> int:
     """Return log2 of Montgomery's R for numbers of so many limbs; here 0, no Montgomery."""
+    _check_limbs(limbs)
     return 0
 
 
 def modular_width(limbs: int) -> int:
     """Return how many uint64 an entry of a table takes."""
+    _check_limbs(limbs)
     return limbs
 
 
@@ -41,9 +46,10 @@ def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> Non
     Raises
     ------
     ValueError
-        The shapes do not fit, or the modulus is even.
+        The shapes do not fit, or the modulus is even or too long.
     """
     n = _modulus(modulus, square, a, out)
+    _check_words(b)
     if b.shape != a.shape and b.shape != (1, a.shape[1]):
         raise ValueError(f"shapes {a.shape} and {b.shape} differ")
     right = [_number(row) for row in b]
@@ -60,6 +66,9 @@ def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64)
         As `modular_multiply`.
     """
     n = _modulus(modulus, square, base, out)
+    _check_words(exponent)
+    if exponent.ndim != 1:
+        raise ValueError(f"an exponent of shape {exponent.shape}")
     e = _number(exponent)
     for i in range(len(base)):
         _write(out[i], gmpy2.powmod(_number(base[i]), e, n))
@@ -80,7 +89,7 @@ def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64)
     _check_table(table, window, modulus)
     step = _number(base)
     for row in table:
-        entry: int = gmpy2.mpz(1)
+        entry: int = gmpy2.mpz(1) % n
         for digit in row:
             _write(digit, entry)
             entry = entry * step % n
@@ -99,13 +108,14 @@ def modular_power_fixed(
     """
     n = _modulus(modulus, square, out)
     _check_table(table, window, modulus)
+    _check_words(exponents)
     if exponents.ndim != 2 or len(exponents) != len(out):
         raise ValueError(f"exponents of shape {exponents.shape} for {len(out)} results")
     for i, row in enumerate(exponents):
         exponent = _number(row)
         if exponent >> (window * len(table)):
             raise ValueError("an exponent has more bits than the table has windows for")
-        product: int = gmpy2.mpz(1)
+        product: int = gmpy2.mpz(1) % n
         for powers in table:
             product = product * _number(powers[exponent & ((1 << window) - 1)]) % n
             exponent >>= window
@@ -114,8 +124,10 @@ def modular_power_fixed(
 
 def _modulus(modulus: U64, square: U64, *batches: U64) -> int:
     """Check the shapes, and return N."""
-    if modulus.ndim != 1 or square.shape != modulus.shape or not len(modulus):
+    _check_words(modulus, square, *batches)
+    if modulus.ndim != 1 or square.shape != modulus.shape:
         raise ValueError(f"a modulus of shape {modulus.shape}, its square {square.shape}")
+    _check_limbs(len(modulus))
     if not modulus[0] & np.uint64(1) or not modulus[-1]:
         raise ValueError("the modulus is even, or its highest limb is zero")
     for batch in batches:
@@ -127,8 +139,19 @@ def _modulus(modulus: U64, square: U64, *batches: U64) -> int:
 def _check_table(table: U64, window: int, modulus: U64) -> None:
     if not 1 <= window <= 16:
         raise ValueError(f"a window of {window} bits is outside [1, 16]")
+    _check_words(table)
     if table.ndim != 3 or table.shape[1:] != (1 << window, modular_width(len(modulus))):
         raise ValueError(f"a table of shape {table.shape} for windows of {window} bits")
+
+
+def _check_limbs(limbs: int) -> None:
+    if not 1 <= limbs <= _MOST_LIMBS:
+        raise ValueError(f"{limbs} limbs of a modulus are outside [1, {_MOST_LIMBS}]")
+
+
+def _check_words(*arrays: U64) -> None:
+    if any(x.dtype != np.uint64 or not x.flags.c_contiguous for x in arrays):
+        raise ValueError("expected contiguous arrays of uint64")
 
 
 def _number(limbs: U64) -> int:

@@ -1,0 +1,322 @@
+/* Batches of numbers modulo N over the arithmetic of a tier, and the portable tier: limbs of
+ * 64 bits, one number at a time; see modular.h.
+ */
+#include "modular.h"
+#include "kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned __int128 u128;
+
+enum {
+    LANES = 8,   /* at most, of any tier */
+    BLOCK = 1024 /* powers of a fixed base that share a slice of the table while it is hot */
+};
+
+/* The portable tier: R = 2^(64 limbs), every number below N. */
+
+static int portable_supported(void) { return 1; }
+
+static size_t portable_digits(size_t limbs) { return limbs; }
+
+/* out = x - N when x, whose limb above the last is `top`, is not below N; x < 2 N. */
+static void subtract_n(uint64_t *out, const uint64_t *x, uint64_t top, const secagg_modular *c)
+{
+    uint64_t borrow = 0;
+    for (size_t j = 0; j < c->limbs; j++)
+        borrow = (uint64_t)(((u128)x[j] - c->n[j] - borrow) >> 64) & 1;
+    const uint64_t subtract = 0 - (top | (borrow ^ 1));
+    borrow = 0;
+    for (size_t j = 0; j < c->limbs; j++) {
+        const u128 difference = (u128)x[j] - (c->n[j] & subtract) - borrow;
+        out[j] = (uint64_t)difference;
+        borrow = (uint64_t)(difference >> 64) & 1;
+    }
+}
+
+/* The two products of Montgomery's method in one pass over the limbs, each with its carry. */
+static void portable_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b,
+                              const secagg_modular *c)
+{
+    const size_t limbs = c->limbs;
+    const uint64_t *n = c->n;
+    uint64_t *sums = c->sums, top = 0;
+    memset(sums, 0, limbs * sizeof *sums);
+    for (size_t i = 0; i < limbs; i++) {
+        u128 x = (u128)a[0] * b[i] + sums[0];
+        const uint64_t q = (uint64_t)x * c->inverse;
+        u128 y = (u128)n[0] * q + (uint64_t)x;
+        for (size_t j = 1; j < limbs; j++) {
+            x = (u128)a[j] * b[i] + sums[j] + (uint64_t)(x >> 64);
+            y = (u128)n[j] * q + (uint64_t)x + (uint64_t)(y >> 64);
+            sums[j - 1] = (uint64_t)y;
+        }
+        x = (u128)top + (uint64_t)(x >> 64) + (uint64_t)(y >> 64);
+        sums[limbs - 1] = (uint64_t)x;
+        top = (uint64_t)(x >> 64);
+    }
+    subtract_n(out, sums, top, c);
+}
+
+static void portable_load(uint64_t *x, const uint64_t *rows, size_t step, size_t count,
+                          const secagg_modular *c)
+{
+    (void)step;
+    (void)count;
+    memcpy(x, rows, c->limbs * sizeof *x);
+}
+
+static void portable_store(uint64_t *rows, uint64_t *x, size_t count, const secagg_modular *c)
+{
+    (void)count;
+    memcpy(rows, x, c->limbs * sizeof *x);
+}
+
+static void portable_choose(uint64_t *x, const uint64_t *powers, size_t entries, uint64_t digit,
+                            const secagg_modular *c)
+{
+    memset(x, 0, c->limbs * sizeof *x);
+    for (size_t e = 0; e < entries; e++) {
+        const uint64_t other = e ^ digit, mask = ((other | (0 - other)) >> 63) - 1;
+        for (size_t j = 0; j < c->limbs; j++)
+            x[j] |= powers[e * c->limbs + j] & mask;
+    }
+}
+
+static void portable_read(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c)
+{
+    memcpy(x, entries[0], c->limbs * sizeof *x);
+}
+
+static void portable_write(uint64_t *table, size_t step, const uint64_t *x, size_t count,
+                           const secagg_modular *c)
+{
+    (void)step;
+    (void)count;
+    memcpy(table, x, c->limbs * sizeof *x);
+}
+
+static const secagg_modular_tier portable = {
+    "portable",     portable_supported, 1,
+    64,             portable_digits,    portable_multiply,
+    portable_load,  portable_store,     portable_choose,
+    portable_read,  portable_write,
+};
+
+const secagg_modular_tier *const secagg_modular_tiers[] = {
+#if defined(__x86_64__)
+    &secagg_modular_ifma,
+#endif
+    &portable,
+    NULL,
+};
+
+/* The algorithms. */
+
+static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t round_up(size_t a, size_t step) { return (a + step - 1) / step * step; }
+
+/* Whole vectors, so that the entries of all lanes are read without a remainder. */
+size_t secagg_modular_width(const secagg_modular_tier *tier, size_t limbs)
+{
+    return round_up(tier->digits(limbs), tier->lanes);
+}
+
+/* Bits [at, at + bits) of an exponent, zero beyond its end; bits <= 16. */
+static uint64_t digit_at(const uint64_t *exponent, size_t limbs, size_t at, unsigned bits)
+{
+    const size_t i = at / 64;
+    const unsigned skip = at % 64;
+    uint64_t digit = i < limbs ? exponent[i] >> skip : 0;
+    if (skip != 0 && i + 1 < limbs)
+        digit |= exponent[i + 1] << (64 - skip);
+    return digit & (((uint64_t)1 << bits) - 1);
+}
+
+typedef struct {
+    secagg_modular c;
+    const secagg_modular_tier *tier;
+    size_t words; /* of a number in all lanes */
+    uint64_t *room;
+    void *memory;
+    size_t bytes;
+} job;
+
+/* Memory for the constants and for `numbers` numbers more, at room; secrets may be in it. */
+static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
+{
+    const secagg_modular_tier *tier = j->tier = modulus->tier;
+    secagg_modular *c = &j->c;
+    const size_t lanes = tier->lanes, limbs = c->limbs = modulus->limbs;
+    const size_t digits = c->digits = tier->digits(limbs), wide = round_up(limbs, lanes) * lanes;
+    j->words = digits * lanes;
+    const size_t own = round_up(digits, 8) + 3 * j->words + 4 * lanes + wide;
+    j->bytes = round_up((own + numbers * j->words) * sizeof(uint64_t), 64);
+    j->memory = aligned_alloc(64, j->bytes);
+    if (j->memory == NULL)
+        return -1;
+    memset(j->memory, 0, j->bytes);
+    c->n = j->memory;
+    c->square = c->n + round_up(digits, 8);
+    c->one = c->square + j->words;
+    c->sums = c->one + j->words;
+    c->wide = c->sums + j->words + 4 * lanes;
+    j->room = c->wide + wide;
+    tier->load(c->square, modulus->n, 0, 1, c);
+    for (size_t i = 0; i < digits; i++)
+        c->n[i] = c->square[i * lanes];
+    tier->load(c->square, modulus->square, 0, 1, c);
+    for (size_t lane = 0; lane < lanes; lane++)
+        c->one[lane] = 1;
+    c->inverse = 1; /* Newton's iteration: each step doubles the bits that are right */
+    for (unsigned bits = 1; bits < 64; bits *= 2)
+        c->inverse *= 2 - modulus->n[0] * c->inverse;
+    c->inverse = 0 - c->inverse;
+    return 0;
+}
+
+static int end(job *j)
+{
+    secagg_wipe(j->memory, j->bytes);
+    free(j->memory);
+    return 0;
+}
+
+static void multiply(const job *j, uint64_t *out, const uint64_t *a, const uint64_t *b)
+{
+    j->tier->multiply(out, a, b, &j->c);
+}
+
+int secagg_modular_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t count,
+                            size_t b_step, const secagg_modulus *modulus)
+{
+    job j;
+    if (begin(&j, modulus, 2) < 0)
+        return -1;
+    const size_t lanes = j.tier->lanes, limbs = modulus->limbs;
+    uint64_t *x = j.room, *y = x + j.words;
+    for (size_t i = 0; i < count; i += lanes) {
+        const size_t some = lesser(lanes, count - i);
+        if (i == 0 || b_step != 0) { /* y = b R, so that x y / R = a b */
+            j.tier->load(y, b + i * b_step, b_step, some, &j.c);
+            multiply(&j, y, y, j.c.square);
+        }
+        j.tier->load(x, a + i * limbs, limbs, some, &j.c);
+        multiply(&j, x, x, y);
+        j.tier->store(out + i * limbs, x, some, &j.c);
+    }
+    return end(&j);
+}
+
+/* Fixed windows: time and addresses depend on the sizes, not on base or exponent. */
+int secagg_modular_power(uint64_t *out, const uint64_t *base, size_t count,
+                         const uint64_t *exponent, size_t exponent_limbs,
+                         const secagg_modulus *modulus)
+{
+    const unsigned window = exponent_limbs < 8 ? 4 : 5;
+    const size_t entries = (size_t)1 << window;
+    job j;
+    if (begin(&j, modulus, 2 + entries) < 0)
+        return -1;
+    const size_t lanes = j.tier->lanes, limbs = modulus->limbs, words = j.words;
+    uint64_t *x = j.room, *y = x + words, *powers = y + words;
+    for (size_t i = 0; i < count; i += lanes) {
+        const size_t some = lesser(lanes, count - i);
+        j.tier->load(x, base + i * limbs, limbs, some, &j.c);
+        multiply(&j, powers, j.c.square, j.c.one);
+        multiply(&j, powers + words, x, j.c.square);
+        for (size_t e = 2; e < entries; e++)
+            multiply(&j, powers + e * words, powers + (e - 1) * words, powers + words);
+        memcpy(x, powers, words * sizeof *x);
+        for (size_t at = round_up(64 * exponent_limbs, window); at > 0;) {
+            at -= window;
+            for (unsigned s = 0; s < window; s++)
+                multiply(&j, x, x, x);
+            const uint64_t digit = digit_at(exponent, exponent_limbs, at, window);
+            j.tier->choose(y, powers, entries, digit, &j.c);
+            multiply(&j, x, x, y);
+        }
+        multiply(&j, x, x, j.c.one);
+        j.tier->store(out + i * limbs, x, some, &j.c);
+    }
+    return end(&j);
+}
+
+/* A window per lane: their bases one after the other, then all their digits side by side. */
+int secagg_modular_table(uint64_t *table, const uint64_t *base, size_t windows, unsigned window,
+                         const secagg_modulus *modulus)
+{
+    job j;
+    if (begin(&j, modulus, 3) < 0)
+        return -1;
+    const size_t lanes = j.tier->lanes, words = j.words;
+    const size_t width = secagg_modular_width(j.tier, modulus->limbs), slice = width << window;
+    uint64_t *x = j.room, *step = x + words, *power = step + words;
+    j.tier->load(power, base, 0, 1, &j.c);
+    multiply(&j, power, power, j.c.square);
+    for (size_t w = 0; w < windows; w += lanes) {
+        const size_t some = lesser(lanes, windows - w);
+        for (size_t lane = 0; lane < some; lane++) {
+            for (size_t i = lane; i < words; i += lanes)
+                step[i] = power[i];
+            for (unsigned s = 0; s < window; s++)
+                multiply(&j, power, power, power);
+        }
+        multiply(&j, x, j.c.square, j.c.one);
+        for (size_t digit = 0; digit >> window == 0; digit++) {
+            j.tier->write(table + w * slice + digit * width, slice, x, some, &j.c);
+            multiply(&j, x, x, step);
+        }
+    }
+    return end(&j);
+}
+
+/* Windows outside, numbers inside: a slice of the table stays in the cache. The digits of the
+ * exponents choose addresses, so that a process which shares this core's caches may learn bits
+ * of them; reading whole slices would cost more than to multiply without a table. */
+int secagg_modular_power_fixed(uint64_t *out, const uint64_t *table, const uint64_t *exponents,
+                               size_t count, size_t exponent_limbs, size_t windows,
+                               unsigned window, const secagg_modulus *modulus)
+{
+    uint64_t beyond = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t at = windows * window; at < 64 * exponent_limbs; at += 16)
+            beyond |= digit_at(exponents + i * exponent_limbs, exponent_limbs, at, 16);
+    if (beyond != 0)
+        return -2;
+    const size_t lanes = modulus->tier->lanes, limbs = modulus->limbs;
+    const size_t block = lesser(BLOCK, round_up(count, lanes));
+    job j;
+    if (begin(&j, modulus, 1 + block / lanes) < 0)
+        return -1;
+    const size_t width = secagg_modular_width(j.tier, limbs), slice = width << window;
+    uint64_t *x = j.room;
+    for (size_t first = 0; first < count; first += block) {
+        const size_t some = lesser(block, count - first);
+        uint64_t *product = x + j.words;
+        for (size_t i = 0; i < some; i += lanes, product += j.words)
+            multiply(&j, product, j.c.square, j.c.one);
+        for (size_t w = 0; w < windows; w++) {
+            product = x + j.words;
+            for (size_t i = 0; i < some; i += lanes, product += j.words) {
+                const uint64_t *entries[LANES];
+                for (size_t lane = 0; lane < lanes; lane++) {
+                    const size_t row = first + lesser(i + lane, some - 1);
+                    const uint64_t digit = digit_at(exponents + row * exponent_limbs,
+                                                    exponent_limbs, w * window, window);
+                    entries[lane] = table + w * slice + digit * width;
+                }
+                j.tier->read(x, entries, &j.c);
+                multiply(&j, product, product, x);
+            }
+        }
+        product = x + j.words;
+        for (size_t i = 0; i < some; i += lanes, product += j.words) {
+            multiply(&j, product, product, j.c.one);
+            j.tier->store(out + (first + i) * limbs, product, lesser(lanes, some - i), &j.c);
+        }
+    }
+    return end(&j);
+}

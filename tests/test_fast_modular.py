@@ -1,0 +1,348 @@
+"""Batches of large numbers: the twin and every compiled tier against Python's integers."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg import _fast
+from secagg._fast import reference
+
+IMPLEMENTATIONS = {"reference": reference, "active": _fast}
+if _fast.COMPILED:
+    from secagg._fast import _kernels
+
+    IMPLEMENTATIONS |= {name: _kernels.Modular(name) for name in _kernels.modular_tiers()}
+
+every = pytest.mark.parametrize("modular", IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
+quick = settings(deadline=None, max_examples=40)
+
+
+def limbs_of(number: int, limbs: int) -> np.ndarray:
+    return np.frombuffer(number.to_bytes(8 * limbs, "little"), "<u8").astype(np.uint64)
+
+
+def batch(numbers: list[int], limbs: int) -> np.ndarray:
+    rows = [limbs_of(number, limbs) for number in numbers]
+    return np.array(rows, np.uint64).reshape(len(rows), limbs)
+
+
+def numbers(rows: np.ndarray) -> list[int]:
+    return [int.from_bytes(row.astype("<u8").tobytes(), "little") for row in rows]
+
+
+class Case:
+    """A modulus and numbers below it, for one implementation."""
+
+    def __init__(self, modular, n: int, seed: int = 0) -> None:
+        self.modular = modular
+        self.n = n
+        self.limbs = -(-n.bit_length() // 64)
+        radix = 1 << modular.modular_radix(self.limbs)
+        self.constants = limbs_of(n, self.limbs), limbs_of(radix * radix % n, self.limbs)
+        self._random = random.Random(seed)
+
+    def draw(self, count: int) -> list[int]:
+        """Half at random, half at the edges."""
+        edges = [0, 1 % self.n, 2 % self.n, self.n - 1, self.n // 2]
+        return [
+            self._random.choice([*edges, *(self._random.randrange(self.n) for _ in edges)])
+            for _ in range(count)
+        ]
+
+    def empty(self, count: int) -> np.ndarray:
+        return np.full((count, self.limbs), 0xDEAD, np.uint64)
+
+    def multiply(self, a: list[int], b: list[int]) -> list[int]:
+        out = self.empty(len(a))
+        left, right = batch(a, self.limbs), batch(b, self.limbs)
+        self.modular.modular_multiply(left, right, out, *self.constants)
+        return numbers(out)
+
+    def power(self, base: list[int], exponent: int, exponent_limbs: int) -> list[int]:
+        out = self.empty(len(base))
+        digits = limbs_of(exponent, exponent_limbs)
+        self.modular.modular_power(batch(base, self.limbs), digits, out, *self.constants)
+        return numbers(out)
+
+    def table(self, base: int, windows: int, window: int) -> np.ndarray:
+        shape = (windows, 1 << window, self.modular.modular_width(self.limbs))
+        table = np.full(shape, 0xDEAD, np.uint64)
+        rows = limbs_of(base, self.limbs)
+        self.modular.modular_table(rows, table, window, *self.constants)
+        return table
+
+    def power_fixed(
+        self, table: np.ndarray, exponents: list[int], limbs: int, window: int
+    ) -> list[int]:
+        out = self.empty(len(exponents))
+        digits = batch(exponents, limbs)
+        self.modular.modular_power_fixed(table, digits, out, window, *self.constants)
+        return numbers(out)
+
+
+@st.composite
+def moduli(draw, largest: int = 100) -> int:
+    """Odd numbers of so many limbs: random, all ones, just above or below a power of two."""
+    limbs = draw(st.one_of(st.integers(1, 9), st.integers(1, largest)))
+    bits = draw(st.integers(64 * limbs - 63, 64 * limbs))
+    top = 1 << bits
+    odd = draw(
+        st.sampled_from([top - 1, top // 2 + 1, top - 189, 3 * top // 4, None])
+    ) or random.Random(draw(st.integers(0, 2**32))).randrange(top // 2, top)
+    return max(odd, top // 2) | 1
+
+
+seeds = st.integers(0, 2**32)
+counts = st.integers(1, 20)
+
+
+@every
+@quick
+@given(n=moduli(), seed=seeds, count=counts)
+def test_multiply(modular, n, seed, count):
+    case = Case(modular, n, seed)
+    a, b = case.draw(count), case.draw(count)
+    assert case.multiply(a, b) == [x * y % n for x, y in zip(a, b, strict=True)]
+    assert case.multiply(a, b[:1]) == [x * b[0] % n for x in a]
+
+
+@every
+@quick
+@given(
+    n=moduli(largest=40),
+    seed=seeds,
+    count=counts,
+    exponent=st.one_of(
+        st.integers(0, 40), st.integers(0, 2**64), st.integers(0, 2**200), st.just(2**192 - 1)
+    ),
+    leading=st.integers(0, 9),
+)
+def test_power(modular, n, seed, count, exponent, leading):
+    case = Case(modular, n, seed)
+    base = case.draw(count)
+    limbs = -(-exponent.bit_length() // 64) + leading
+    assert case.power(base, exponent, limbs) == [pow(x, exponent, n) for x in base]
+
+
+@every
+@quick
+@given(
+    n=moduli(largest=40),
+    seed=seeds,
+    count=counts,
+    window=st.integers(1, 6),
+    windows=st.integers(0, 20),
+    leading=st.integers(0, 1),
+)
+def test_power_of_a_fixed_base(modular, n, seed, count, window, windows, leading):
+    case = Case(modular, n, seed)
+    base = case.draw(1)[0]
+    table = case.table(base, windows, window)
+    most = 1 << (window * windows)
+    draw = random.Random(seed)
+    exponents = [draw.choice([0, most - 1, draw.randrange(most)]) for _ in range(count)]
+    limbs = -(-window * windows // 64) + leading
+    expected = [pow(base, e, n) for e in exponents]
+    assert case.power_fixed(table, exponents, limbs, window) == expected
+
+
+@every
+@pytest.mark.parametrize("limbs", range(1, 101))
+def test_every_size(modular, limbs):
+    """Also the largest numbers of that size, where carries are longest."""
+    for n in ((1 << 64 * limbs) - 1, (1 << 64 * (limbs - 1)) | 1):
+        case = Case(modular, n)
+        a = [n - 1, n // 2, 1 % n, 0, n - 1]
+        assert case.multiply(a, a) == [x * x % n for x in a]
+
+
+@every
+def test_the_largest_modulus(modular):
+    n = (1 << 16384) - 1
+    case = Case(modular, n)
+    a = [n - 1, n - 2, n // 2, n // 3, *case.draw(6)]
+    assert case.multiply(a, a) == [x * x % n for x in a]
+    assert case.power(a[:2], 2**64 - 1, 1) == [pow(x, 2**64 - 1, n) for x in a[:2]]
+
+
+@every
+def test_more_powers_than_share_a_slice_of_the_table(modular):
+    case = Case(modular, 2**127 - 1)
+    table = case.table(3, 4, 3)
+    exponents = [i * 1009 % 4096 for i in range(2053)]
+    expected = [pow(3, e, 2**127 - 1) for e in exponents]
+    assert case.power_fixed(table, exponents, 1, 3) == expected
+
+
+@every
+def test_the_widest_window(modular):
+    case = Case(modular, 2**61 - 1)
+    table = case.table(7, 1, 16)
+    exponents = [0, 1, 65535, 40503]
+    expected = [pow(7, e, 2**61 - 1) for e in exponents]
+    assert case.power_fixed(table, exponents, 1, 16) == expected
+
+
+@every
+def test_the_modulus_one_has_only_zero(modular):
+    case = Case(modular, 1)
+    assert case.multiply([0] * 3, [0] * 3) == [0] * 3
+    assert case.power([0] * 3, 0, 1) == [0] * 3
+    for windows in (0, 2):
+        assert case.power_fixed(case.table(0, windows, 2), [0] * 3, 1, 2) == [0] * 3
+
+
+@every
+def test_no_numbers_are_no_work(modular):
+    case = Case(modular, 2**127 - 1)
+    assert case.multiply([], []) == []
+    assert case.power([], 5, 1) == []
+    assert case.power_fixed(case.table(3, 4, 3), [], 1, 3) == []
+
+
+@every
+def test_results_may_replace_what_was_read(modular):
+    case = Case(modular, 2**521 - 1, 5)
+    a, b = case.draw(11), case.draw(11)
+    product = [x * y % case.n for x, y in zip(a, b, strict=True)]
+    for place in (0, 1):
+        rows = [batch(a, case.limbs), batch(b, case.limbs)]
+        modular.modular_multiply(*rows, rows[place], *case.constants)
+        assert numbers(rows[place]) == product
+    rows = batch(a, case.limbs)
+    modular.modular_power(rows, limbs_of(77, 1), rows, *case.constants)
+    assert numbers(rows) == [pow(x, 77, case.n) for x in a]
+
+
+N_KNOWN = 0xD5E19F1A0C473B8D91A65E207F3C4B19E8D26A753C1F9B046D8E2A571C93B4EF
+"""An odd number of 256 bits; the powers below are from Python's own ``pow``."""
+KNOWN = [  # base, exponent, base^exponent mod N_KNOWN
+    (
+        0x6E340B9CFFB37A989CA544E6BB780A2C78901D3FB33738768511A30617AFA01D,
+        0x2,
+        0xB9677E8DA5A909AA069BF5F193FA59177F1C7F0B69A34A542CF0994504898E61,
+    ),
+    (
+        0x4BF5122F344554C53BDE2EBB8CD2B7E3D1600AD631C385A5D7CCE23C7785459A,
+        0x10001,
+        0xAC114CF0AF79025C67F5655CB2932A8C6E38665777A6DAD336CA20F0A44133BA,
+    ),
+    (
+        0x5E015AEF4B8A8FFC5B4FF8546FBB8E73D23F33BC21E8944DDE8C04147C42497,
+        0x8000000000000001,
+        0x7B950BBEF60E4C6F5A35DAEC8EDE821AAD2E9CCB43F6B1608A391B5479134FAE,
+    ),
+    (
+        0x84FED08B978AF4D7D196A7446A86B58009E636B611DB16211B65A9AADFF29C5,
+        0x3F79BB7B435B05321651DAEFD374CDC681DC06FAA65E374E38337B88CA046DEA,
+        0xB8D5B37477B4FA52E7415913F2361879B593836D86635614589E6A17BDED7825,
+    ),
+]
+
+
+@every
+@pytest.mark.parametrize(("base", "exponent", "power"), KNOWN)
+def test_known_powers(modular, base, exponent, power):
+    case = Case(modular, N_KNOWN)
+    limbs = -(-exponent.bit_length() // 64)
+    assert case.power([base] * 9, exponent, limbs) == [power] * 9
+    table = case.table(base, 64, 4)
+    assert case.power_fixed(table, [exponent] * 9, limbs, 4) == [power] * 9
+    assert case.multiply([KNOWN[0][0]], [KNOWN[0][0]]) == [KNOWN[0][2]]
+
+
+@every
+@pytest.mark.parametrize("name", ["a", "b", "out", "modulus", "square"])
+def test_shapes_of_a_product_are_checked(modular, name):
+    case = Case(modular, 2**127 - 1)
+    good = {
+        "a": case.empty(3),
+        "b": case.empty(3),
+        "out": case.empty(3),
+        "modulus": case.constants[0],
+        "square": case.constants[1],
+    }
+    modular.modular_multiply(**good)
+    bad = [good[name][..., :1].copy(), good[name][..., ::-1], good[name].astype(np.int64)]
+    if good[name].ndim == 2:
+        bad += [good[name][:2].copy(), good[name][:0].copy(), good[name][0].copy()]
+    else:
+        bad += [good[name][None, :].copy()]
+    for array in bad:
+        with pytest.raises(ValueError):  # noqa: PT011
+            modular.modular_multiply(**{**good, name: array})
+
+
+@every
+def test_shapes_of_powers_are_checked(modular):
+    case = Case(modular, 2**127 - 1)
+    base, out, exponent = case.empty(3), case.empty(3), limbs_of(5, 1)
+    width = modular.modular_width(2)
+    table = case.table(3, 4, 3)
+    wrong = [
+        lambda: modular.modular_power(base, exponent, out[:2], *case.constants),
+        lambda: modular.modular_power(base, exponent[None, :], out, *case.constants),
+        lambda: modular.modular_power(base, exponent.astype(float), out, *case.constants),
+        lambda: modular.modular_table(base, table, 3, *case.constants),
+        lambda: modular.modular_table(base[0, :1].copy(), table, 3, *case.constants),
+        lambda: modular.modular_table(base[0], table, 2, *case.constants),
+        lambda: modular.modular_table(base[0], table, 0, *case.constants),
+        lambda: modular.modular_table(base[0], table, 17, *case.constants),
+        lambda: modular.modular_table(base[0], table[0], 3, *case.constants),
+        lambda: modular.modular_table(
+            base[0], np.zeros((4, 8, width + 1), np.uint64), 3, *case.constants
+        ),
+        lambda: modular.modular_power_fixed(table, base[:2], out, 3, *case.constants),
+        lambda: modular.modular_power_fixed(table, exponent, out, 3, *case.constants),
+        lambda: modular.modular_power_fixed(table, base, out, 2, *case.constants),
+    ]
+    for call in wrong:
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+
+
+@every
+@pytest.mark.parametrize("beyond", [12, 13, 31, 63, 64, 76, 127])
+def test_an_exponent_beyond_the_table_is_refused(modular, beyond):
+    case = Case(modular, 2**127 - 1)
+    table = case.table(3, 4, 3)
+    assert case.power_fixed(table, [2**12 - 1], 2, 3) == [pow(3, 2**12 - 1, 2**127 - 1)]
+    for place in range(3):
+        exponents = [1, 2, 3]
+        exponents[place] |= 1 << beyond
+        with pytest.raises(ValueError, match="more bits than the table has windows for"):
+            case.power_fixed(table, exponents, 2, 3)
+
+
+@every
+def test_an_even_modulus_is_refused(modular):
+    case = Case(modular, 2**127 - 1)
+    for n in (2**127 - 2, 2**63 - 1):
+        with pytest.raises(ValueError, match="is even, or its highest limb is zero"):
+            modular.modular_multiply(*[case.empty(1)] * 3, limbs_of(n, 2), case.constants[1])
+
+
+@every
+def test_a_modulus_beyond_the_headroom_is_refused(modular):
+    one = np.ones((1, 257), np.uint64)
+    for call in (
+        lambda: modular.modular_radix(257),
+        lambda: modular.modular_width(0),
+        lambda: modular.modular_multiply(one, one, one.copy(), one[0], one[0]),
+        lambda: modular.modular_multiply(*[one[:, :0].copy()] * 3, *[one[0, :0]] * 2),
+    ):
+        with pytest.raises(ValueError, match=r"limbs of a modulus are outside \[1, 256\]"):
+            call()
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
+def test_numbers_of_an_unknown_tier_do_not_exist():
+    with pytest.raises(ValueError, match="abacus"):
+        _kernels.Modular("abacus")
+    with pytest.raises(TypeError):
+        _kernels.Modular()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secagg import graph, shamir
+from secagg import graph, paillier, shamir
 from secagg.client import Client
 from secagg.errors import (
     JournalError,
@@ -17,6 +17,8 @@ from secagg.field import Field
 from secagg.fixedpoint import FixedPoint, Integers
 from secagg.identities import Identity, Registry
 from secagg.journal import Journal
+from secagg.packing import Packing
+from secagg.parallel import set_threads
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.result import RoundResult
@@ -35,6 +37,7 @@ __all__ = [
     "JournalError",
     "LocalProtocolError",
     "MissingExtra",
+    "Packing",
     "ParameterError",
     "Phase",
     "Registry",
@@ -46,6 +49,8 @@ __all__ = [
     "SimulatedRound",
     "TooFewSurvivors",
     "graph",
+    "paillier",
+    "set_threads",
     "shamir",
     "simulate_round",
 ]

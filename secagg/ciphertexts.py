@@ -1,0 +1,219 @@
+"""Paillier ciphertexts in batches, and the group they live in (Paillier 1999).
+
+E(m, r) = (1 + n)^m · r^n mod n². The product of ciphertexts encrypts the sum of their
+messages, a power of one the multiple; messages are integers modulo n, read as signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import gmpy2
+
+from secagg.arguments import check_kind, is_integer
+from secagg.encoding import Entropy
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.modular import Batch, Modulus
+from secagg.noise import Noise
+
+__all__ = ["CiphertextGroup", "Ciphertexts", "remote"]
+
+PHASE = "paillier"
+
+
+def remote(check: str, message: str) -> RemoteProtocolError:
+    """Return the error for bytes or ciphertexts of the peer that are refused."""
+    return RemoteProtocolError(message, sender=None, phase=PHASE, check=check)
+
+
+class CiphertextGroup:
+    """Z*_{n²} of one public key: what can be done with ciphertexts without its secret.
+
+    Attributes
+    ----------
+    n : int
+        The key's modulus.
+    bits : int
+        Its length.
+    key_id : bytes
+        32 bytes that stand for the public key in every header.
+    modulus : Modulus
+        n².
+    """
+
+    def __init__(self, n: int, key_id: bytes, modulus: Modulus, noise: Noise) -> None:
+        self.n: int = gmpy2.mpz(n)
+        self.bits = int(n).bit_length()
+        self.key_id = key_id
+        self.modulus = modulus
+        self._noise = noise
+
+    def encrypt(self, messages: Sequence[int], entropy: Entropy = os.urandom) -> Ciphertexts:
+        """Encrypt integers, each under fresh noise.
+
+        Parameters
+        ----------
+        messages : sequence of int
+            |m| < n / 2.
+        entropy : callable
+            Where the noise is drawn.
+
+        Raises
+        ------
+        ParameterError
+            A message is not an int or too large.
+        """
+        for position, message in enumerate(messages):
+            if not is_integer(message) and not isinstance(message, type(self.n)):
+                raise ParameterError(
+                    f"message {position} must be an int, not {type(message).__name__}"
+                )
+            if abs(2 * int(message)) >= self.n:
+                raise ParameterError(
+                    f"message {position} has {int(message).bit_length()} bits; its absolute "
+                    f"value must be below n / 2, of {self.bits} bits: take a larger key"
+                )
+        n, square = self.n, self.modulus.value
+        plain = self.modulus.pack((1 + int(m) * n) % square for m in messages)
+        noise = self._noise.draw(len(messages), entropy)
+        return Ciphertexts(self, self.modulus.multiply(plain, noise), fresh=True)
+
+    def rerandomise(
+        self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
+    ) -> Ciphertexts:
+        """Return ciphertexts of the same messages that nobody can link to these."""
+        noise = self._noise.draw(len(ciphertexts), entropy)
+        blinded = self.modulus.multiply(ciphertexts.batch, noise)
+        return Ciphertexts(self, blinded, fresh=True)
+
+    def load_ints(self, values: Sequence[int]) -> Ciphertexts:
+        """Take ciphertexts of another implementation, e.g. phe's.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "ciphertext": one lies outside (0, n²) or has a factor in common with n.
+        """
+        for position, value in enumerate(values):
+            if not 0 < value < self.modulus.value:
+                raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
+        return self._checked(self.modulus.pack(values))
+
+    def load(self, data: bytes, count: int) -> Ciphertexts:
+        """Decode `count` ciphertexts as `Ciphertexts.to_bytes` wrote them.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "length", or "ciphertext" as `load_ints`.
+        """
+        if len(data) != count * self.modulus.width:
+            raise remote(
+                "length",
+                f"{len(data)} bytes; {count} ciphertexts take {count * self.modulus.width}",
+            )
+        return self._checked(self.modulus.unwrap(data))
+
+    def _checked(self, batch: Batch) -> Ciphertexts:
+        """Refuse what is not an element of the group, and could give the key away."""
+        values = self.modulus.unpack(batch)
+        for position, value in enumerate(values):
+            if not 0 < value < self.modulus.value:
+                raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
+        if gmpy2.gcd(self.modulus.product(batch), self.n) != 1:
+            bad = next(i for i, value in enumerate(values) if gmpy2.gcd(value, self.n) != 1)
+            raise remote("ciphertext", f"ciphertext {bad} has a factor in common with n")
+        return Ciphertexts(self, batch, fresh=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Ciphertexts:
+    """A batch of ciphertexts under one key; made by its group, never by hand.
+
+    Parameters
+    ----------
+    group : CiphertextGroup
+    batch : uint64 array, shape (count, limbs)
+    fresh : bool
+        Whether what is in the batch may be shown as it is: it was just encrypted, or came from
+        outside. A sum is a function of what went in, and is blinded anew before it is sent.
+    """
+
+    group: CiphertextGroup
+    batch: Batch
+    fresh: bool
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def __repr__(self) -> str:
+        return f"Ciphertexts({len(self)} under {self.group.key_id.hex()[:8]})"
+
+    def __add__(self, other: Ciphertexts) -> Self:
+        """Add, message by message.
+
+        Raises
+        ------
+        ParameterError
+            Another key, or another number of ciphertexts.
+        """
+        self._check_alike(other)
+        return self._derived(self.group.modulus.multiply(self.batch, other.batch))
+
+    def __neg__(self) -> Self:
+        """Negate every message."""
+        modulus = self.group.modulus
+        inverses = (gmpy2.invert(c, modulus.value) for c in modulus.unpack(self.batch))
+        return self._derived(modulus.pack(inverses))
+
+    def __sub__(self, other: Ciphertexts) -> Self:
+        """Subtract, message by message; refusals as of `+`."""
+        self._check_alike(other)
+        return self + -other
+
+    def __mul__(self, factor: int) -> Self:
+        """Multiply every message by a public integer.
+
+        Raises
+        ------
+        ParameterError
+            The factor is not an int, or not below n / 2 in absolute value.
+        """
+        if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
+            raise ParameterError("the factor must be an int below n / 2 in absolute value")
+        base = -self if factor < 0 else self
+        return self._derived(self.group.modulus.power(base.batch, abs(int(factor))))
+
+    __rmul__ = __mul__
+
+    def to_ints(self, entropy: Entropy = os.urandom) -> list[int]:
+        """Return the ciphertexts as integers of (0, n²), blinded as by `to_bytes`."""
+        return [int(c) for c in self.group.modulus.unpack(self._shown(entropy).batch)]
+
+    def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
+        """Return the ciphertexts, each in the fixed width of n²; computed ones blinded anew."""
+        return self.group.modulus.wrap(self._shown(entropy).batch)
+
+    def digest(self) -> bytes:
+        """Return SHA-256 of the batch as it is, to name it by."""
+        return hashlib.sha256(self.group.modulus.wrap(self.batch)).digest()
+
+    def _shown(self, entropy: Entropy) -> Ciphertexts:
+        return self if self.fresh else self.group.rerandomise(self, entropy)
+
+    def _derived(self, batch: Batch) -> Self:
+        return type(self)(self.group, batch, fresh=False)
+
+    def _check_alike(self, other: Ciphertexts) -> None:
+        check_kind("the other summand", other, Ciphertexts, "Ciphertexts")
+        if other.group.key_id != self.group.key_id:
+            raise ParameterError(
+                f"the ciphertexts are under the keys {self.group.key_id.hex()[:8]} and "
+                f"{other.group.key_id.hex()[:8]}; only those under one key can be added"
+            )
+        if len(other) != len(self):
+            raise ParameterError(f"{len(self)} ciphertexts and {len(other)} cannot be added")

@@ -1,0 +1,252 @@
+"""Vectors under homomorphic encryption: what the aggregator adds without reading it."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg.arguments import check_integer, check_kind, is_integer
+from secagg.ciphertexts import CiphertextGroup, Ciphertexts, remote
+from secagg.encoding import Entropy, Vector
+from secagg.errors import ParameterError
+from secagg.packing import LANES, Packing
+
+__all__ = ["DecryptedSum", "EncryptedVector", "decode_sum", "encrypt_vector", "load_vector"]
+
+HEADER = struct.Struct("<4sB32s32sQQ")  # magic, version, key id, packing, added, subtracted
+MAGIC = b"SAEV"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class EncryptedVector:
+    """A vector of one client, or a sum of several, that only the key's holder can read.
+
+    Made by `PublicKey.encrypt_vector`, by arithmetic, or from a peer's bytes by
+    `PublicKey.load_vector`.
+
+    Attributes
+    ----------
+    packing : Packing
+        How elements lie in the plaintexts.
+    ciphertexts : Ciphertexts
+    added, subtracted : int
+        How many clients' vectors went in with either sign, each counted as often as it was
+        multiplied. Together at most `packing.summands`.
+    clipped : int
+        How many elements lay beyond the clip, of a vector that was encrypted here: it is not
+        sent. 0 for all others.
+    """
+
+    packing: Packing
+    ciphertexts: Ciphertexts
+    added: int = 1
+    subtracted: int = 0
+    clipped: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"EncryptedVector({self.packing.length} elements in {self.ciphertexts!r}, "
+            f"{self.added} added, {self.subtracted} subtracted)"
+        )
+
+    @property
+    def group(self) -> CiphertextGroup:
+        """The public key's group."""
+        return self.ciphertexts.group
+
+    def __add__(self, other: EncryptedVector) -> Self:
+        """Add two vectors.
+
+        Raises
+        ------
+        ParameterError
+            They differ in key or packing, or there would be more summands than there is room
+            for.
+        """
+        self._check_alike(other)
+        return self._derived(
+            self.added + other.added,
+            self.subtracted + other.subtracted,
+            lambda: self.ciphertexts + other.ciphertexts,
+        )
+
+    def __sub__(self, other: EncryptedVector) -> Self:
+        """Subtract a vector, which uses up as much room as adding it; refusals as of `+`."""
+        self._check_alike(other)
+        return self._derived(
+            self.added + other.subtracted,
+            self.subtracted + other.added,
+            lambda: self.ciphertexts - other.ciphertexts,
+        )
+
+    def __mul__(self, factor: int) -> Self:
+        """Multiply by a public integer, which uses up as much room as adding so often.
+
+        Raises
+        ------
+        ParameterError
+            The factor is no int or 0, or there is no room for so many summands.
+        """
+        if not is_integer(factor) or factor == 0:
+            raise ParameterError(f"the factor must be an int and not 0, not {factor!r}")
+        times = abs(int(factor))
+        counts = (self.added * times, self.subtracted * times)
+        added, subtracted = counts if factor > 0 else counts[::-1]
+        return self._derived(added, subtracted, lambda: self.ciphertexts * int(factor))
+
+    __rmul__ = __mul__
+
+    def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
+        """Return the vector as it is sent: a header and ciphertexts of fixed width.
+
+        A vector that was computed is blinded anew first, so that what is sent says nothing of
+        how it came about.
+        """
+        header = HEADER.pack(
+            MAGIC,
+            VERSION,
+            self.group.key_id,
+            self.packing.digest,
+            self.added,
+            self.subtracted,
+        )
+        return header + self.ciphertexts.to_bytes(entropy)
+
+    def _derived(self, added: int, subtracted: int, compute: Callable[[], Ciphertexts]) -> Self:
+        if added + subtracted > self.packing.summands:
+            raise ParameterError(
+                f"{added + subtracted} summands; the packing has room for "
+                f"{self.packing.summands}: choose one for more"
+            )
+        return replace(
+            self, ciphertexts=compute(), added=added, subtracted=subtracted, clipped=0
+        )
+
+    def _check_alike(self, other: EncryptedVector) -> None:
+        check_kind("the other vector", other, EncryptedVector, "an EncryptedVector")
+        if other.packing.digest != self.packing.digest:
+            raise ParameterError(
+                f"the vectors are packed differently: {self.packing} and {other.packing}"
+            )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DecryptedSum:
+    """What the key's holder reads: the sum, with the integers that secret sharing gives.
+
+    Attributes
+    ----------
+    sum : array, shape (d,)
+        float64 for FixedPoint, int64 for Integers; weighted if the packing is.
+    integers : int64 array, shape (d,)
+        The exact sum of the encoded vectors.
+    summands : int
+        How many vectors were added, less those that were subtracted.
+    weight : int or None
+        The sum of their weights, if the packing is weighted.
+    """
+
+    sum: NDArray[np.float64] | NDArray[np.int64]
+    integers: NDArray[np.int64]
+    summands: int
+    weight: int | None = None
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The sum divided by the total weight, or by the number of summands.
+
+        Raises
+        ------
+        ParameterError
+            That number is zero.
+        """
+        total = self.summands if self.weight is None else self.weight
+        if total == 0:
+            raise ParameterError("the weights add up to 0: there is no mean")
+        return np.asarray(self.sum / total, dtype=np.float64)
+
+
+def encrypt_vector(
+    group: CiphertextGroup,
+    vector: Vector,
+    packing: Packing,
+    weight: int | None,
+    entropy: Entropy,
+) -> EncryptedVector:
+    """Encode, pack and encrypt; see `PublicKey.encrypt_vector`."""
+    check_kind("packing", packing, Packing, "a Packing")
+    integers, clipped = packing.encode(vector, weight, entropy)
+    ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
+    return EncryptedVector(packing, ciphertexts, clipped=clipped)
+
+
+def load_vector(
+    group: CiphertextGroup, data: bytes, packing: Packing, summands: int | None
+) -> EncryptedVector:
+    """Decode a peer's vector; see `PublicKey.load_vector`."""
+    check_kind("packing", packing, Packing, "a Packing")
+    if summands is not None:
+        check_integer("summands", summands, 1, packing.summands)
+    if len(data) < HEADER.size:
+        raise remote("length", f"{len(data)} bytes; the header alone takes {HEADER.size}")
+    magic, version, key_id, digest, added, subtracted = HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise remote("version", f"not an encrypted vector of version {VERSION}")
+    if key_id != group.key_id:
+        raise remote(
+            "key", f"encrypted under the key {key_id.hex()[:8]}, not {group.key_id.hex()[:8]}"
+        )
+    if digest != packing.digest:
+        raise remote(
+            "packing",
+            "packed with another encoding, length, number of summands, weight or session",
+        )
+    count = added + subtracted
+    if not 1 <= count <= packing.summands or summands not in (None, count):
+        wanted = f"1 to {packing.summands}" if summands is None else str(summands)
+        raise remote("summands", f"the sum of {count} vectors; it must be of {wanted}")
+    ciphertexts = group.load(data[HEADER.size :], packing.plaintexts(group.bits))
+    return EncryptedVector(packing, ciphertexts, added, subtracted)
+
+
+def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedSum:
+    """Return decrypted plaintexts in the caller's units.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "slots": they are not the sum of as many vectors as the header says; "summands": nor
+        is the number that was encrypted with them.
+    """
+    packing = vector.packing
+    try:
+        slots = packing.unpack(plaintexts, vector.group.bits)
+    except ParameterError as error:
+        raise remote("slots", str(error)) from None
+    most = (vector.added + vector.subtracted) * packing.max_element
+    if (np.abs(slots) > most).any():
+        raise remote("slots", "a slot holds more than so many vectors can add up to")
+    integers, weight = slots[:-1], int(slots[-1])
+    summands = vector.added - vector.subtracted
+    heaviest = packing.max_weight or 1
+    low, high = -vector.subtracted * heaviest, vector.added * heaviest
+    if packing.max_weight is None:
+        low = high = summands
+    if not low <= weight <= high:
+        raise remote(
+            "summands", f"the header says {summands} vectors; the encrypted count differs"
+        )
+    total, exact = packing.encoding.decode(integers.view(np.uint64), LANES)
+    return DecryptedSum(
+        sum=total,
+        integers=exact,
+        summands=summands,
+        weight=None if packing.max_weight is None else weight,
+    )

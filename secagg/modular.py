@@ -1,0 +1,174 @@
+"""Batches of large integers modulo one odd number: what Paillier computes with.
+
+A batch is a uint64 array of shape (count, limbs), limb 0 the least significant, every row in
+[0, N); its bytes, little-endian, are the fixed width in which it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import gmpy2
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.parallel import in_slices
+
+__all__ = ["Batch", "FixedBase", "Modulus"]
+
+Batch = NDArray[np.uint64]
+
+TABLE_BYTES = 64 << 20  # beyond it a table no longer pays: it falls out of every cache
+
+
+class Modulus:
+    """An odd number N > 1 and the arithmetic of batches modulo it.
+
+    Parameters
+    ----------
+    value : int
+        N.
+
+    Attributes
+    ----------
+    value : int
+        N.
+    limbs : int
+        How many uint64 an element takes.
+    """
+
+    def __init__(self, value: int) -> None:
+        self.value: int = gmpy2.mpz(value)
+        self.limbs = -(-int(value).bit_length() // 64)
+        radix = 1 << _fast.modular_radix(self.limbs)
+        self._n = self.pack([self.value])[0]
+        self._square = self.pack([radix * radix % self.value])[0]
+
+    @property
+    def width(self) -> int:
+        """The bytes of an element."""
+        return 8 * self.limbs
+
+    def pack(self, numbers: Iterable[int]) -> Batch:
+        """Return numbers of [0, 2^(64 limbs)) as a batch."""
+        return self.unwrap(b"".join(int(x).to_bytes(self.width, "little") for x in numbers))
+
+    def unpack(self, batch: Batch) -> list[int]:
+        """Return a batch as integers, of gmpy2's kind."""
+        data, width = self.wrap(batch), self.width
+        rows = (data[i : i + width] for i in range(0, len(data), width))
+        return [gmpy2.mpz(int.from_bytes(row, "little")) for row in rows]
+
+    def wrap(self, batch: Batch) -> bytes:
+        """Return a batch as bytes, `width` a row."""
+        return batch.astype("<u8", copy=False).tobytes()
+
+    def unwrap(self, data: bytes) -> Batch:
+        """Return bytes, a multiple of `width`, as a batch; rows may be N and more."""
+        words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        return words.reshape(-1, self.limbs)
+
+    def multiply(self, a: Batch, b: Batch) -> Batch:
+        """Return a · b mod N row by row; b may have one row only, for all."""
+        out = np.empty_like(a)
+
+        def part(rows: slice) -> None:
+            right = b if len(b) == 1 else b[rows]
+            _fast.modular_multiply(a[rows], right, out[rows], self._n, self._square)
+
+        in_slices(part, len(a))
+        return out
+
+    def power(self, batch: Batch, exponent: int) -> Batch:
+        """Return each row to the power of one exponent ≥ 0, which need not be public.
+
+        The kernels do not branch on the exponent's bits; their time depends on its length.
+        """
+        out = np.empty_like(batch)
+        limbs = max(1, -(-int(exponent).bit_length() // 64))
+        data = int(exponent).to_bytes(8 * limbs, "little")
+        words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+
+        def part(rows: slice) -> None:
+            _fast.modular_power(batch[rows], words, out[rows], self._n, self._square)
+
+        in_slices(part, len(batch))
+        return out
+
+    def product(self, batch: Batch) -> int:
+        """Return the product of all rows mod N, 1 for none."""
+        while len(batch) > 1:
+            half = len(batch) // 2
+            odd = batch[2 * half :]
+            batch = np.concatenate([self.multiply(batch[:half], batch[half : 2 * half]), odd])
+        return self.unpack(batch)[0] if len(batch) else 1
+
+
+class FixedBase:
+    """Powers of one base, by tables that grow with the work (Brickell et al. 1992).
+
+    With windows of w bits a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
+    many; the table is made anew when a longer window has become worth its price. Entries are
+    looked up by the exponent: not constant-time in the cache.
+
+    Parameters
+    ----------
+    modulus : Modulus
+    base : int
+        In [0, N).
+    exponent_bits : int
+        Exponents lie in [0, 2^exponent_bits).
+    """
+
+    def __init__(self, modulus: Modulus, base: int, exponent_bits: int) -> None:
+        self.modulus = modulus
+        self.exponent_bits = exponent_bits
+        self._base = modulus.pack([base])[0]
+        self._powers = 0
+        self._windowed = (
+            0,
+            np.zeros((0, 1, 0), dtype=np.uint64),
+        )  # one value: threads share it
+
+    @property
+    def exponent_limbs(self) -> int:
+        """The limbs of a row of exponents."""
+        return -(-self.exponent_bits // 64)
+
+    def power(self, exponents: Batch) -> Batch:
+        """Return the base to the power of each row of exponents, (count, exponent_limbs)."""
+        self._powers += len(exponents)
+        best = self._best_window()
+        if best > self._windowed[0]:
+            self._windowed = (best, self._make_table(best))
+        modulus, (window, table) = self.modulus, self._windowed
+        out = np.empty((len(exponents), modulus.limbs), dtype=np.uint64)
+
+        def part(rows: slice) -> None:
+            _fast.modular_power_fixed(
+                table, exponents[rows], out[rows], window, modulus._n, modulus._square
+            )
+
+        in_slices(part, len(exponents))
+        return out
+
+    def _best_window(self) -> int:
+        """Return the window that would have made all powers so far the cheapest."""
+        entry = 8 * _fast.modular_width(self.modulus.limbs)
+
+        def multiplications(window: int) -> int:
+            return self._windows(window) * ((1 << window) + self._powers)
+
+        fitting = (w for w in range(2, 12) if self._windows(w) * (entry << w) <= TABLE_BYTES)
+        return min(fitting, key=multiplications, default=1)
+
+    def _windows(self, window: int) -> int:
+        return -(-self.exponent_bits // window)
+
+    def _make_table(self, window: int) -> Batch:
+        modulus = self.modulus
+        width = _fast.modular_width(modulus.limbs)
+        table = np.zeros((self._windows(window), 1 << window, width), dtype=np.uint64)
+        _fast.modular_table(self._base, table, window, modulus._n, modulus._square)
+        return table

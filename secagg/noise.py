@@ -1,0 +1,155 @@
+"""What blinds a ciphertext: random n-th residues of Z*_{n²}, never used twice.
+
+Nothing is drawn in advance and nothing is kept, so a forked process cannot repeat its parent.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import gmpy2
+import numpy as np
+
+from secagg.encoding import Entropy
+from secagg.modular import Batch, FixedBase, Modulus
+from secagg.primes import recover
+
+__all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
+
+
+class Noise(Protocol):
+    """A source of n-th residues modulo n²."""
+
+    def draw(self, count: int, entropy: Entropy) -> Batch:
+        """Return `count` of them, as a batch modulo n²."""
+        ...
+
+
+class TextbookNoise:
+    """r^n mod n², r uniform in Z*_n (Paillier 1999, §4, scheme 1).
+
+    Parameters
+    ----------
+    n : int
+    square : Modulus
+        n².
+    """
+
+    def __init__(self, n: int, square: Modulus) -> None:
+        self._n = n
+        self._square = square
+
+    def draw(self, count: int, entropy: Entropy) -> Batch:
+        """Return r^n for fresh r."""
+        roots = _uniform_units(self._n, count, entropy)
+        return self._square.power(self._square.pack(roots), self._n)
+
+
+class FixedBaseNoise:
+    """(h^n)^e mod n², e uniform in [0, 2^exponent_bits) (Damgård, Jurik, Nielsen 2010, §4.2).
+
+    With exponents of |n| / 2 bits the noise is indistinguishable from that of exponents of
+    full length if factoring is hard (Goldreich and Rosen 2003); shorter ones need the further
+    assumption that discrete logarithms of that length are hard in the group of h.
+
+    Parameters
+    ----------
+    n : int
+    square : Modulus
+        n².
+    h : int
+        −x² mod n for a random x.
+    exponent_bits : int
+    """
+
+    def __init__(self, n: int, square: Modulus, h: int, exponent_bits: int) -> None:
+        residue = gmpy2.powmod(h, n, square.value)
+        self._powers = FixedBase(square, residue, exponent_bits)
+
+    def draw(self, count: int, entropy: Entropy) -> Batch:
+        """Return (h^n)^e for fresh e."""
+        bits = self._powers.exponent_bits
+        exponents = [_random_bits(bits, entropy) for _ in range(count)]
+        return self._powers.power(_rows(exponents, self._powers.exponent_limbs))
+
+
+class OwnerNoise:
+    """A uniform n-th residue, drawn modulo p² and q² apart by the owner of the key.
+
+    Modulo p² the n-th residues are the subgroup of order p − 1. A known generator g of Z*_p
+    gives one of it, g^p, whose power by a uniform exponent below p − 1 is a uniform element:
+    exactly the textbook's distribution, no assumption about short exponents. Where p has no
+    known generator, a uniform r^p takes its place.
+
+    Parameters
+    ----------
+    p, q : int
+    square : Modulus
+        n².
+    """
+
+    def __init__(self, p: int, q: int, square: Modulus) -> None:
+        self._square = square
+        self._of_p, self._of_q = _PrimeNoise(p), _PrimeNoise(q)
+        q_square = self._of_q.square.value
+        self._inverse: int = gmpy2.invert(q_square, self._of_p.square.value)
+
+    def draw(self, count: int, entropy: Entropy) -> Batch:
+        """Return fresh uniform n-th residues."""
+        p_square, q_square = self._of_p.square.value, self._of_q.square.value
+        pairs = zip(
+            self._of_p.draw(count, entropy), self._of_q.draw(count, entropy), strict=True
+        )
+        inverse = self._inverse
+        return self._square.pack(
+            b + q_square * ((a - b) * inverse % p_square) for a, b in pairs
+        )
+
+
+class _PrimeNoise:
+    """Uniform elements of order dividing p − 1 modulo p²."""
+
+    def __init__(self, p: int) -> None:
+        self._p = p
+        self.square = Modulus(p * p)
+        known = recover(p)
+        self._powers: FixedBase | None = None
+        if known is not None:
+            root = gmpy2.powmod(known.generator, p, self.square.value)
+            self._powers = FixedBase(self.square, root, int(p).bit_length())
+
+    def draw(self, count: int, entropy: Entropy) -> list[int]:
+        if self._powers is None:
+            roots = _uniform_units(self._p, count, entropy)
+            return self.square.unpack(self.square.power(self.square.pack(roots), self._p))
+        exponents = [_uniform_below(self._p - 1, entropy) for _ in range(count)]
+        rows = _rows(exponents, self._powers.exponent_limbs)
+        return self.square.unpack(self._powers.power(rows))
+
+
+def _rows(numbers: list[int], limbs: int) -> Batch:
+    data = b"".join(int(x).to_bytes(8 * limbs, "little") for x in numbers)
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, limbs)
+
+
+def _random_bits(bits: int, entropy: Entropy) -> int:
+    return int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)
+
+
+def _uniform_below(bound: int, entropy: Entropy) -> int:
+    """Return a uniform integer of [0, bound), by rejection."""
+    bits = (int(bound) - 1).bit_length()
+    while True:
+        number = _random_bits(bits, entropy)
+        if number < bound:
+            return number
+
+
+def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:
+    """Return uniform elements of Z*_n."""
+    units: list[int] = []
+    while len(units) < count:
+        candidate = _uniform_below(n, entropy)
+        if gmpy2.gcd(candidate, n) == 1:
+            units.append(candidate)
+    return units

@@ -1,0 +1,233 @@
+"""A vector in few plaintexts: many fixed-point slots in each, with room for their sum.
+
+Elements become the signed integers that `RoundParams` would give them. A plaintext is
+Σ v_i · 2^(b·i) over its slots, a signed integer, so that sums, differences and multiples of
+plaintexts are those of all slots at once. An offset added where they are read makes every
+slot non-negative; b leaves guard bits for the stated number of summands, in the top slot, too.
+One more slot, after the last element, holds the weight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import gmpy2
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.arguments import check_integer
+from secagg.encoding import Encoding, Entropy, Vector
+from secagg.errors import ParameterError
+from secagg.ring import Ring
+
+__all__ = ["Packing"]
+
+LANES = Ring(1 << 64)
+SIGNED_MAX = (1 << 62) - 1  # sums are int64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """How vectors of one length and encoding lie in plaintexts; the same for all of a sum.
+
+    Parameters
+    ----------
+    encoding : FixedPoint or Integers
+        How elements become integers: the one scale of all of them.
+    length : int
+        d, the elements of a vector (1 ≤ d ≤ 2^31).
+    summands : int
+        How many vectors may be added up, each counted as often as it is multiplied
+        (1 ≤ summands ≤ 2^40): what slots have guard bits for.
+    max_weight : int, optional
+        The largest weight a client may give its vector. None: an unweighted sum.
+    session : bytes, optional
+        A name for this sum, up to 64 bytes: vectors of different names are never added.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, or the sum could exceed 2^62.
+    """
+
+    encoding: Encoding
+    length: int
+    summands: int
+    max_weight: int | None = None
+    session: bytes = b""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
+            raise ParameterError(
+                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
+            )
+        check_integer("length", self.length, 1, 1 << 31)
+        check_integer("summands", self.summands, 1, 1 << 40)
+        if self.max_weight is not None:
+            check_integer("max_weight", self.max_weight, 1, 1 << 53)
+        for name in ("length", "summands", "max_weight"):
+            value = getattr(self, name)
+            if isinstance(value, np.integer):  # their products would wrap
+                object.__setattr__(self, name, int(value))
+        if not isinstance(self.session, bytes) or len(self.session) > 64:
+            raise ParameterError(
+                f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
+            )
+        if self.max_sum > SIGNED_MAX:
+            raise ParameterError(
+                f"the sum of {self.summands} vectors can reach {self.max_sum}, beyond 2^62; "
+                "lower the clip, the fractional bits, max_weight or summands"
+            )
+
+    @property
+    def max_element(self) -> int:
+        """The largest absolute value in a slot of one client."""
+        return (self.max_weight or 1) * self.encoding.max_encoded
+
+    @property
+    def max_sum(self) -> int:
+        """The largest absolute value in a slot of a sum: the offset at which it is read."""
+        return self.summands * self.max_element
+
+    @property
+    def slot_bits(self) -> int:
+        """b: enough for 2 · max_sum, hence with ⌈log2 summands⌉ guard bits."""
+        return (2 * self.max_sum).bit_length()
+
+    def slots(self, key_bits: int) -> int:
+        """Return how many slots a plaintext has under a key of so many bits.
+
+        Raises
+        ------
+        ParameterError
+            Not one.
+        """
+        # a sum and its offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
+        slots = (key_bits - 1) // self.slot_bits
+        if slots < 1:
+            raise ParameterError(
+                f"a slot takes {self.slot_bits} bits; a key of {key_bits} bits has no room"
+            )
+        return slots
+
+    def plaintexts(self, key_bits: int) -> int:
+        """Return how many plaintexts, hence ciphertexts, a vector takes."""
+        return -(-(self.length + 1) // self.slots(key_bits))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes that stand for these parameters in every header."""
+        encoding = self.encoding.canonical()
+        numbers = struct.pack(
+            "<5Q",
+            len(encoding),
+            self.length,
+            self.summands,
+            self.max_weight or 0,
+            self.slot_bits,
+        )
+        data = b"secagg packing v1" + numbers + encoding + self.session
+        return hashlib.sha256(data).digest()
+
+    def encode(
+        self, vector: Vector, weight: int | None = None, entropy: Entropy = os.urandom
+    ) -> tuple[NDArray[np.int64], int]:
+        """Return weight · encode(vector) and the weight after it, and how many were clipped.
+
+        Raises
+        ------
+        ParameterError
+            The vector is not one of the encoding's of this length, or the weight is missing,
+            not asked for, or out of range.
+        """
+        if self.max_weight is None and weight is not None:
+            raise ParameterError("a weight was given, but the packing has no max_weight")
+        if self.max_weight is not None:
+            if weight is None:
+                raise ParameterError("the packing has a max_weight: give the vector's weight")
+            check_integer("weight", weight, 0, self.max_weight)
+        own = 1 if weight is None else int(weight)
+        lanes, clipped = self.encoding.encode(vector, LANES, own, entropy)
+        if len(lanes) != self.length:
+            raise ParameterError(
+                f"the vector has {len(lanes)} elements, the packing {self.length}"
+            )
+        return np.append(lanes.view(np.int64), np.int64(own)), clipped
+
+    def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:
+        """Return the plaintexts of a client's integers, signed.
+
+        Parameters
+        ----------
+        integers : int64 array, shape (length + 1,)
+            As `encode` gave them.
+        key_bits : int
+
+        Raises
+        ------
+        ParameterError
+            Another length, or an element beyond `max_element`.
+        """
+        if integers.shape != (self.length + 1,):
+            raise ParameterError(
+                f"integers of shape {integers.shape}; a packing of {self.length} elements "
+                f"takes ({self.length + 1},)"
+            )
+        beyond = np.abs(integers) > self.max_element
+        if beyond.any():
+            raise ParameterError(
+                f"element {int(beyond.argmax())} lies beyond {self.max_element}, what a slot "
+                "holds of one summand"
+            )
+        slots, bits = self.slots(key_bits), self.slot_bits
+        shifted = (integers + self.max_element).astype(np.uint64)
+        plaintexts = []
+        for start in range(0, len(shifted), slots):
+            row = shifted[start : start + slots]
+            number = gmpy2.mpz(int.from_bytes(_fast.pack_bits(row, bits), "little"))
+            plaintexts.append(number - self.max_element * self._ones(len(row)))
+        return plaintexts
+
+    def unpack(self, plaintexts: Sequence[int], key_bits: int) -> NDArray[np.int64]:
+        """Return the slots of a sum, shape (length + 1,).
+
+        Raises
+        ------
+        ParameterError
+            Another number of plaintexts, or one that is no sum of as many vectors as there is
+            room for.
+        """
+        slots, bits = self.slots(key_bits), self.slot_bits
+        if len(plaintexts) != self.plaintexts(key_bits):
+            raise ParameterError(
+                f"{len(plaintexts)} plaintexts; a vector takes {self.plaintexts(key_bits)}"
+            )
+        out = np.empty(self.length + 1, dtype=np.int64)
+        for index, plaintext in enumerate(plaintexts):
+            row = out[index * slots : (index + 1) * slots]
+            number = plaintext + self.max_sum * self._ones(len(row))
+            if not 0 <= number < 1 << (bits * len(row)):
+                raise ParameterError(
+                    f"plaintext {index} is not the sum of up to {self.summands} packed vectors"
+                )
+            values = np.empty(len(row), dtype=np.uint64)
+            packed = int(number).to_bytes(-(-bits * len(row) // 8), "little")
+            _fast.unpack_bits(packed, bits, values)
+            row[:] = values.view(np.int64) - self.max_sum
+        if (np.abs(out) > self.max_sum).any():
+            raise ParameterError(
+                f"a slot holds more than the sum of {self.summands} packed vectors"
+            )
+        return out
+
+    def _ones(self, slots: int) -> int:
+        """Return 1 in each of so many slots."""
+        bits = self.slot_bits
+        ones: int = ((gmpy2.mpz(1) << (bits * slots)) - 1) // ((1 << bits) - 1)
+        return ones

@@ -1,0 +1,98 @@
+"""Paillier's cryptosystem (Eurocrypt 1999) for sums of vectors.
+
+Whoever holds the private key can read every client's vector. The sum stays the only thing
+learnt as long as that holder sees nothing but sums: the aggregator must not have the key, and
+must not pass single vectors on to its holder. `secagg.threshold` leaves nobody who can.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import gmpy2
+
+from secagg.arguments import check_integer
+from secagg.ciphertexts import Ciphertexts
+from secagg.encoding import Entropy
+from secagg.encrypted import DecryptedSum, EncryptedVector
+from secagg.errors import ParameterError
+from secagg.primes import random_prime
+from secagg.private_key import PrivateKey
+from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
+
+__all__ = [
+    "Blinding",
+    "Ciphertexts",
+    "DecryptedSum",
+    "EncryptedVector",
+    "PrivateKey",
+    "PublicKey",
+    "generate_insecure_keypair",
+    "generate_keypair",
+]
+
+Blinding = Literal["half-length", "textbook", "short-exponent"]
+
+SHORT_EXPONENTS = {MIN_BITS: 448, MAX_BITS: 512}  # up to so many bits of n
+
+
+def generate_keypair(
+    bits: int = 3072, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
+) -> PrivateKey:
+    """Make a key; its `public_key` is for everybody.
+
+    Parameters
+    ----------
+    bits : int
+        Of n, a multiple of 64 between 2048 and 8192; 3072 is the 128-bit level of NIST
+        SP 800-57.
+    noise : str
+        What blinds ciphertexts. "half-length": (h^n)^e with e of bits / 2 bits, whose security
+        follows from factoring. "textbook": r^n, the original and a hundred times slower.
+        "short-exponent": e of 448 bits (512 beyond 2048 bits of n), faster still, under the
+        further assumption that discrete logarithms with exponents of that length are hard in
+        the group of h.
+    entropy : callable
+        Where the primes and h are drawn.
+
+    Raises
+    ------
+    ParameterError
+        bits or noise is refused.
+    """
+    check_integer("bits", bits, MIN_BITS, MAX_BITS)
+    return _generate(bits, noise, entropy)
+
+
+def generate_insecure_keypair(
+    bits: int = 1024, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
+) -> PrivateKey:
+    """Make a key that can be broken, for tests and examples: 256 ≤ bits < 2048."""
+    check_integer("bits", bits, 256, MIN_BITS - 1)
+    return _generate(bits, noise, entropy)
+
+
+def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
+    if bits % 64:
+        raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
+    lengths = {
+        "half-length": bits // 2,
+        "textbook": None,
+        "short-exponent": next(e for most, e in SHORT_EXPONENTS.items() if bits <= most),
+    }
+    if noise not in lengths:
+        raise ParameterError(f"noise must be one of {', '.join(lengths)}, not {noise!r}")
+    insecure = bits < MIN_BITS
+    while True:
+        p, q = (random_prime(bits // 2, entropy).p for _ in range(2))
+        if p == q or gmpy2.gcd(p - 1, q - 1) != 2:
+            continue
+        exponent_bits, h = lengths[noise], None
+        if exponent_bits is not None:
+            exponent_bits = min(exponent_bits, bits // 2)
+            x = int.from_bytes(entropy(bits // 8 + 16), "little") % (p * q)
+            h = int(-x * x % (p * q))
+            if not 1 < h < p * q - 1 or gmpy2.gcd(h, p * q) != 1:
+                continue
+        return PrivateKey(p, q, h, exponent_bits, allow_insecure=insecure)

@@ -1,0 +1,159 @@
+"""The public half of a Paillier key: what clients encrypt their vectors with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Self
+
+import gmpy2
+
+from secagg.arguments import check_integer
+from secagg.ciphertexts import CiphertextGroup, remote
+from secagg.encoding import Entropy, Vector
+from secagg.encrypted import EncryptedVector, encrypt_vector, load_vector
+from secagg.errors import ParameterError
+from secagg.key_bytes import decode_key, encode_key, fixed, number
+from secagg.modular import Modulus
+from secagg.noise import FixedBaseNoise, Noise, TextbookNoise
+from secagg.packing import Packing
+
+__all__ = ["MAX_BITS", "MIN_BITS", "PublicKey"]
+
+MIN_BITS, MAX_BITS = 2048, 8192
+MAGIC = b"SAPK"
+
+
+class PublicKey(CiphertextGroup):
+    """What clients encrypt with.
+
+    Parameters
+    ----------
+    n : int
+        The product of two primes of equal size.
+    h : int, optional
+        −x² mod n for a random x: noise is then (h^n)^e (Damgård, Jurik, Nielsen 2010), much
+        faster than the textbook's r^n. None, as in other implementations' keys: r^n.
+    exponent_bits : int, optional
+        How long e is; given with `h`, and only then.
+    allow_insecure : bool
+        Accept n below 2048 bits, for tests.
+
+    Raises
+    ------
+    ParameterError
+        n or h cannot belong to a key of this kind, or is too short.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        h: int | None = None,
+        exponent_bits: int | None = None,
+        *,
+        allow_insecure: bool = False,
+    ) -> None:
+        n = gmpy2.mpz(n)
+        bits = n.bit_length()
+        low = 64 if allow_insecure else MIN_BITS
+        if not low <= bits <= MAX_BITS or bits % 64 or n % 2 == 0:
+            raise ParameterError(
+                f"n has {bits} bits; it must be odd, its length a multiple of 64 between {low} "
+                f"and {MAX_BITS}"
+                + ("" if allow_insecure else " (allow_insecure=True accepts less, for tests)")
+            )
+        self.h, self.exponent_bits = h, exponent_bits
+        noise: Noise
+        square = Modulus(n * n)
+        if h is None or exponent_bits is None:
+            if h is not None or exponent_bits is not None:
+                raise ParameterError("give h and exponent_bits together, or neither")
+            noise = TextbookNoise(n, square)
+        else:
+            check_integer("exponent_bits", exponent_bits, min(448, bits // 2), bits)
+            if not 1 < h < n - 1 or gmpy2.jacobi(h, n) != 1:
+                raise ParameterError("h is not of the form −x² modulo n")
+            noise = FixedBaseNoise(n, square, h, exponent_bits)
+        key_id = hashlib.sha256(_encoded(n, h, exponent_bits)).digest()
+        super().__init__(n, key_id, square, noise)
+
+    def __repr__(self) -> str:
+        return f"PublicKey({self.bits} bits, {self.key_id.hex()[:8]})"
+
+    def encrypt_vector(
+        self,
+        vector: Vector,
+        packing: Packing,
+        weight: int | None = None,
+        entropy: Entropy = os.urandom,
+    ) -> EncryptedVector:
+        """Encrypt a client's vector.
+
+        Parameters
+        ----------
+        vector : array, shape (packing.length,)
+            Finite floats for FixedPoint, integers for Integers.
+        packing : Packing
+            The same for everybody.
+        weight : int, optional
+            What the vector is multiplied by; encrypted with it.
+        entropy : callable
+            Where stochastic rounding and noise are drawn.
+
+        Raises
+        ------
+        ParameterError
+            The vector or its weight does not fit the packing, or the key has no room for a
+            slot.
+        """
+        return encrypt_vector(self, vector, packing, weight, entropy)
+
+    def load_vector(
+        self, data: bytes, packing: Packing, summands: int | None = 1
+    ) -> EncryptedVector:
+        """Decode what `EncryptedVector.to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+        packing : Packing
+            What is expected.
+        summands : int or None
+            Of how many vectors it must be the sum: 1 for what a client sends. None for any
+            number that the packing has room for.
+
+        Raises
+        ------
+        RemoteProtocolError
+            The check is "length", "version", "key", "packing", "summands" or "ciphertext".
+        """
+        return load_vector(self, data, packing, summands)
+
+    def to_bytes(self) -> bytes:
+        """Return the key as it is published."""
+        return _encoded(self.n, self.h, self.exponent_bits)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
+        """Decode a published key.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "public_key": the bytes are no key, or one that is refused.
+        """
+        try:
+            n, h, exponent_bits = decode_key(data, MAGIC)
+            return cls(
+                number(n),
+                number(h) or None,
+                exponent_bits or None,
+                allow_insecure=allow_insecure,
+            )
+        except ParameterError as error:
+            raise remote("public_key", str(error)) from None
+
+
+def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:
+    bits = int(n).bit_length()
+    return encode_key(MAGIC, bits, exponent_bits, fixed(n, bits), fixed(h or 0, bits))

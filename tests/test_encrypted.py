@@ -1,0 +1,323 @@
+"""Encrypted vectors: the same integers as secret sharing, and nothing that does not belong."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import secagg
+from paillier_keys import keypair
+from secagg import FixedPoint, Integers, ParameterError, RemoteProtocolError
+from secagg.encrypted import HEADER, EncryptedVector
+from secagg.packing import Packing
+
+KEY = keypair()
+PUBLIC = KEY.public_key
+PACKING = Packing(encoding=FixedPoint(8.0, 16, "nearest"), length=30, summands=5, session=b"r1")
+
+
+def vector(seed: int = 0, packing: Packing = PACKING) -> EncryptedVector:
+    x = np.random.default_rng(seed).normal(size=packing.length)
+    return PUBLIC.encrypt_vector(x, packing)
+
+
+@st.composite
+def cohorts(draw):
+    n = draw(st.integers(3, 7))
+    length = draw(st.integers(1, 80))
+    encoding = draw(
+        st.one_of(
+            st.builds(
+                FixedPoint,
+                st.sampled_from([0.25, 1.0, 8.0, 300.0]),
+                st.integers(0, 20),
+                st.just("nearest"),
+            ),
+            st.builds(Integers, st.integers(1, 1 << 16)),
+        )
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    if isinstance(encoding, FixedPoint):
+        spread = encoding.clip * draw(st.sampled_from([0.1, 1.0, 3.0]))
+        vectors = [rng.normal(size=length) * spread for _ in range(n)]
+    else:
+        vectors = [rng.integers(0, encoding.max, length, endpoint=True) for _ in range(n)]
+    max_weight = draw(st.one_of(st.none(), st.integers(1, 100)))
+    weights = None
+    if max_weight is not None:
+        weights = draw(st.lists(st.integers(0, max_weight), min_size=n, max_size=n))
+    lost = draw(st.sets(st.integers(0, n - 1), max_size=(n - 1) // 3))
+    return encoding, vectors, max_weight, weights, lost
+
+
+@given(cohorts())
+@settings(max_examples=60, deadline=None)
+def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort):
+    """SS = HE = plain, bit for bit, over encodings, lengths, weights and dropouts."""
+    encoding, vectors, max_weight, weights, lost = cohort
+    n, length = len(vectors), len(vectors[0])
+    params = secagg.RoundParams(
+        n_clients=n,
+        threshold=n // 2 + 1,
+        length=length,
+        encoding=encoding,
+        modulus_bits=64,
+        max_weight=max_weight,
+    )
+    shared = secagg.simulate_round(
+        vectors, params, weights=weights, dropouts=dict.fromkeys(lost, "masked_input")
+    )
+    packing = Packing(encoding=encoding, length=length, summands=n, max_weight=max_weight)
+    total, plain, weight = None, np.zeros(length, dtype=np.int64), 0
+    for client, x in enumerate(vectors):
+        if client in lost:
+            continue
+        own = None if weights is None else weights[client]
+        sender = KEY if client % 2 else PUBLIC
+        sent = sender.encrypt_vector(x, packing, own).to_bytes()
+        arrived = PUBLIC.load_vector(sent, packing)
+        total = arrived if total is None else total + arrived
+        integers = x if isinstance(encoding, Integers) else encoding.encode_integers(x)[0]
+        plain += integers * (1 if own is None else own)
+        weight += 1 if own is None else own
+    summed = KEY.decrypt_vector(PUBLIC.load_vector(total.to_bytes(), packing, summands=None))
+    np.testing.assert_array_equal(summed.integers, plain)
+    np.testing.assert_array_equal(summed.integers, shared.integers)
+    np.testing.assert_array_equal(summed.sum, shared.sum)
+    assert summed.sum.dtype == shared.sum.dtype
+    assert summed.summands == n - len(lost)
+    assert summed.weight == shared.weight == (None if weights is None else weight)
+    if weight:
+        np.testing.assert_array_equal(summed.mean, shared.mean)
+    else:
+        with pytest.raises(ParameterError, match="no mean"):
+            _ = summed.mean
+
+
+def test_check34_the_count_travels_and_addition_beyond_capacity_is_refused():
+    five = vector()
+    for seed in range(1, 5):
+        five = five + vector(seed)
+        assert (five.added, five.subtracted) == (seed + 1, 0)
+    again = PUBLIC.load_vector(five.to_bytes(), PACKING, summands=5)
+    assert again.added == 5
+    for beyond in (
+        lambda: five + vector(9),
+        lambda: vector(9) + five,
+        lambda: five - vector(9),
+        lambda: five * 2,
+        lambda: five * -2,
+        lambda: vector() * 6,
+        lambda: (vector() - vector()) * 3,
+    ):
+        with pytest.raises(ParameterError, match=r"(6|10) summands"):
+            beyond()
+    assert KEY.decrypt_vector(five).summands == 5
+
+
+def test_differences_and_multiples_are_counted_with_their_sign():
+    x, y = (np.random.default_rng(s).normal(size=30) for s in (1, 2))
+    a, b = PUBLIC.encrypt_vector(x, PACKING), PUBLIC.encrypt_vector(y, PACKING)
+    encode = PACKING.encoding.encode_integers
+    for computed, expected, counts in (
+        (a - b, encode(x)[0] - encode(y)[0], (1, 1)),
+        (a * 3 - b, 3 * encode(x)[0] - encode(y)[0], (3, 1)),
+        (-2 * (a - b), 2 * (encode(y)[0] - encode(x)[0]), (2, 2)),
+    ):
+        assert (computed.added, computed.subtracted) == counts
+        result = KEY.decrypt_vector(PUBLIC.load_vector(computed.to_bytes(), PACKING, None))
+        np.testing.assert_array_equal(result.integers, expected)
+        assert result.summands == counts[0] - counts[1]
+    with pytest.raises(ParameterError, match="no mean"):
+        _ = KEY.decrypt_vector(a - b).mean
+
+
+def header(data: bytes, **changes: object) -> bytes:
+    names = ("magic", "version", "key", "packing", "added", "subtracted")
+    fields = dict(zip(names, HEADER.unpack_from(data), strict=True)) | changes
+    return HEADER.pack(*fields.values()) + data[HEADER.size :]
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"magic": b"SAEW"}, "version"),
+        ({"version": 2}, "version"),
+        ({"version": 0}, "version"),
+        ({"key": bytes(32)}, "key"),
+        ({"packing": bytes(32)}, "packing"),
+        ({"added": 0}, "summands"),
+        ({"added": 2}, "summands"),
+        ({"added": 6}, "summands"),
+        ({"added": 2**64 - 1, "subtracted": 2}, "summands"),
+        ({"subtracted": 1}, "summands"),
+    ],
+)
+def test_check35_a_tampered_header_is_refused(changes, check):
+    with pytest.raises(RemoteProtocolError) as caught:
+        PUBLIC.load_vector(header(vector().to_bytes(), **changes), PACKING)
+    assert caught.value.check == check
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"added": 1}, {"added": 3}, {"added": 2, "subtracted": 1}, {"added": 0, "subtracted": 2}],
+)
+def test_check34_a_wrong_count_in_the_header_of_a_sum_is_noticed_when_it_is_read(changes):
+    data = header((vector() + vector(1)).to_bytes(), **changes)
+    with pytest.raises(RemoteProtocolError) as caught:
+        KEY.decrypt_vector(PUBLIC.load_vector(data, PACKING, summands=None))
+    assert caught.value.check in ("summands", "slots")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"encoding": FixedPoint(8.0, 15, "nearest")},
+        {"encoding": FixedPoint(4.0, 16, "nearest")},
+        {"length": 29},
+        {"summands": 6},
+        {"max_weight": 2},
+        {"session": b"r2"},
+    ],
+)
+def test_check35_vectors_of_another_kind_are_neither_taken_nor_added(other):
+    fields = {
+        "encoding": PACKING.encoding,
+        "length": 30,
+        "summands": 5,
+        "max_weight": None,
+        "session": b"r1",
+    } | other
+    packing = Packing(**fields)
+    weight = None if packing.max_weight is None else 1
+    theirs = PUBLIC.encrypt_vector(np.zeros(packing.length), packing, weight)
+    with pytest.raises(RemoteProtocolError) as caught:
+        PUBLIC.load_vector(theirs.to_bytes(), PACKING)
+    assert caught.value.check == "packing"
+    for operation in (lambda: vector() + theirs, lambda: theirs - vector()):
+        with pytest.raises(ParameterError, match="packed differently"):
+            operation()
+
+
+def test_a_foreign_key_is_refused():
+    other = keypair(seed="other")
+    theirs = other.public_key.encrypt_vector(np.zeros(30), PACKING)
+    with pytest.raises(RemoteProtocolError) as caught:
+        PUBLIC.load_vector(theirs.to_bytes(), PACKING)
+    assert caught.value.check == "key"
+    with pytest.raises(ParameterError, match="under one key"):
+        _ = vector() + theirs
+    with pytest.raises(ParameterError, match="under the key"):
+        KEY.decrypt_vector(theirs)
+
+
+def test_every_length_but_one_is_refused():
+    data = vector().to_bytes()
+    for wrong in (b"", data[:40], data[: HEADER.size], data[:-1], data + b"\0", data * 2):
+        with pytest.raises(RemoteProtocolError) as caught:
+            PUBLIC.load_vector(wrong, PACKING)
+        assert caught.value.check == "length"
+
+
+@given(st.binary(max_size=400), st.integers(0, 300))
+@settings(max_examples=200, deadline=None)
+def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
+    data = (vector().to_bytes()[:keep] + noise)[:1000]
+    try:
+        PUBLIC.load_vector(data, PACKING, summands=None)
+    except RemoteProtocolError as error:
+        assert error.phase == "paillier"
+
+
+@given(st.integers(2**508, 2**510), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_check34_what_is_no_sum_of_vectors_is_noticed_when_it_is_read(size, negative):
+    """The first of two plaintexts has 22 slots of 23 bits, which this lies beyond."""
+    assert PACKING.slots(PUBLIC.bits) * PACKING.slot_bits < 508
+    plaintexts = [-size if negative else size, 0]
+    read = EncryptedVector(PACKING, PUBLIC.encrypt(plaintexts))
+    with pytest.raises(RemoteProtocolError) as caught:
+        KEY.decrypt_vector(read)
+    assert caught.value.check == "slots"
+
+
+def test_check34_a_vector_without_its_count_is_noticed_when_it_is_read():
+    with pytest.raises(RemoteProtocolError) as caught:
+        KEY.decrypt_vector(EncryptedVector(PACKING, PUBLIC.encrypt([0, 0])))
+    assert caught.value.check == "summands"
+
+
+def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read():
+    packing = Packing(encoding=Integers(7), length=3, summands=2)
+    for value, fits in ((14, True), (-14, True), (15, False), (-15, False)):
+        for slot in range(3):
+            plaintext = value << (packing.slot_bits * slot)
+            plaintext += 2 << (packing.slot_bits * 3)
+            read = EncryptedVector(packing, PUBLIC.encrypt([plaintext]), added=2)
+            if fits:
+                assert KEY.decrypt_vector(read).integers[slot] == value
+                continue
+            with pytest.raises(RemoteProtocolError) as caught:
+                KEY.decrypt_vector(read)
+            assert caught.value.check == "slots"
+
+
+def test_a_weight_beyond_what_clients_may_give_is_noticed_when_it_is_read():
+    packing = Packing(encoding=Integers(7), length=1, summands=4, max_weight=3)
+    for weight, fits in ((3, True), (0, True), (4, False), (-1, False)):
+        plaintext = weight << packing.slot_bits
+        read = EncryptedVector(packing, PUBLIC.encrypt([plaintext]))
+        if fits:
+            assert KEY.decrypt_vector(read).weight == weight
+            continue
+        with pytest.raises(RemoteProtocolError) as caught:
+            KEY.decrypt_vector(read)
+        assert caught.value.check == "summands"
+
+
+def test_floats_beyond_the_clip_are_counted_or_refused_and_the_count_stays_here():
+    x = np.zeros(30)
+    x[[3, 4]] = 8.5, -100.0
+    clipped = PUBLIC.encrypt_vector(x, PACKING)
+    assert clipped.clipped == 2
+    assert KEY.decrypt_vector(clipped).sum[3] == 8.0
+    assert PUBLIC.load_vector(clipped.to_bytes(), PACKING).clipped == 0
+    assert (clipped + clipped).clipped == 0
+    strict = FixedPoint(8.0, 16, "nearest", beyond_clip="refuse")
+    with pytest.raises(ParameterError, match="2 elements lie beyond the clip"):
+        PUBLIC.encrypt_vector(x, Packing(encoding=strict, length=30, summands=5))
+    x[7] = np.nan
+    with pytest.raises(ParameterError, match="element 7"):
+        PUBLIC.encrypt_vector(x, PACKING)
+
+
+@pytest.mark.parametrize("factor", [0, 1.0, True, None])
+def test_factors_that_make_no_sum_are_refused(factor):
+    with pytest.raises(ParameterError, match="factor"):
+        _ = vector() * factor
+
+
+def test_other_kinds_of_arguments_are_refused_by_name():
+    with pytest.raises(ParameterError, match="packing"):
+        PUBLIC.encrypt_vector(np.zeros(30), FixedPoint(8.0))  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="packing"):
+        PUBLIC.load_vector(b"", None)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="vector"):
+        KEY.decrypt_vector(vector().ciphertexts)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="EncryptedVector"):
+        _ = vector() + 1  # type: ignore[operator]
+    for summands in (0, 6, 1.0):
+        with pytest.raises(ParameterError, match="summands"):
+            PUBLIC.load_vector(vector().to_bytes(), PACKING, summands)
+
+
+def test_check17_the_size_and_header_say_nothing_of_the_content():
+    sent = [PUBLIC.encrypt_vector(np.full(30, x), PACKING).to_bytes() for x in (0.0, 1.0, 8.0)]
+    assert {len(data) for data in sent} == {HEADER.size + PACKING.plaintexts(512) * 128}
+    assert len({data[: HEADER.size] for data in sent}) == 1
+    assert HEADER.size == struct.calcsize("<4sB32s32sQQ")

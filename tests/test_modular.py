@@ -1,0 +1,101 @@
+"""Batches of large integers: the same as Python's own arithmetic, for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg import parallel
+from secagg.errors import ParameterError
+from secagg.modular import FixedBase, Modulus
+
+MODULI = st.integers(3, 1 << 700).map(lambda n: n | 1)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request):
+    parallel.set_threads(request.param)
+    yield request.param
+    parallel.set_threads(None)
+
+
+def numbers(n: int, count: int) -> list[int]:
+    return [pow(7, i + 1, n) if i % 3 else (n - 1 - i) % n for i in range(count)]
+
+
+@given(MODULI, st.integers(0, 20), st.integers(0, 1 << 200))
+@settings(max_examples=60, deadline=None)
+def test_products_and_powers_are_pythons(n, count, exponent):
+    modulus = Modulus(n)
+    a, b = numbers(n, count), numbers(n, count)[::-1]
+    batch_a, batch_b = modulus.pack(a), modulus.pack(b)
+    assert modulus.unpack(modulus.multiply(batch_a, batch_b)) == [
+        x * y % n for x, y in zip(a, b, strict=True)
+    ]
+    assert modulus.unpack(modulus.power(batch_a, exponent)) == [pow(x, exponent, n) for x in a]
+    product = 1
+    for x in a:
+        product = product * x % n
+    assert modulus.product(batch_a) % n == product % n
+
+
+@given(MODULI, st.integers(1, 300), st.data())
+@settings(max_examples=40, deadline=None)
+def test_powers_of_a_fixed_base_are_pythons(n, bits, data):
+    modulus = Modulus(n)
+    base = data.draw(st.integers(0, n - 1))
+    powers = FixedBase(modulus, base, bits)
+    for count in (0, 1, 3, 40):  # the table grows in between
+        exponents = [(7**i * 13) % (1 << bits) for i in range(count)]
+        rows = np.array(
+            [
+                [e >> (64 * limb) & (2**64 - 1) for limb in range(powers.exponent_limbs)]
+                for e in exponents
+            ],
+            dtype=np.uint64,
+        ).reshape(count, powers.exponent_limbs)
+        assert modulus.unpack(powers.power(rows)) == [pow(base, e, n) for e in exponents]
+
+
+def test_any_number_of_threads_gives_the_same(threads):
+    modulus = Modulus(2**607 - 1)
+    a = numbers(modulus.value, 53)
+    batch = modulus.pack(a)
+    one = modulus.pack([12345])
+    assert modulus.unpack(modulus.power(batch, 65537)) == [
+        pow(x, 65537, modulus.value) for x in a
+    ]
+    assert modulus.unpack(modulus.multiply(batch, one)) == [
+        x * 12345 % modulus.value for x in a
+    ]
+
+
+def test_slices_cover_everything_once(threads):
+    for count in (0, 1, 7, 8, 9, 100):
+        seen: list[int] = []
+        parallel.in_slices(lambda rows: seen.extend(range(rows.start, rows.stop)), count)  # noqa: B023
+        assert sorted(seen) == list(range(count))
+
+
+def test_what_a_thread_raises_is_raised(threads):
+    def fail(rows: slice) -> None:
+        if rows.stop == 100:
+            raise ParameterError("the last slice")
+
+    with pytest.raises(ParameterError, match="last slice"):
+        parallel.in_slices(fail, 100)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1025, True, 1.5])
+def test_an_impossible_number_of_threads_is_refused(count):
+    with pytest.raises(ParameterError):
+        parallel.set_threads(count)
+
+
+def test_bytes_are_little_endian_and_of_fixed_width():
+    modulus = Modulus((1 << 100) + 7)
+    data = modulus.wrap(modulus.pack([1, 258]))
+    assert data == b"\1" + bytes(15) + b"\2\1" + bytes(14)
+    assert modulus.unpack(modulus.unwrap(data)) == [1, 258]

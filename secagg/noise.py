@@ -46,7 +46,7 @@ class TextbookNoise:
 
 
 class FixedBaseNoise:
-    """(h^n)^e mod n², e uniform in [0, 2^exponent_bits) (Damgård, Jurik, Nielsen 2010, §4.2).
+    """(h^n)^e mod n², e uniform in [0, 2^exponent_bits) (Damgård, Jurik and Nielsen 2010).
 
     With exponents of |n| / 2 bits the noise is indistinguishable from that of exponents of
     full length if factoring is hard (Goldreich and Rosen 2003); shorter ones need the further

@@ -6,7 +6,7 @@ import numpy as np
 
 from secagg.errors import ParameterError
 
-__all__ = ["check_integer", "check_kind", "is_integer"]
+__all__ = ["as_bytes", "check_integer", "check_kind", "is_integer"]
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
@@ -52,3 +52,18 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         shown = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
         raise ParameterError(f"{name} is {shown}; it must lie between {low} and {high}")
+
+
+def as_bytes(data: bytes | bytearray | memoryview, name: str = "a message") -> bytes:
+    """Return what a transport or a file delivered as bytes.
+
+    Raises
+    ------
+    ParameterError
+        It is nothing of the kind, which is the caller's mistake and not the peer's.
+    """
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, bytearray | memoryview):
+        return bytes(data)
+    raise ParameterError(f"{name} must be bytes, not {type(data).__name__}")

@@ -14,7 +14,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import check_kind, is_integer
+from secagg.arguments import as_bytes, check_kind, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.modular import Batch, Modulus
@@ -68,7 +68,7 @@ class CiphertextGroup:
             A message is not an int or too large.
         """
         for position, message in enumerate(messages):
-            if not is_integer(message) and not isinstance(message, type(self.n)):
+            if not is_integer(message):
                 raise ParameterError(
                     f"message {position} must be an int, not {type(message).__name__}"
                 )
@@ -99,6 +99,10 @@ class CiphertextGroup:
             "ciphertext": one lies outside (0, n²) or has a factor in common with n.
         """
         for position, value in enumerate(values):
+            if not is_integer(value):
+                raise ParameterError(
+                    f"ciphertext {position} must be an int, not {type(value).__name__}"
+                )
             if not 0 < value < self.modulus.value:
                 raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
         return self._checked(self.modulus.pack(values))
@@ -111,6 +115,7 @@ class CiphertextGroup:
         RemoteProtocolError
             "length", or "ciphertext" as `load_ints`.
         """
+        data = as_bytes(data)
         if len(data) != count * self.modulus.width:
             raise remote(
                 "length",

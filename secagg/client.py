@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from secagg import _fast, keys
-from secagg.arguments import check_integer, check_kind
+from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.client_state import Advertised, Agreed, Ended, Masked, New, Shared
 from secagg.consistency import check_agreement, check_survivors
 from secagg.encoding import Entropy, Vector
@@ -32,7 +32,6 @@ from secagg.messages import (
     Shares,
     UnmaskRequest,
     UnmaskShares,
-    as_bytes,
     decode,
     encode,
 )

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.arguments import check_integer, check_kind, is_integer
+from secagg.arguments import as_bytes, check_integer, check_kind, is_integer
 from secagg.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
@@ -191,6 +191,7 @@ def load_vector(
     group: CiphertextGroup, data: bytes, packing: Packing, summands: int | None
 ) -> EncryptedVector:
     """Decode a peer's vector; see `PublicKey.load_vector`."""
+    data = as_bytes(data)
     check_kind("packing", packing, Packing, "a Packing")
     if summands is not None:
         check_integer("summands", summands, 1, packing.summands)

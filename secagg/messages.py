@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import RemoteProtocolError
 from secagg.identities import SIGNATURE_BYTES
 from secagg.params import RoundParams
 
@@ -35,7 +35,6 @@ __all__ = [
     "Shares",
     "UnmaskRequest",
     "UnmaskShares",
-    "as_bytes",
     "decode",
     "encode",
     "pack_ids",
@@ -205,21 +204,6 @@ def decode(
     with suppress(ValueError, RecursionError):
         return msgspec.msgpack.decode(memoryview(data)[1:], type=kind)
     raise refuse("encoding", f"these bytes are not a {kind.__name__}")
-
-
-def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    """Return what a transport delivered as bytes.
-
-    Raises
-    ------
-    ParameterError
-        It is nothing of the kind, which is the caller's mistake and not the peer's.
-    """
-    if isinstance(data, bytes):
-        return data
-    if isinstance(data, bytearray | memoryview):
-        return bytes(data)
-    raise ParameterError(f"a message must be bytes, not {type(data).__name__}")
 
 
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:

@@ -48,9 +48,9 @@ class TextbookNoise:
 class FixedBaseNoise:
     """(h^n)^e mod n², e uniform in [0, 2^exponent_bits) (Damgård, Jurik and Nielsen 2010).
 
-    With exponents of |n| / 2 bits the noise is indistinguishable from that of exponents of
-    full length if factoring is hard (Goldreich and Rosen 2003); shorter ones need the further
-    assumption that discrete logarithms of that length are hard in the group of h.
+    Exponents of |n| / 2 bits are as good as those of full length if factoring is hard
+    (Goldreich and Rosen 2003); shorter ones need the further assumption that discrete
+    logarithms of that length are hard in the group of h.
 
     Parameters
     ----------

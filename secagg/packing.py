@@ -191,7 +191,7 @@ class Packing:
         for start in range(0, len(shifted), slots):
             row = shifted[start : start + slots]
             number = gmpy2.mpz(int.from_bytes(_fast.pack_bits(row, bits), "little"))
-            plaintexts.append(number - self.max_element * self._ones(len(row)))
+            plaintexts.append(int(number - self.max_element * self._ones(len(row))))
         return plaintexts
 
     def unpack(self, plaintexts: Sequence[int], key_bits: int) -> NDArray[np.int64]:

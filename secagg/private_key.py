@@ -8,7 +8,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import check_kind
+from secagg.arguments import as_bytes, check_kind
 from secagg.ciphertexts import CiphertextGroup, Ciphertexts
 from secagg.encoding import Entropy, Vector
 from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
@@ -56,9 +56,11 @@ class PrivateKey:
         *,
         allow_insecure: bool = False,
     ) -> None:
+        check_kind("p", p, int, "an int")
+        check_kind("q", q, int, "an int")
         p, q = gmpy2.mpz(p), gmpy2.mpz(q)
         _check_primes(p, q, structured=h is not None)
-        self.public_key = PublicKey(p * q, h, exponent_bits, allow_insecure=allow_insecure)
+        self.public_key = PublicKey(int(p * q), h, exponent_bits, allow_insecure=allow_insecure)
         group = self.public_key
         self._p, self._q = _Prime(p, group.n), _Prime(q, group.n)
         self._p_inverse: int = gmpy2.invert(p, q)
@@ -135,6 +137,7 @@ class PrivateKey:
         ParameterError
             The bytes are damaged or no private key; the message repeats nothing of them.
         """
+        data = as_bytes(data, "a key")
         if hashlib.sha256(data[:-32]).digest() != data[-32:]:
             raise ParameterError(
                 "the private key is damaged: its checksum differs; restore it from a copy"

@@ -8,7 +8,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import check_integer
+from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.ciphertexts import CiphertextGroup, remote
 from secagg.encoding import Entropy, Vector
 from secagg.encrypted import EncryptedVector, encrypt_vector, load_vector
@@ -53,6 +53,8 @@ class PublicKey(CiphertextGroup):
         *,
         allow_insecure: bool = False,
     ) -> None:
+        check_kind("n", n, int, "an int")
+        check_kind("h", h, (int, type(None)), "an int")
         n = gmpy2.mpz(n)
         bits = n.bit_length()
         low = 64 if allow_insecure else MIN_BITS
@@ -142,6 +144,7 @@ class PublicKey(CiphertextGroup):
         RemoteProtocolError
             "public_key": the bytes are no key, or one that is refused.
         """
+        data = as_bytes(data, "a key")
         try:
             n, h, exponent_bits = decode_key(data, MAGIC)
             return cls(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from secagg.arguments import check_integer, check_kind
+from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
@@ -25,7 +25,6 @@ from secagg.exclusive import Exclusive
 from secagg.graph import SEED_BYTES
 from secagg.identities import Registry, check_registry
 from secagg.log import Entry, Log, check_log
-from secagg.messages import as_bytes
 from secagg.params import RoundParams
 from secagg.result import RoundResult, decode_sum
 from secagg.rounds import Phase, out_of_order

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from harness import make_params
+from paillier_keys import keypair
 from secagg import Client, ClientPolicy, Journal, ParameterError, Server, simulate_round
+from secagg.paillier import PrivateKey, PublicKey
 
 P = make_params(3)
 VECTORS = [np.zeros(4)] * 3
@@ -60,3 +62,34 @@ def test_a_journal_wants_a_path_and_parameters(
     with pytest.raises(ParameterError, match="path must be a str or a path, not NoneType"):
         make(None, P)
     assert list(ram_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: PublicKey("n"), "n must be an int, not str"),
+        (lambda: PublicKey(5.0), "n must be an int, not float"),
+        (lambda: PublicKey(15, "h", 448), "h must be an int, not str"),
+        (lambda: PublicKey.from_bytes("key"), "a key must be bytes, not str"),
+        (lambda: PrivateKey("p", 3), "p must be an int, not str"),
+        (lambda: PrivateKey(3, None), "q must be an int, not NoneType"),
+        (lambda: PrivateKey.from_bytes(None), "a key must be bytes, not NoneType"),
+        (lambda: keypair().public_key.load("c", 1), "a message must be bytes, not str"),
+        (lambda: keypair().public_key.load_ints(["c"]), "ciphertext 0 must be an int, not str"),
+        (lambda: keypair().public_key.load_vector(5, None), "a message must be bytes, not int"),
+        (lambda: keypair().decrypt([1]), "ciphertexts must be Ciphertexts, not list"),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_refused_by_name_under_encryption(
+    call: Callable[[], object], named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        call()
+
+
+def test_what_a_transport_delivers_may_be_any_kind_of_bytes() -> None:
+    public = keypair().public_key
+    data = public.encrypt([7]).to_bytes()
+    for kind in (bytearray, memoryview):
+        assert keypair().decrypt(public.load(kind(data), 1)) == [7]
+        assert PublicKey.from_bytes(kind(public.to_bytes()), allow_insecure=True).n == public.n

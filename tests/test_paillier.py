@@ -342,8 +342,7 @@ def test_all_noise_is_an_nth_residue():
 
 
 def test_the_owners_noise_covers_all_nth_residues():
-    """With p = 7 · …: modulo tiny primes every residue turns up, about equally often."""
-    # 2 · 3 · 65537 + 1 is prime, and so is 2 · 15 · 65537 + 1: too large to count; count cosets
+    """Squares and others, modulo p and modulo q: all four kinds turn up equally often."""
     p, q = KEY.primes
     noise = OwnerNoise(p, q, PUBLIC.modulus)
     drawn = PUBLIC.modulus.unpack(noise.draw(600, os.urandom))

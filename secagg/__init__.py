@@ -54,4 +54,4 @@ __all__ = [
     "shamir",
     "simulate_round",
 ]
-__version__ = "0.2.0"
+__version__ = "0.3.0"

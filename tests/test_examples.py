@@ -133,7 +133,13 @@ def test_the_documented_tests_do_not_fail_what_is_slow_but_right(text: str) -> N
 
 
 @pure_repeats
-@pytest.mark.parametrize("block", blocks("README.md"))
+def test_an_encrypted_sum_without_the_client_that_died() -> None:
+    printed = run("examples/encrypted_sum.py")
+    assert printed == "sum of 5 vectors; its first element is 3.000\n"
+
+
+@pure_repeats
+@pytest.mark.parametrize("block", blocks("README.md") + blocks("docs/paillier.md"))
 def test_the_readmes_python_runs_as_it_stands(block: str) -> None:
     assert len([line for line in block.splitlines() if line.strip()]) <= 12
     assert run("-c", block)

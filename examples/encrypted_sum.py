@@ -1,0 +1,71 @@
+"""A sum under encryption: the aggregator cannot read, the key's holder sees only the sum.
+
+Holder, aggregator and six clients are processes of their own; one client dies before it sends.
+"""
+
+import os
+import signal
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+import secagg
+
+CLIENTS = 6
+PACKING = secagg.Packing(
+    encoding=secagg.FixedPoint(clip=8.0), length=1000, summands=CLIENTS, session=b"round 1"
+)
+
+
+def client(number: int, public: bytes, to_aggregator: Connection) -> None:
+    """Send one vector, and be done."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    key = secagg.paillier.PublicKey.from_bytes(public)
+    vector = np.full(PACKING.length, number / 4)
+    to_aggregator.send_bytes(key.encrypt_vector(vector, PACKING).to_bytes())
+
+
+def aggregate(public: bytes, from_clients: list[Connection], to_holder: Connection) -> None:
+    """Add what arrives; nothing of it can be read here."""
+    key = secagg.paillier.PublicKey.from_bytes(public)
+    total = None
+    for connection in from_clients:
+        try:
+            vector = key.load_vector(connection.recv_bytes(), PACKING)
+        except (EOFError, secagg.RemoteProtocolError):
+            continue  # died, or sent something else: it is not in the sum
+        total = vector if total is None else total + vector
+    if total is not None:
+        to_holder.send_bytes(total.to_bytes())
+
+
+def main() -> None:
+    """Hold the key, and start everybody else."""
+    key = secagg.paillier.generate_keypair()
+    public = key.public_key.to_bytes()
+    ends = [Pipe(duplex=False) for _ in range(CLIENTS)]
+    from_aggregator, to_holder = Pipe(duplex=False)
+    processes = [
+        Process(target=client, args=(number, public, ends[number][1]))
+        for number in range(CLIENTS)
+    ]
+    processes.append(Process(target=aggregate, args=(public, [r for r, _ in ends], to_holder)))
+    for process in processes[:CLIENTS]:
+        process.start()
+    for _, sending in ends:
+        sending.close()  # so that the end of a client is the end of its connection
+    processes[-1].start()
+    to_holder.close()
+    total = key.public_key.load_vector(from_aggregator.recv_bytes(), PACKING, summands=None)
+    if total.added < 3:
+        raise SystemExit("a sum of so few would give them away")
+    result = key.decrypt_vector(total)
+    for process in processes:
+        process.join()
+    print(f"sum of {result.summands} vectors; its first element is {result.sum[0]:.3f}")
+
+
+if __name__ == "__main__":
+    main()

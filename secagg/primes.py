@@ -47,7 +47,7 @@ _SAFE_SIEVE = 1 << 20
 """One odd number in 430,000 of 1535 bits is a p' of a safe prime; 4 in 1000 pass this sieve."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class StructuredPrime:
     """A prime p = 2 r p' + 1 and the factors of p − 1. **Secret**, and so not in the repr.
 
@@ -68,7 +68,7 @@ class StructuredPrime:
     p_prime: int
 
     def __post_init__(self) -> None:
-        if self.r < 1 or not self.r & 1 or _split(self.r)[1] != 1:
+        if _split(self.r)[1] != 1:
             raise ParameterError("r must be odd, with no prime factor of 2^16 or more")
         if self.p_prime <= _SMALL or not _is_prime(self.p_prime, _ROUNDS):
             raise ParameterError("p' must be a prime above 2^16; draw another")
@@ -113,8 +113,6 @@ def recover(p: int) -> StructuredPrime | None:
         None if p is not a prime of this kind, as with most primes made elsewhere: then
         p − 1 has two large factors and only whoever made p may know them.
     """
-    if p % 4 != 3:
-        return None
     _, p_prime = _split(p // 2)
     if p_prime <= _SMALL or not _is_prime(p_prime, _SIFT) or not _is_prime(p, _SIFT):
         return None

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/src/*)
+KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/*.px? secagg/_fast/src/*)
 
 .PHONY: demo test lint bench slow fuzz clean
 

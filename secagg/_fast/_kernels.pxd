@@ -69,7 +69,6 @@ cdef extern from "modular.h" nogil:
         size_t limbs
 
     const secagg_modular_tier *const *secagg_modular_tiers
-    size_t secagg_modular_width(const secagg_modular_tier *, size_t)
     int secagg_modular_multiply(
         uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, const secagg_modulus *
     )

@@ -1,128 +1,26 @@
-/* Batches of numbers modulo N over the arithmetic of a tier, and the portable tier: limbs of
- * 64 bits, one number at a time; see modular.h.
- */
+/* Batches of numbers modulo N, over the arithmetic of a tier; see modular.h. */
 #include "modular.h"
 #include "kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef unsigned __int128 u128;
-
 enum {
     LANES = 8,   /* at most, of any tier */
     BLOCK = 1024 /* powers of a fixed base that share a slice of the table while it is hot */
-};
-
-/* The portable tier: R = 2^(64 limbs), every number below N. */
-
-static int portable_supported(void) { return 1; }
-
-static size_t portable_digits(size_t limbs) { return limbs; }
-
-/* out = x - N when x, whose limb above the last is `top`, is not below N; x < 2 N. */
-static void subtract_n(uint64_t *out, const uint64_t *x, uint64_t top, const secagg_modular *c)
-{
-    uint64_t borrow = 0;
-    for (size_t j = 0; j < c->limbs; j++)
-        borrow = (uint64_t)(((u128)x[j] - c->n[j] - borrow) >> 64) & 1;
-    const uint64_t subtract = 0 - (top | (borrow ^ 1));
-    borrow = 0;
-    for (size_t j = 0; j < c->limbs; j++) {
-        const u128 difference = (u128)x[j] - (c->n[j] & subtract) - borrow;
-        out[j] = (uint64_t)difference;
-        borrow = (uint64_t)(difference >> 64) & 1;
-    }
-}
-
-/* The two products of Montgomery's method in one pass over the limbs, each with its carry. */
-static void portable_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b,
-                              const secagg_modular *c)
-{
-    const size_t limbs = c->limbs;
-    const uint64_t *n = c->n;
-    uint64_t *sums = c->sums, top = 0;
-    memset(sums, 0, limbs * sizeof *sums);
-    for (size_t i = 0; i < limbs; i++) {
-        u128 x = (u128)a[0] * b[i] + sums[0];
-        const uint64_t q = (uint64_t)x * c->inverse;
-        u128 y = (u128)n[0] * q + (uint64_t)x;
-        for (size_t j = 1; j < limbs; j++) {
-            x = (u128)a[j] * b[i] + sums[j] + (uint64_t)(x >> 64);
-            y = (u128)n[j] * q + (uint64_t)x + (uint64_t)(y >> 64);
-            sums[j - 1] = (uint64_t)y;
-        }
-        x = (u128)top + (uint64_t)(x >> 64) + (uint64_t)(y >> 64);
-        sums[limbs - 1] = (uint64_t)x;
-        top = (uint64_t)(x >> 64);
-    }
-    subtract_n(out, sums, top, c);
-}
-
-static void portable_load(uint64_t *x, const uint64_t *rows, size_t step, size_t count,
-                          const secagg_modular *c)
-{
-    (void)step;
-    (void)count;
-    memcpy(x, rows, c->limbs * sizeof *x);
-}
-
-static void portable_store(uint64_t *rows, uint64_t *x, size_t count, const secagg_modular *c)
-{
-    (void)count;
-    memcpy(rows, x, c->limbs * sizeof *x);
-}
-
-static void portable_choose(uint64_t *x, const uint64_t *powers, size_t entries, uint64_t digit,
-                            const secagg_modular *c)
-{
-    memset(x, 0, c->limbs * sizeof *x);
-    for (size_t e = 0; e < entries; e++) {
-        const uint64_t other = e ^ digit, mask = ((other | (0 - other)) >> 63) - 1;
-        for (size_t j = 0; j < c->limbs; j++)
-            x[j] |= powers[e * c->limbs + j] & mask;
-    }
-}
-
-static void portable_read(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c)
-{
-    memcpy(x, entries[0], c->limbs * sizeof *x);
-}
-
-static void portable_write(uint64_t *table, size_t step, const uint64_t *x, size_t count,
-                           const secagg_modular *c)
-{
-    (void)step;
-    (void)count;
-    memcpy(table, x, c->limbs * sizeof *x);
-}
-
-static const secagg_modular_tier portable = {
-    "portable",     portable_supported, 1,
-    64,             portable_digits,    portable_multiply,
-    portable_load,  portable_store,     portable_choose,
-    portable_read,  portable_write,
 };
 
 const secagg_modular_tier *const secagg_modular_tiers[] = {
 #if defined(__x86_64__)
     &secagg_modular_ifma,
 #endif
-    &portable,
+    &secagg_modular_portable,
     NULL,
 };
-
-/* The algorithms. */
 
 static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t round_up(size_t a, size_t step) { return (a + step - 1) / step * step; }
-
-/* Whole vectors, so that the entries of all lanes are read without a remainder. */
-size_t secagg_modular_width(const secagg_modular_tier *tier, size_t limbs)
-{
-    return round_up(tier->digits(limbs), tier->lanes);
-}
 
 /* Bits [at, at + bits) of an exponent, zero beyond its end; bits <= 16. */
 static uint64_t digit_at(const uint64_t *exponent, size_t limbs, size_t at, unsigned bits)
@@ -152,7 +50,7 @@ static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
     const size_t lanes = tier->lanes, limbs = c->limbs = modulus->limbs;
     const size_t digits = c->digits = tier->digits(limbs), wide = round_up(limbs, lanes) * lanes;
     j->words = digits * lanes;
-    const size_t own = round_up(digits, 8) + 3 * j->words + 4 * lanes + wide;
+    const size_t own = round_up(digits, 8) + 4 * j->words + wide;
     j->bytes = round_up((own + numbers * j->words) * sizeof(uint64_t), 64);
     j->memory = aligned_alloc(64, j->bytes);
     if (j->memory == NULL)
@@ -162,7 +60,7 @@ static int begin(job *j, const secagg_modulus *modulus, size_t numbers)
     c->square = c->n + round_up(digits, 8);
     c->one = c->square + j->words;
     c->sums = c->one + j->words;
-    c->wide = c->sums + j->words + 4 * lanes;
+    c->wide = c->sums + 2 * j->words;
     j->room = c->wide + wide;
     tier->load(c->square, modulus->n, 0, 1, c);
     for (size_t i = 0; i < digits; i++)
@@ -252,7 +150,7 @@ int secagg_modular_table(uint64_t *table, const uint64_t *base, size_t windows, 
     if (begin(&j, modulus, 3) < 0)
         return -1;
     const size_t lanes = j.tier->lanes, words = j.words;
-    const size_t width = secagg_modular_width(j.tier, modulus->limbs), slice = width << window;
+    const size_t width = j.c.digits, slice = width << window;
     uint64_t *x = j.room, *step = x + words, *power = step + words;
     j.tier->load(power, base, 0, 1, &j.c);
     multiply(&j, power, power, j.c.square);
@@ -291,7 +189,7 @@ int secagg_modular_power_fixed(uint64_t *out, const uint64_t *table, const uint6
     job j;
     if (begin(&j, modulus, 1 + block / lanes) < 0)
         return -1;
-    const size_t width = secagg_modular_width(j.tier, limbs), slice = width << window;
+    const size_t width = j.c.digits, slice = width << window;
     uint64_t *x = j.room;
     for (size_t first = 0; first < count; first += block) {
         const size_t some = lesser(block, count - first);

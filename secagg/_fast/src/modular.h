@@ -19,7 +19,7 @@ typedef struct {
     uint64_t *n;      /* digits of N, once */
     uint64_t *square; /* R^2 mod N in every lane */
     uint64_t *one;    /* 1 in every lane */
-    uint64_t *sums;   /* digits + 4 columns of a product; those above `digits` stay zero */
+    uint64_t *sums;   /* the columns of a product, twice the digits */
     uint64_t *wide;   /* limbs on their way in and out */
 } secagg_modular;
 
@@ -28,7 +28,7 @@ typedef struct {
     int (*supported)(void);
     size_t lanes, digit_bits;
     size_t (*digits)(size_t limbs);
-    /* out = a b / R; out may be a or b. */
+    /* out = a b / R; out may be a or b, and a = b, the same place, is faster. */
     void (*multiply)(uint64_t *out, const uint64_t *a, const uint64_t *b,
                      const secagg_modular *c);
     /* From and to `count` <= lanes rows of limbs, `step` words apart; count >= 1, and lanes
@@ -39,22 +39,20 @@ typedef struct {
     /* x = powers[digit], a number each, reading all of them. */
     void (*choose)(uint64_t *x, const uint64_t *powers, size_t entries, uint64_t digit,
                    const secagg_modular *c);
-    /* Entries of a table: digits, as a row, one entry for each lane. */
+    /* An entry of a table for each lane: its digits in a row. */
     void (*read)(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c);
     void (*write)(uint64_t *table, size_t step, const uint64_t *x, size_t count,
                   const secagg_modular *c);
 } secagg_modular_tier;
 
 extern const secagg_modular_tier *const secagg_modular_tiers[]; /* best first, then NULL */
-extern const secagg_modular_tier secagg_modular_ifma;           /* on x86-64 */
+extern const secagg_modular_tier secagg_modular_ifma, secagg_modular_portable;
 
 typedef struct {
     const secagg_modular_tier *tier;
     const uint64_t *n, *square; /* N and R^2 mod N */
     size_t limbs;
 } secagg_modulus;
-
-size_t secagg_modular_width(const secagg_modular_tier *tier, size_t limbs);
 
 /* 0, or -1 when there is no memory. `b_step` is limbs, or 0 to multiply all by one number. */
 int secagg_modular_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b, size_t count,

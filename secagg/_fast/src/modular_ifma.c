@@ -5,8 +5,8 @@
  * Comp. 44, 1985) without the last subtraction: R = 2^(52 K) > 4 N, so factors below 2 N give
  * (x y + q N) / R < 2 N. Only results leave [0, 2 N) for [0, N), without a branch.
  *
- * Head-room: a column takes at most 4 K products of 52 bits and one carry before it is
- * normalised, and 4 K + 1 < 2^12 while N has at most 2^14 bits (K <= 320).
+ * Head-room: a column takes at most 4 K halves of products, below 2^52 each, and a carry before
+ * it is normalised; 4 K + 1 < 2^12, as N has at most 2^14 bits (K = 316).
  */
 #include "modular.h"
 
@@ -74,107 +74,135 @@ IFMA_INLINE void transpose(eight r[LANES])
     }
 }
 
-/* The Montgomery quotients of a tile: columns 0..3 of sums + a * b + q * N vanish, but for
- * the carry into column 4, which is returned. */
-IFMA_INLINE eight quotients(eight q[TILE], const eight sums[TILE], const eight *a,
-                            const eight b[TILE], const secagg_modular *c)
+/* Digit j of one factor times the first `rows` digits of a tile of the other: window[0..] are
+ * columns j.., which become columns j+1... Returns column j, which is complete. */
+IFMA_INLINE eight step(eight window[TILE], eight next, eight a, const eight b[TILE],
+                       size_t rows)
+{
+    eight sums[TILE + 1];
+    UNROLL for (size_t r = 0; r < TILE; r++) sums[r] = window[r];
+    sums[TILE] = next;
+    UNROLL for (size_t r = 0; r < rows; r++) sums[r] = low(sums[r], a, b[r]);
+    UNROLL for (size_t r = 0; r < rows; r++) sums[r + 1] = high(sums[r + 1], a, b[r]);
+    UNROLL for (size_t r = 0; r < TILE; r++) window[r] = sums[r + 1];
+    return sums[0];
+}
+
+/* sums += a b. */
+IFMA static void add_product(eight *sums, const eight *a, const eight *b, size_t digits)
+{
+    for (size_t i = 0; i < digits; i += TILE, sums += TILE) {
+        eight left[TILE], window[TILE];
+        UNROLL for (size_t r = 0; r < TILE; r++)
+        {
+            left[r] = b[i + r];
+            window[r] = sums[r];
+        }
+        for (size_t j = 0; j < digits; j += TILE)
+            UNROLL for (size_t r = 0; r < TILE; r++)
+                sums[j + r] = step(window, sums[j + r + TILE], a[j + r], left, TILE);
+        UNROLL for (size_t r = 0; r < TILE; r++) sums[digits + r] = window[r];
+    }
+}
+
+/* sums = a^2, from sums = 0: products of different digits, once, then doubled. */
+IFMA static void add_square(eight *sums, const eight *a, size_t digits)
+{
+    for (size_t i = 0; i < digits; i += TILE) {
+        eight left[TILE], window[TILE], *columns = sums + i;
+        UNROLL for (size_t r = 0; r < TILE; r++)
+        {
+            left[r] = a[i + r];
+            window[r] = columns[i + r];
+        }
+        UNROLL for (size_t r = 0; r < TILE; r++)
+            columns[i + r] = step(window, columns[i + r + TILE], a[i + r], left, r);
+        for (size_t j = i + TILE; j < digits; j += TILE)
+            UNROLL for (size_t r = 0; r < TILE; r++)
+                columns[j + r] = step(window, columns[j + r + TILE], a[j + r], left, TILE);
+        UNROLL for (size_t r = 0; r < TILE; r++) columns[digits + r] = window[r];
+    }
+    for (size_t j = 0; j < digits; j++) {
+        sums[2 * j] = low(shift_left(sums[2 * j], 1), a[j], a[j]);
+        sums[2 * j + 1] = high(shift_left(sums[2 * j + 1], 1), a[j], a[j]);
+    }
+}
+
+/* The quotients q of a tile of columns, which sums + q N makes vanish but for the carry into
+ * the column above them, which is returned. */
+IFMA_INLINE eight quotients(eight q[TILE], const eight sums[TILE], const secagg_modular *c)
 {
     const eight inverse = all(c->inverse);
     eight carry = _mm512_setzero_si512();
-    UNROLL for (int column = 0; column < TILE; column++)
+    UNROLL for (size_t column = 0; column < TILE; column++)
     {
-        eight mine = sums[column], theirs = carry;
-        UNROLL for (int r = 0; r < column; r++)
+        eight sum = _mm512_add_epi64(sums[column], carry);
+        UNROLL for (size_t r = 0; r < column; r++)
         {
-            mine = high(mine, a[column - 1 - r], b[r]);
-            mine = low(mine, a[column - r], b[r]);
-            theirs = high(theirs, all(c->n[column - 1 - r]), q[r]);
-            theirs = low(theirs, all(c->n[column - r]), q[r]);
+            sum = high(sum, all(c->n[column - 1 - r]), q[r]);
+            sum = low(sum, all(c->n[column - r]), q[r]);
         }
-        mine = low(mine, a[0], b[column]);
-        const eight sum = _mm512_add_epi64(mine, theirs);
         q[column] = low(_mm512_setzero_si512(), sum, inverse);
         carry = shift_right(low(sum, all(c->n[0]), q[column]), DIGIT);
     }
     return carry;
 }
 
-/* Digit j of a and of N times the whole tile; window[0..3] are columns j..j+3, which become
- * j+1..j+4. Returns column j, which is complete. */
-IFMA_INLINE eight step(eight window[TILE], eight next, eight a, eight n, const eight b[TILE],
-                       const eight q[TILE])
-{
-    UNROLL for (int r = 0; r < TILE; r++)
-    {
-        window[r] = low(window[r], a, b[r]);
-        window[r] = low(window[r], n, q[r]);
-    }
-    UNROLL for (int r = 1; r < TILE; r++)
-    {
-        window[r] = high(window[r], a, b[r - 1]);
-        window[r] = high(window[r], n, q[r - 1]);
-    }
-    const eight done = window[0];
-    UNROLL for (int r = 1; r < TILE; r++) window[r - 1] = window[r];
-    window[TILE - 1] = high(high(next, a, b[TILE - 1]), n, q[TILE - 1]);
-    return done;
-}
-
-/* out = a b / R mod N, below 2 N as a and b are; out may be either of them.
+/* x = sums / R mod N, below 2 N when sums < 4 N^2.
  *
- * The quotients of the next tile are a long chain of dependent steps, and are known as soon as
- * columns 4..7 are: they are computed there, so that the rest of this tile hides their latency.
+ * The quotients of the next tile are a long chain of dependent steps, and can be known as soon
+ * as its columns are: they are computed there, so that the rest of this tile hides them.
  */
-IFMA static void ifma_multiply(uint64_t *out, const uint64_t *a_words, const uint64_t *b_words,
-                               const secagg_modular *c)
+IFMA static void divide(eight *x, eight *sums, const secagg_modular *c)
 {
     const size_t k = c->digits;
     const uint64_t *n = c->n;
-    const eight *a = (const eight *)a_words, *b = (const eight *)b_words;
-    eight *sums = (eight *)c->sums, *product = (eight *)out;
-    eight left[TILE], q[TILE], window[TILE], done[TILE];
-    for (size_t j = 0; j < k; j++)
-        sums[j] = _mm512_setzero_si512();
-    UNROLL for (size_t r = 0; r < TILE; r++) left[r] = b[r];
-    eight carry = quotients(q, sums, a, left, c);
-    for (size_t i = TILE; i <= k; i += TILE) {
+    eight q[TILE], next[TILE], window[TILE];
+    eight carry = quotients(q, sums, c);
+    for (size_t i = 0; i < k; i += TILE, sums += TILE) {
         UNROLL for (size_t r = 0; r < TILE; r++) window[r] = sums[TILE + r];
         window[0] = _mm512_add_epi64(window[0], carry);
-        UNROLL for (int j = 0; j < TILE; j++) /* what digits 0..3 give to columns 4..7 */
+        UNROLL for (size_t j = 0; j < TILE; j++) /* what the low digits give to these */
         {
-            UNROLL for (int r = TILE - 1 - j; r < TILE; r++)
+            UNROLL for (size_t r = TILE - 1 - j; r < TILE; r++)
             {
-                if (j + r >= TILE) {
-                    window[j + r - TILE] = low(window[j + r - TILE], a[j], left[r]);
-                    window[j + r - TILE] = low(window[j + r - TILE], all(n[j]), q[r]);
-                }
-                window[j + r + 1 - TILE] = high(window[j + r + 1 - TILE], a[j], left[r]);
-                window[j + r + 1 - TILE] = high(window[j + r + 1 - TILE], all(n[j]), q[r]);
+                const size_t column = j + r + 1 - TILE;
+                window[column] = high(window[column], all(n[j]), q[r]);
+                if (column > 0)
+                    window[column - 1] = low(window[column - 1], all(n[j]), q[r]);
             }
         }
-        UNROLL for (size_t j = 0; j < TILE; j++)
-            done[j] = step(window, sums[j + 2 * TILE], a[j + TILE], all(n[j + TILE]), left, q);
-        eight next_left[TILE], next_q[TILE]; /* in vain after the last tile */
-        UNROLL for (size_t r = 0; r < TILE; r++) next_left[r] = b[i < k ? i + r : r];
-        carry = quotients(next_q, done, a, next_left, c);
-        UNROLL for (size_t j = 0; j < TILE; j++) sums[j] = done[j];
+        UNROLL for (size_t j = TILE; j < 2 * TILE; j++)
+            sums[j] = step(window, sums[j + TILE], all(n[j]), q, TILE);
+        carry = quotients(next, sums + TILE, c); /* in vain after the last tile */
         for (size_t j = 2 * TILE; j < k; j += TILE)
             UNROLL for (size_t r = 0; r < TILE; r++)
-                sums[j + r - TILE] =
-                    step(window, sums[j + r + TILE], a[j + r], all(n[j + r]), left, q);
+                sums[j + r] = step(window, sums[j + r + TILE], all(n[j + r]), q, TILE);
         UNROLL for (size_t r = 0; r < TILE; r++)
         {
-            sums[k - TILE + r] = window[r];
-            left[r] = next_left[r];
-            q[r] = next_q[r];
+            sums[k + r] = window[r];
+            q[r] = next[r];
         }
     }
     carry = _mm512_setzero_si512();
     for (size_t j = 0; j < k; j++) {
         const eight sum = _mm512_add_epi64(sums[j], carry);
-        product[j] = _mm512_and_si512(sum, all(MASK));
+        x[j] = _mm512_and_si512(sum, all(MASK));
         carry = shift_right(sum, DIGIT);
     }
+}
+
+IFMA static void ifma_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b,
+                               const secagg_modular *c)
+{
+    eight *sums = (eight *)c->sums;
+    for (size_t j = 0; j < 2 * c->digits; j++)
+        sums[j] = _mm512_setzero_si512();
+    if (a == b)
+        add_square(sums, (const eight *)a, c->digits);
+    else
+        add_product(sums, (const eight *)a, (const eight *)b, c->digits);
+    divide((eight *)out, sums, c);
 }
 
 /* [0, 2 N) to [0, N): N is subtracted, and added again where that was too much. */
@@ -195,60 +223,77 @@ IFMA static void reduce(eight *x, const secagg_modular *c)
     }
 }
 
-/* Rows of limbs to vertical digits; beyond the last row it is read again. */
+/* `words` words of eight rows to or from vertical form. */
+IFMA static void gather(eight *x, const uint64_t *const rows[LANES], size_t words)
+{
+    for (size_t i = 0; i < words; i += LANES) {
+        const __mmask8 there = (__mmask8)(words - i < LANES ? (1u << (words - i)) - 1 : 0xff);
+        eight block[LANES];
+        UNROLL for (size_t r = 0; r < LANES; r++)
+            block[r] = _mm512_maskz_loadu_epi64(there, rows[r] + i);
+        transpose(block);
+        for (size_t r = 0; r < LANES && i + r < words; r++)
+            x[i + r] = block[r];
+    }
+}
+
+IFMA static void scatter(uint64_t *rows, size_t step, const eight *x, size_t words, size_t count)
+{
+    for (size_t i = 0; i < words; i += LANES) {
+        const __mmask8 there = (__mmask8)(words - i < LANES ? (1u << (words - i)) - 1 : 0xff);
+        eight block[LANES];
+        UNROLL for (size_t r = 0; r < LANES; r++)
+            block[r] = i + r < words ? x[i + r] : _mm512_setzero_si512();
+        transpose(block);
+        for (size_t r = 0; r < count; r++)
+            _mm512_mask_storeu_epi64(rows + step * r + i, there, block[r]);
+    }
+}
+
+IFMA static void ifma_read(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c)
+{
+    gather((eight *)x, entries, c->digits);
+}
+
+IFMA static void ifma_write(uint64_t *table, size_t step, const uint64_t *x, size_t count,
+                            const secagg_modular *c)
+{
+    scatter(table, step, (const eight *)x, c->digits, count);
+}
+
 IFMA static void ifma_load(uint64_t *to, const uint64_t *rows, size_t step, size_t count,
                            const secagg_modular *c)
 {
-    const size_t limbs = c->limbs;
+    const uint64_t *row[LANES];
     eight *x = (eight *)to, *wide = (eight *)c->wide;
-    for (size_t i = 0; i < limbs; i += LANES) {
-        const __mmask8 some = limbs - i < LANES ? (__mmask8)((1u << (limbs - i)) - 1) : 0xff;
-        eight block[LANES];
-        UNROLL for (size_t r = 0; r < LANES; r++)
-        {
-            const uint64_t *row = rows + step * (r < count ? r : count - 1);
-            block[r] = _mm512_maskz_loadu_epi64(some, row + i);
-        }
-        transpose(block);
-        UNROLL for (size_t r = 0; r < LANES; r++) wide[i + r] = block[r];
-    }
+    for (size_t r = 0; r < LANES; r++)
+        row[r] = rows + step * (r < count ? r : count - 1);
+    gather(wide, row, c->limbs);
     for (size_t j = 0; j < c->digits; j++) {
         const size_t i = DIGIT * j / 64;
         const unsigned skip = DIGIT * j % 64;
         x[j] = _mm512_setzero_si512();
-        if (i < limbs) { /* a limb above the last is zero, and a shift by 64 gives zero */
-            const eight above = i + 1 < limbs ? wide[i + 1] : x[j];
-            x[j] = _mm512_or_si512(shift_right(wide[i], skip), shift_left(above, 64 - skip));
-            x[j] = _mm512_and_si512(x[j], all(MASK));
-        }
+        if (i < c->limbs) /* a shift by 64 gives zero */
+            x[j] = shift_right(wide[i], skip);
+        if (i + 1 < c->limbs)
+            x[j] = _mm512_or_si512(x[j], shift_left(wide[i + 1], 64 - skip));
+        x[j] = _mm512_and_si512(x[j], all(MASK));
     }
 }
 
-/* Out of Montgomery's form if need be, reduced, and to rows of limbs. */
 IFMA static void ifma_store(uint64_t *rows, uint64_t *from, size_t count,
                             const secagg_modular *c)
 {
-    const size_t limbs = c->limbs, digits = c->digits;
     eight *x = (eight *)from, *wide = (eight *)c->wide;
     reduce(x, c);
-    for (size_t i = 0; i < limbs; i++) {
+    for (size_t i = 0; i < c->limbs; i++) { /* from at most three digits; R has bits to spare */
         const size_t j = 64 * i / DIGIT;
         const unsigned skip = 64 * i % DIGIT;
-        eight limb = shift_right(x[j], skip);
-        if (j + 1 < digits)
-            limb = _mm512_or_si512(limb, shift_left(x[j + 1], DIGIT - skip));
-        if (j + 2 < digits)
-            limb = _mm512_or_si512(limb, shift_left(x[j + 2], 2 * DIGIT - skip));
-        wide[i] = limb;
+        wide[i] = _mm512_or_si512(shift_right(x[j], skip), shift_left(x[j + 1], DIGIT - skip));
+        if (j + 2 < c->digits)
+            wide[i] = _mm512_or_si512(wide[i], shift_left(x[j + 2], 2 * DIGIT - skip));
     }
-    for (size_t i = 0; i < limbs; i += LANES) {
-        const __mmask8 some = limbs - i < LANES ? (__mmask8)((1u << (limbs - i)) - 1) : 0xff;
-        eight block[LANES];
-        UNROLL for (size_t r = 0; r < LANES; r++) block[r] = wide[i + r];
-        transpose(block);
-        for (size_t r = 0; r < count; r++)
-            _mm512_mask_storeu_epi64(rows + limbs * r + i, some, block[r]);
-    }
+    scatter(rows, c->limbs, wide, c->limbs, count);
 }
 
 IFMA static void ifma_choose(uint64_t *to, const uint64_t *powers, size_t entries,
@@ -263,35 +308,6 @@ IFMA static void ifma_choose(uint64_t *to, const uint64_t *powers, size_t entrie
             chosen = _mm512_mask_mov_epi64(chosen, hit, power[e * c->digits + j]);
         }
         x[j] = chosen;
-    }
-}
-
-IFMA static void ifma_read(uint64_t *to, const uint64_t *const *entries,
-                           const secagg_modular *c)
-{
-    eight *x = (eight *)to;
-    for (size_t j = 0; j < c->digits; j += LANES) {
-        eight block[LANES];
-        UNROLL for (size_t r = 0; r < LANES; r++)
-            block[r] = _mm512_loadu_si512(entries[r] + j);
-        transpose(block);
-        UNROLL for (size_t r = 0; r < LANES; r++)
-            if (r < c->digits - j)
-                x[j + r] = block[r];
-    }
-}
-
-IFMA static void ifma_write(uint64_t *table, size_t step, const uint64_t *from, size_t count,
-                            const secagg_modular *c)
-{
-    const eight *x = (const eight *)from;
-    for (size_t j = 0; j < c->digits; j += LANES) {
-        eight block[LANES];
-        UNROLL for (size_t r = 0; r < LANES; r++)
-            block[r] = r < c->digits - j ? x[j + r] : _mm512_setzero_si512();
-        transpose(block);
-        for (size_t r = 0; r < count; r++)
-            _mm512_storeu_si512(table + step * r + j, block[r]);
     }
 }
 

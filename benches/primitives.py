@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import gmpy2
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -27,6 +28,7 @@ P = 2**61 - 1
 LENGTH = 100_000
 PEERS = 100
 CLIP, SCALE = 8.0, 65536.0
+BATCH, EXPONENT, WINDOW = 64, 512, 8  # numbers, bits, bits
 
 _rng = np.random.default_rng(2017)
 KEYS = _rng.bytes(16 * PEERS)
@@ -190,4 +192,81 @@ def plain_unpack(packed: bytes) -> U32:
     return np.packbits(spread, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
 
-ROWS: list[Callable[[], Iterable[Row]]] = [masks, shamir, fixed_point, bits]
+def large_numbers() -> Iterable[Row]:
+    """Products and powers modulo N of 4096 and 6144 bits, the squares of Paillier's keys."""
+    for size in (4096, 6144):
+        numbers = Numbers(size)
+        multiply = partial(_fast.modular_multiply, numbers.rows)
+        kind = f"mod N of {size} bits, {BATCH} numbers"
+        yield compare(
+            f"multiply {kind}",
+            partial(multiply, numbers.others, numbers.out, *numbers.constants),
+            numbers.plain_multiply,
+            "gmpy2, a * b % n",
+        )
+        yield compare(
+            f"multiply by one number {kind}",
+            partial(multiply, numbers.others[:1], numbers.out, *numbers.constants),
+            numbers.plain_multiply,
+            "gmpy2, a * b % n",
+        )
+        yield compare(
+            f"{EXPONENT}-bit power {kind}",
+            numbers.power,
+            numbers.plain_power,
+            "gmpy2.powmod",
+            repeats=3,
+        )
+        yield compare(
+            f"{EXPONENT}-bit power of one base {kind}",
+            numbers.power_fixed,
+            numbers.plain_power,
+            "gmpy2.powmod",
+            repeats=3,
+        )
+
+
+class Numbers:
+    """A modulus and a batch below it, as limbs and as gmpy2's integers."""
+
+    def __init__(self, size: int) -> None:
+        limbs = size // 64
+        n = _rng.integers(2**63, 2**64, limbs, dtype=np.uint64) | np.uint64(1)
+        self.n = integer(n)
+        square = pow(2, 2 * _fast.modular_radix(limbs), self.n)
+        self.constants = n, np.frombuffer(int(square).to_bytes(size // 8, "little"), np.uint64)
+        self.rows, self.others, self.out = _rng.integers(
+            0, 2**63, (3, BATCH, limbs), dtype=np.uint64
+        )
+        self.exponents = _rng.integers(0, 2**64, (BATCH, EXPONENT // 64), dtype=np.uint64)
+        shape = (EXPONENT // WINDOW, 1 << WINDOW, _fast.modular_width(limbs))
+        self.table = np.empty(shape, np.uint64)
+        _fast.modular_table(self.rows[0], self.table, WINDOW, *self.constants)
+        self.left = [integer(row) for row in self.rows]
+        self.right = [integer(row) for row in self.others]
+        self.powers = [integer(row) for row in self.exponents]
+
+    def power(self) -> None:
+        """Raise all numbers to the first exponent."""
+        _fast.modular_power(self.rows, self.exponents[0], self.out, *self.constants)
+
+    def power_fixed(self) -> None:
+        """Raise the first number to all exponents."""
+        _fast.modular_power_fixed(self.table, self.exponents, self.out, WINDOW, *self.constants)
+
+    def plain_multiply(self) -> list[int]:
+        """Multiply pairwise; integers stay integers, no bytes are read or written."""
+        return [a * b % self.n for a, b in zip(self.left, self.right, strict=True)]
+
+    def plain_power(self) -> list[int]:
+        """Raise the first number to all exponents; another base takes the same time."""
+        return [gmpy2.powmod(self.left[0], e, self.n) for e in self.powers]
+
+
+def integer(limbs: U64) -> int:
+    """Read a number as gmpy2 keeps it."""
+    number: int = gmpy2.mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))
+    return number
+
+
+ROWS: list[Callable[[], Iterable[Row]]] = [masks, shamir, fixed_point, bits, large_numbers]

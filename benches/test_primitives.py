@@ -51,3 +51,11 @@ def test_bits(benchmark: BenchmarkFixture) -> None:
     packed = benchmark(_fast.pack_bits, values, 26)
     assert packed == plain.plain_pack(values)
     np.testing.assert_array_equal(plain.plain_unpack(packed), values)
+
+
+def test_large_numbers(benchmark: BenchmarkFixture) -> None:
+    numbers = plain.Numbers(1024)
+    benchmark(numbers.power_fixed)
+    assert [plain.integer(row) for row in numbers.out] == numbers.plain_power()
+    _fast.modular_multiply(numbers.rows, numbers.others, numbers.out, *numbers.constants)
+    assert [plain.integer(row) for row in numbers.out] == numbers.plain_multiply()

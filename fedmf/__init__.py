@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
+from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import Ratings, Split, load
 from fedmf.errors import DataError, FedMFError, ModelError, SettingError
 from fedmf.history import History, RoundRecord
@@ -21,6 +21,7 @@ __all__ = [
     "FedMFError",
     "History",
     "ModelError",
+    "PaillierSum",
     "PlainSum",
     "Ratings",
     "RoundRecord",

@@ -29,6 +29,8 @@ class RoundRecord:
     client_seconds, server_seconds
         What the users together and the server took to aggregate, counting included where the
         round counted the raters.
+    key_holder_seconds
+        What those took who decrypt and are neither, 0 where there are none.
     seconds
         The whole round by the clock, metrics included.
     bytes_up, bytes_down
@@ -50,6 +52,7 @@ class RoundRecord:
     test_mae: float | None = None
     client_seconds: float = 0.0
     server_seconds: float = 0.0
+    key_holder_seconds: float = 0.0
     seconds: float = 0.0
     bytes_up: float = 0.0
     bytes_down: float = 0.0

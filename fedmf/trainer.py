@@ -192,6 +192,7 @@ class Trainer:
             ),
             client_seconds=sum(one.client_seconds for one in sums),
             server_seconds=sum(one.server_seconds for one in sums),
+            key_holder_seconds=sum(one.key_holder_seconds for one in sums),
             bytes_up=sum(one.bytes_up for one in sums),
             bytes_down=sum(one.bytes_down for one in sums),
             clipped=sum(one.clipped for one in sums),

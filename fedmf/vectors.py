@@ -95,6 +95,8 @@ class Aggregate:
         How many elements, over all users, lay beyond the encoding's clip.
     client_seconds, server_seconds
         The time all clients together (their local steps included) and the server took.
+    key_holder_seconds
+        The time it took those who decrypt and are neither, together; 0 where there are none.
     bytes_up, bytes_down
         What one user sent and received on average, the model itself not counted.
     """
@@ -107,6 +109,7 @@ class Aggregate:
     server_seconds: float
     bytes_up: float
     bytes_down: float
+    key_holder_seconds: float = 0.0
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,137 @@
+"""What every aggregation of fedmf is: users' tables in, their exact integer sum out.
+
+All of them encode alike and leave out the same users, so that the same training gives the same
+integers, bit for bit; `Aggregate.digest` is there to compare them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import secagg
+from fedmf.errors import FedMFError, SettingError
+from fedmf.vectors import Aggregate, Vectors
+
+__all__ = [
+    "PHASES",
+    "Aggregation",
+    "Encoding",
+    "IntegerSum",
+    "Phase",
+    "Progress",
+    "RoundAborted",
+    "in_the_sum",
+    "modulus_bits",
+    "refusals",
+]
+
+Phase = Literal["advertise_keys", "share_keys", "masked_input", "unmasking"]
+PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "unmasking")
+
+Encoding = secagg.FixedPoint | secagg.Integers
+Progress = Callable[[str, int, int], None]
+
+
+class RoundAborted(FedMFError):
+    """Too few users were left for a sum: nothing was revealed, and nothing can be learnt."""
+
+
+class Aggregation(Protocol):
+    """Sums or counts what the users of a cohort hold; each table is looked up once at most.
+
+    `dropouts` maps users' ids to the phase before whose message they vanish, and `session`
+    names the round.
+    """
+
+    def sum(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+    ) -> Aggregate:
+        """Sum tables of floats, as fixed-point integers; raises RoundAborted."""
+        ...
+
+    def count(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+    ) -> Aggregate:
+        """Add up tables of zeros and ones; raises RoundAborted."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerSum(ABC):
+    """What all aggregations share: how the tables become integers."""
+
+    clip: float = 16.0
+    fractional_bits: int = 16
+
+    def __post_init__(self) -> None:
+        _ = self.encoding  # an impossible one is refused at once
+
+    def sum(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes = b"",
+    ) -> Aggregate:
+        """Sum tables of floats, as fixed-point integers; see `Aggregation`."""
+        return self._add(vectors, dropouts, session, self.encoding)
+
+    def count(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes = b"",
+    ) -> Aggregate:
+        """Add up tables of zeros and ones; see `Aggregation`."""
+        return self._add(vectors, dropouts, session, secagg.Integers(1))
+
+    @property
+    def encoding(self) -> secagg.FixedPoint:
+        """The encoding of floats; it rounds to nearest, hence repeatably."""
+        with refusals():
+            return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
+
+    @abstractmethod
+    def _add(
+        self,
+        vectors: Vectors,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+        encoding: Encoding,
+    ) -> Aggregate: ...
+
+
+def in_the_sum(vectors: Vectors, dropouts: Mapping[int, Phase]) -> tuple[int, ...]:
+    """Return, ascending, the users whose vector is sent: all but those who vanish before it.
+
+    The vector goes out with the masked input. Who vanishes before "unmasking" has sent it.
+    """
+    return tuple(user for user in sorted(vectors) if dropouts.get(user) in (None, "unmasking"))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Let the refusals of secagg be told as refusals of fedmf."""
+    try:
+        yield
+    except secagg.ParameterError as error:
+        raise SettingError(str(error)) from error
+
+
+def modulus_bits(n_clients: int, encoding: Encoding) -> int:
+    """Return the b of Z_{2^b}: 32, whose lanes need no packing, or more if the sum needs it."""
+    largest = n_clients * encoding.max_encoded
+    return max(32, (2 * largest if encoding.signed else largest).bit_length())

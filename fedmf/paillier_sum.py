@@ -1,0 +1,176 @@
+"""The sum by homomorphic encryption: the server adds ciphertexts that it cannot read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+
+import secagg
+from fedmf.errors import SettingError
+from fedmf.integer_sum import (
+    Encoding,
+    IntegerSum,
+    Phase,
+    Progress,
+    RoundAborted,
+    in_the_sum,
+    refusals,
+)
+from fedmf.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust
+from fedmf.vectors import Aggregate, Vectors
+from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
+from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
+
+__all__ = ["PaillierSum"]
+
+FEWEST = 3  # as secret sharing: in the sum of two, either is all that the other does not know
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaillierSum(IntegerSum):
+    """The sum by Paillier encryption, in the integers that `PlainSum` and `SecAggSum` give.
+
+    A user sends one message. Who vanishes before the message of a phase up to "masked_input"
+    has not sent it; "unmasking" comes after it, so who vanishes then is in the sum. These are
+    the users that the other aggregations leave out, too. Fewer than three make no sum.
+
+    **Whoever can decrypt the sum can decrypt every single vector.** So the trust model has to
+    be named; there is no default.
+
+    Parameters
+    ----------
+    trust
+        "shared client key": all users hold the private key, the server does not (Chai et al.
+        2020; Basu's thesis). *One user who colludes with the server, or a server that poses as
+        a user, reads every user's vector.*
+        "key holder": a party apart from users and server holds it. *If it colludes with the
+        server, the two read every user's vector.*
+    bits
+        Of the key that is made where none is given: 2048 to 8192, a multiple of 64.
+    key
+        A private key of `secagg.paillier`. None: one is made for this object, when it is first
+        needed.
+    progress
+        Called now and then with what is being done, and how many of how many are through it.
+    clip, fractional_bits
+        The fixed-point encoding, as of `PlainSum`.
+
+    Raises
+    ------
+    SettingError
+        If a value is out of range; what depends on the cohort is refused when it is summed.
+    """
+
+    trust: Trust
+    bits: int = 3072
+    key: PrivateKey | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trust not in WARNINGS:
+            raise SettingError(
+                f"trust = {self.trust!r} must be one of {', '.join(map(repr, WARNINGS))}: say "
+                "who may be able to decrypt"
+            )
+        if not isinstance(self.bits, int) or not MIN_BITS <= self.bits <= MAX_BITS:
+            raise SettingError(
+                f"bits = {self.bits!r} must be from {MIN_BITS} to {MAX_BITS}; for tests, pass "
+                "key=secagg.paillier.generate_insecure_keypair()"
+            )
+        if self.bits % 64:
+            raise SettingError(f"bits = {self.bits} must be a multiple of 64")
+
+    @property
+    def warning(self) -> str:
+        """What the trust model asks you to believe."""
+        return WARNINGS[self.trust]
+
+    @cached_property
+    def parties(self) -> Parties:
+        """Those who encrypt and decrypt, with their keys."""
+        key = self.key
+        if key is None:
+            self._tell("making the key", 0, 1)
+            key = generate_keypair(self.bits)
+        return SharedClientKey(key) if self.trust == "shared client key" else KeyHolder(key)
+
+    def _add(
+        self,
+        vectors: Vectors,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+        encoding: Encoding,
+    ) -> Aggregate:
+        survivors = in_the_sum(vectors, dropouts)
+        with refusals():
+            packing = secagg.Packing(
+                encoding=encoding,
+                length=math.prod(vectors.shape),
+                summands=len(vectors),
+                session=session,
+            )
+        parties = self.parties
+        server = _Server(parties.public_key, packing)
+        client_seconds = server_seconds = 0.0
+        clipped = bytes_up = 0
+        for done, user in enumerate(survivors):
+            self._tell("encrypting", done, len(survivors))
+            start = perf_counter()
+            with refusals():
+                vector = parties.encrypt(vectors[user].dense(), packing)
+            message = vector.to_bytes()
+            sent = perf_counter()
+            server.receive(message)
+            server_seconds += perf_counter() - sent
+            client_seconds += sent - start
+            clipped += vector.clipped
+            bytes_up += len(message)
+        start = perf_counter()
+        encrypted = server.sum()
+        server_seconds += perf_counter() - start
+        self._tell("decrypting", 0, 1)
+        read = parties.decrypt(encrypted, packing, len(survivors))
+        bytes_down = len(encrypted) * len(survivors) if parties.users_decrypt else 0
+        return Aggregate(
+            sum=np.asarray(read.total.sum, dtype=np.float64),
+            integers=read.total.integers,
+            survivors=survivors,
+            clipped=clipped,
+            client_seconds=client_seconds + read.user_seconds * len(survivors),
+            server_seconds=server_seconds + read.server_seconds,
+            key_holder_seconds=read.key_holder_seconds,
+            bytes_up=bytes_up / len(vectors),
+            bytes_down=bytes_down / len(vectors),
+        )
+
+    def _tell(self, what: str, done: int, of: int) -> None:
+        if self.progress is not None:
+            self.progress(what, done, of)
+
+
+class _Server:
+    """Adds what it is sent as it comes; it has the public key and nothing else."""
+
+    def __init__(self, public_key: PublicKey, packing: secagg.Packing) -> None:
+        self._public_key, self._packing = public_key, packing
+        self._total: EncryptedVector | None = None
+
+    def receive(self, data: bytes) -> None:
+        vector = self._public_key.load_vector(data, self._packing)
+        self._total = vector if self._total is None else self._total + vector
+
+    def sum(self) -> bytes:
+        """Return the sum, blinded anew; raises RoundAborted."""
+        summands = 0 if self._total is None else self._total.added
+        if self._total is None or summands < FEWEST:
+            raise RoundAborted(
+                f"{summands} of the {self._packing.summands} users of the cohort are left; "
+                f"no one is hidden in a sum of fewer than {FEWEST}"
+            )
+        return self._total.to_bytes()

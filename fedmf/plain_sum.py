@@ -1,0 +1,89 @@
+"""The sum in the clear: what the private ones are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+import secagg
+from fedmf.integer_sum import (
+    Encoding,
+    IntegerSum,
+    Phase,
+    RoundAborted,
+    in_the_sum,
+    modulus_bits,
+    refusals,
+)
+from fedmf.vectors import Aggregate, Table, Vectors
+
+__all__ = ["PlainSum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainSum(IntegerSum):
+    """The sum in the clear: no privacy, but the integers that the private sums give.
+
+    It counts what the vectors themselves weigh on the wire, has no threshold, and is aborted
+    only when nobody is left.
+
+    Parameters
+    ----------
+    clip, fractional_bits
+        The fixed-point encoding: floats in [−clip, clip] as multiples of 2^−fractional_bits.
+
+    Raises
+    ------
+    SettingError
+        If the encoding is impossible.
+    """
+
+    def _add(
+        self,
+        vectors: Vectors,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+        encoding: Encoding,
+    ) -> Aggregate:
+        survivors = in_the_sum(vectors, dropouts)
+        if not survivors:
+            raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+        total = np.zeros(vectors.shape, dtype=np.int64)
+        clipped, server_seconds, start = 0, 0.0, perf_counter()
+        for user in survivors:
+            rows = vectors[user]
+            with refusals():
+                integers, beyond = _integers(encoding, rows.values.reshape(-1))
+            clipped += beyond
+            arrived = perf_counter()
+            total[rows.indices] += integers.reshape(rows.values.shape)
+            server_seconds += perf_counter() - arrived
+        client_seconds = perf_counter() - start - server_seconds
+        flat = total.reshape(-1)
+        return Aggregate(
+            sum=_decoded(encoding, flat),
+            integers=flat,
+            survivors=survivors,
+            clipped=clipped,
+            client_seconds=client_seconds,
+            server_seconds=server_seconds,
+            bytes_up=flat.size * modulus_bits(len(vectors), encoding) / 8,
+            bytes_down=0.0,
+        )
+
+
+def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:
+    """Return the integers that a client sends, and how many of them were clipped."""
+    if isinstance(encoding, secagg.FixedPoint):
+        return encoding.encode_integers(vector)
+    return vector.astype(np.int64), 0
+
+
+def _decoded(encoding: Encoding, integers: NDArray[np.int64]) -> NDArray[np.float64]:
+    if isinstance(encoding, secagg.FixedPoint):
+        return encoding.decode_integers(integers)
+    return integers.astype(np.float64)

@@ -1,0 +1,124 @@
+"""The sum by secret sharing, each user a client of the protocol."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+import secagg
+from fedmf.errors import SettingError
+from fedmf.integer_sum import (
+    Encoding,
+    IntegerSum,
+    Phase,
+    Progress,
+    RoundAborted,
+    modulus_bits,
+    refusals,
+)
+from fedmf.vectors import Aggregate, Vectors
+
+__all__ = ["SecAggSum"]
+
+COMPLETE_UP_TO = 100  # clients: there everyone being everyone's neighbour is still cheap
+NEIGHBOURS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecAggSum(IntegerSum):
+    """The sum by secure aggregation, each user a client of the protocol: only it is learnt.
+
+    Parameters
+    ----------
+    neighbours
+        With how many others each user exchanges keys and shares: an even number (Bell et al.
+        2020), None for all of them (Bonawitz et al. 2017), or "auto" for all of them in
+        cohorts up to 100 and 60 in larger ones.
+    threshold
+        How many of the n (or neighbours + 1) holders of a user's shares it takes to
+        reconstruct them; None for two thirds, rounded up. A higher one withstands more
+        colluding users, a lower one more dropouts. Of n it must be more than half; of
+        neighbours, enough for one user in twenty to collude and one to vanish
+        (`secagg.ClientPolicy`).
+    progress
+        Called now and then with the phase, and how many clients of how many are through it.
+    clip, fractional_bits
+        The fixed-point encoding, as of `PlainSum`.
+
+    Raises
+    ------
+    SettingError
+        If a value is out of range; what depends on the cohort is refused when it is summed.
+    """
+
+    neighbours: int | Literal["auto"] | None = "auto"
+    threshold: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.neighbours, str) and self.neighbours != "auto":
+            raise SettingError(
+                f"neighbours = {self.neighbours!r} must be an even number, None for all, or "
+                "'auto'"
+            )
+
+    def params(
+        self, n_clients: int, length: int, encoding: Encoding, session: bytes
+    ) -> secagg.RoundParams:
+        """Return the parameters of a round among `n_clients` users.
+
+        Raises
+        ------
+        SettingError
+            If the settings do not fit the cohort.
+        """
+        neighbours = self.neighbours
+        if neighbours == "auto":
+            neighbours = None if n_clients <= COMPLETE_UP_TO else NEIGHBOURS
+        holders = n_clients if neighbours is None else neighbours + 1
+        threshold = self.threshold
+        if threshold is None:
+            threshold = math.ceil(2 * holders / 3)
+        with refusals():
+            return secagg.RoundParams(
+                n_clients=n_clients,
+                threshold=threshold,
+                length=length,
+                encoding=encoding,
+                modulus_bits=modulus_bits(n_clients, encoding),
+                neighbours=neighbours,
+                session=session,
+            )
+
+    def _add(
+        self,
+        vectors: Vectors,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+        encoding: Encoding,
+    ) -> Aggregate:
+        params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
+        try:
+            with refusals():
+                result = secagg.simulate_round(
+                    vectors.dense(), params, dropouts=dropouts, progress=self.progress
+                )
+        except secagg.TooFewSurvivors as error:
+            raise RoundAborted(str(error)) from error
+        survivors = tuple(sorted(result.survivors))
+        n_clients = len(vectors)
+        return Aggregate(
+            sum=np.asarray(result.sum, dtype=np.float64),
+            integers=result.integers,
+            survivors=survivors,
+            clipped=result.clipped,
+            client_seconds=result.client_seconds,
+            server_seconds=result.server_seconds,
+            bytes_up=sum(result.bytes_up.values()) / n_clients,
+            bytes_down=sum(result.bytes_down.values()) / n_clients,
+        )

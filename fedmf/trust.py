@@ -1,0 +1,135 @@
+"""Who can decrypt: the trust models of homomorphic encryption, and the parties of each.
+
+Under homomorphic encryption the server adds what it cannot read. Somebody can, and whoever
+holds the key can read every single vector as well as the sum: these models differ in who.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from types import MappingProxyType
+from typing import ClassVar, Literal, Protocol
+
+from fedmf.vectors import Table
+from secagg import Packing
+from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
+
+__all__ = ["WARNINGS", "Decryption", "KeyHolder", "Parties", "SharedClientKey", "Trust"]
+
+Trust = Literal["shared client key", "key holder"]
+
+WARNINGS: Mapping[Trust, str] = MappingProxyType(
+    {
+        "shared client key": (
+            "all users hold the same private key: one user who colludes with the server, or a "
+            "server that poses as a user, reads every user's vector"
+        ),
+        "key holder": (
+            "the key holder can read every vector it is given: if it colludes with the server, "
+            "the two read every user's"
+        ),
+    }
+)
+"""What each trust model asks you to believe, in one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decryption:
+    """A sum that was read, and the time each role took to read it.
+
+    Parameters
+    ----------
+    total
+        The sum.
+    user_seconds
+        What each user took, 0 where users do not decrypt.
+    server_seconds
+        What the server took, besides adding.
+    key_holder_seconds
+        What the parties that are neither users nor server took together.
+    """
+
+    total: DecryptedSum
+    user_seconds: float = 0.0
+    server_seconds: float = 0.0
+    key_holder_seconds: float = 0.0
+
+
+class Parties(Protocol):
+    """Users who encrypt, a server that has the public key only, and whoever decrypts."""
+
+    @property
+    def users_decrypt(self) -> bool:
+        """Whether the encrypted sum goes to the users."""
+        ...
+
+    @property
+    def public_key(self) -> PublicKey:
+        """What the server checks and adds with."""
+        ...
+
+    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
+        """Encrypt as a user does; raises secagg.ParameterError."""
+        ...
+
+    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
+        """Read the sum that the server sent."""
+        ...
+
+
+@dataclass(frozen=True)
+class SharedClientKey:
+    """All users hold the private key, the server does not (Chai et al. 2020, §4; Basu).
+
+    Users encrypt with it, which is faster than with the public key, and each of them decrypts
+    the sum. Here it is decrypted once, and the time stands for that of each.
+    """
+
+    private_key: PrivateKey
+    users_decrypt: ClassVar[bool] = True
+
+    @property
+    def public_key(self) -> PublicKey:
+        """See `Parties`."""
+        return self.private_key.public_key
+
+    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
+        """See `Parties`."""
+        return self.private_key.encrypt_vector(vector, packing)
+
+    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
+        """See `Parties`."""
+        total, seconds = _read(self.private_key, data, packing, summands)
+        return Decryption(total=total, user_seconds=seconds)
+
+
+@dataclass(frozen=True)
+class KeyHolder:
+    """A party apart from users and server holds the private key, and is given sums only."""
+
+    private_key: PrivateKey
+    users_decrypt: ClassVar[bool] = False
+
+    @property
+    def public_key(self) -> PublicKey:
+        """See `Parties`."""
+        return self.private_key.public_key
+
+    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
+        """See `Parties`."""
+        return self.public_key.encrypt_vector(vector, packing)
+
+    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
+        """See `Parties`."""
+        total, seconds = _read(self.private_key, data, packing, summands)
+        return Decryption(total=total, key_holder_seconds=seconds)
+
+
+def _read(
+    key: PrivateKey, data: bytes, packing: Packing, summands: int
+) -> tuple[DecryptedSum, float]:
+    start = perf_counter()
+    total = key.decrypt_vector(key.public_key.load_vector(data, packing, summands))
+    return total, perf_counter() - start

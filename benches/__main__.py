@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 
 from benches import primitives, whole_round
-from benches.ratio import Row, machine, table
+from benches.ratio import Row, table
+from secagg.compare.machine import machine
 
 ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS, *whole_round.ROWS]
 """What is measured, in the order of the table: each function yields rows."""

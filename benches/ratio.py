@@ -5,18 +5,12 @@ Only ratios within one run mean anything: clocks, caches and neighbours differ b
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 
-from secagg import _fast
-
-__all__ = ["Row", "compare", "machine", "table"]
+__all__ = ["Row", "compare", "table"]
 
 
 @dataclass(frozen=True)
@@ -53,18 +47,6 @@ def compare(
     return Row(name, against, statistics.median(times), statistics.median(baseline_times))
 
 
-def machine() -> dict[str, str]:
-    """Name what the numbers depend on."""
-    return {
-        "cpu": _cpu(),
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "cryptography": version("cryptography"),
-        "tier": _fast.TIER,
-    }
-
-
 def table(rows: list[Row]) -> str:
     """Lay the rows out in columns."""
     width = max(len(row.name) for row in rows)
@@ -85,12 +67,3 @@ def _seconds(run: Callable[[], object]) -> float:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:7.3f} ms"
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

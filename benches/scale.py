@@ -1,7 +1,7 @@
 """Large rounds: ``python -m benches.scale`` prints the table of docs/scale.md.
 
-The server runs in this process, one client in a process of its own and the rest of the clients
-in a third, so that memory can be told apart. They take turns: times are each side's own. Every
+The server runs in a process of its own, one client in a second and the rest of the clients in
+a third, so that memory can be told apart. They take turns: times are each side's own. Every
 round's sum is compared with plain integers, and every client's bytes with docs/parameters.md.
 """
 
@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -23,17 +20,15 @@ from rich.console import Console
 from rich.progress import Progress
 
 import secagg
-from benches.ratio import machine
 from secagg import graph
+from secagg.compare import ss
+from secagg.compare.machine import machine
 from secagg.costs import client_traffic
-from secagg.rounds import NEXT
-from secagg.trial import RandomVectors, peak_memory
+from secagg.trial import RandomVectors
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
 CLIP = 8.0
 ENCODING = secagg.FixedPoint(CLIP, fractional_bits=10, rounding="nearest")
-ALONE = 0
-"""The client that has a process to itself; it stays to the end."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,11 @@ class Case:
         )
 
     @property
+    def vectors(self) -> RandomVectors:
+        """Return the clients' vectors."""
+        return RandomVectors(self.clients, self.length, CLIP, 0)
+
+    @property
     def leaving(self) -> frozenset[int]:
         """Return who vanishes."""
         order = np.random.default_rng(self.clients).permutation(np.arange(1, self.clients))
@@ -67,7 +67,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds and bytes; memory is a process's peak beyond what it held before the round."""
+    """Seconds and bytes; memory is a process's peak beyond the library itself."""
 
     case: Case
     client_seconds: float
@@ -91,119 +91,54 @@ def cases() -> dict[str, Case]:
     }
 
 
-def serve_clients(connection: Connection, case: Case, ids: list[int]) -> None:
-    """Be some of the clients: answer one message at a time, and at the end say what it took."""
-    params = case.params
-    vectors = RandomVectors(case.clients, case.length, CLIP, 0)
-    clients = {u: secagg.Client(u, params) for u in ids}
-    before, seconds = peak_memory(), 0.0
-    while u_bytes := connection.recv_bytes():
-        u, data = int.from_bytes(u_bytes, "little"), connection.recv_bytes()
-        client = clients[u]
-        vector = vectors[u] if client.phase == "masked_input" else None
-        start = time.perf_counter()
-        if client.phase == "advertise_keys":
-            answer = client.advertise_keys()
-        elif client.phase == "share_keys":
-            answer = client.share_keys(data)
-        elif vector is not None:
-            answer = client.masked_input(data, vector)
-        else:
-            answer = client.unmask(data)
-        seconds += time.perf_counter() - start
-        del vector
-        connection.send_bytes(answer)
-    connection.send((seconds, peak_memory() - before))
+class Drawn:
+    """Entropy of which the first draw is given: the server's, for the graph."""
+
+    def __init__(self, first: bytes) -> None:
+        self._first = [first]
+
+    def __call__(self, size: int, /) -> bytes:
+        """Return it, and from then on the system's."""
+        return self._first.pop() if self._first else os.urandom(size)
 
 
-class Round:
-    """One large round under way."""
+def run(case: Case, progress: Progress) -> Measured:
+    """Run a round, check it, and return what it took."""
+    seed = np.random.default_rng(1).bytes(graph.SEED_BYTES)
+    task = progress.add_task(case.name)
 
-    def __init__(self, case: Case, progress: Progress) -> None:
-        self.case, self.progress = case, progress
-        self.up = dict.fromkeys(range(case.clients), 0)
-        self.down = dict.fromkeys(range(case.clients), 0)
-        self.seed = np.random.default_rng(1).bytes(graph.SEED_BYTES)
-        self.u2: list[int] = []
-        context = multiprocessing.get_context("spawn")  # a fork would share memory and hide it
-        self.links: list[Connection] = []
-        self.processes = []
-        for ids in ([ALONE], [u for u in range(case.clients) if u != ALONE]):
-            ours, theirs = context.Pipe()
-            process = context.Process(
-                target=serve_clients, args=(theirs, case, ids), daemon=True
-            )
-            process.start()
-            theirs.close()
-            self.links.append(ours)
-            self.processes.append(process)
+    def show(phase: str, done: int, of: int) -> None:
+        progress.update(task, description=f"{case.name}: {phase}", completed=done, total=of)
 
-    def ask(self, u: int, data: bytes) -> bytes:
-        """Hand client u a message and return its answer."""
-        link = self.links[u != ALONE]
-        link.send_bytes(u.to_bytes(8, "little"))
-        link.send_bytes(data)
-        answer = link.recv_bytes()
-        self.down[u] += len(data)
-        self.up[u] += len(answer)
-        return answer
+    costs = ss.run_round(case.params, case.vectors.__getitem__, case.leaving, show, Drawn(seed))
+    check(case, costs, seed)
+    return Measured(
+        case=case,
+        client_seconds=sum(costs.client_seconds.values()) / case.clients,
+        server_seconds=costs.server_seconds,
+        client_memory=costs.client_memory,
+        server_memory=costs.server_memory,
+        most_bytes_up=max(costs.bytes_up.values()),
+        most_bytes_down=max(costs.bytes_down.values()),
+        survivors=len(costs.result.survivors),
+    )
 
-    def run(self) -> Measured:
-        """Run it, check it, and return what it took."""
-        case, leaving = self.case, self.case.leaving
-        entropy = iter([self.seed, os.urandom(32)])
-        before, seconds = peak_memory(), 0.0
-        server = secagg.Server(case.params, entropy=lambda _: next(entropy))
-        inbox = dict.fromkeys(range(case.clients), b"")
-        for phase in NEXT["semi-honest"]:
-            if phase == "masked_input":
-                self.u2 = sorted(inbox)
-                inbox = {u: data for u, data in inbox.items() if u not in leaving}
-            task = self.progress.add_task(f"{case.name}: {phase}", total=len(inbox))
-            for u in sorted(inbox):
-                answer = self.ask(u, inbox.pop(u))
-                start = time.perf_counter()
-                server.receive(u, answer)
-                seconds += time.perf_counter() - start
-                self.progress.advance(task)
-            start = time.perf_counter()
-            inbox = server.close_round()
-            seconds += time.perf_counter() - start
-        memory = peak_memory() - before
-        result = server.result()
-        self.check(result)
-        took = []
-        for link, process in zip(self.links, self.processes, strict=True):
-            link.send_bytes(b"")
-            took.append(link.recv())
-            process.join()
-        return Measured(
-            case=case,
-            client_seconds=sum(spent for spent, _ in took) / case.clients,
-            server_seconds=seconds,
-            client_memory=took[0][1],
-            server_memory=memory,
-            most_bytes_up=max(self.up.values()),
-            most_bytes_down=max(self.down.values()),
-            survivors=len(result.survivors),
-        )
 
-    def check(self, result: secagg.RoundResult) -> None:
-        """Compare the sum with plain integers, and each client's bytes with the formula."""
-        params, leaving = self.case.params, self.case.leaving
-        assert set(result.survivors) == set(range(self.case.clients)) - leaving
-        vectors = RandomVectors(self.case.clients, self.case.length, CLIP, 0)
-        expected = np.zeros(self.case.length, dtype=np.int64)
-        for u in result.survivors:
-            expected += ENCODING.encode_integers(vectors[u])[0]
-        assert np.array_equal(expected, result.integers), "the sum is not exact"
-        drawn = graph.draw(self.u2, params.neighbours, self.seed)
-        for u in range(self.case.clients):
-            left = sum(v not in leaving for v in drawn.holders[u])
-            traffic = list(client_traffic(params, client_id=u, u3=left).values())
-            stayed = traffic[:2] if u in leaving else traffic
-            assert self.up[u] == sum(phase.up for phase in stayed), u
-            assert self.down[u] == sum(phase.down for phase in stayed), u
+def check(case: Case, costs: ss.Costs, seed: bytes) -> None:
+    """Compare the sum with plain integers, and each client's bytes with the formula."""
+    params, leaving = case.params, case.leaving
+    assert set(costs.result.survivors) == set(range(case.clients)) - leaving
+    expected = np.zeros(case.length, dtype=np.int64)
+    for u in costs.result.survivors:
+        expected += ENCODING.encode_integers(case.vectors[u])[0]
+    assert np.array_equal(expected, costs.result.integers), "the sum is not exact"
+    drawn = graph.draw(costs.u2, params.neighbours, seed)
+    for u in range(case.clients):
+        left = sum(v not in leaving for v in drawn.holders[u])
+        traffic = list(client_traffic(params, client_id=u, u3=left).values())
+        stayed = traffic[:2] if u in leaving else traffic
+        assert costs.bytes_up[u] == sum(phase.up for phase in stayed), u
+        assert costs.bytes_down[u] == sum(phase.down for phase in stayed), u
 
 
 def table(rows: list[Measured]) -> Iterator[str]:
@@ -233,7 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     rows = []
     for case in chosen:
         with Progress(console=Console(stderr=True), transient=True) as progress:
-            rows.append(Round(case, progress).run())
+            rows.append(run(case, progress))
     if given.json:
         print(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}))
     else:

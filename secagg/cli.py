@@ -6,9 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 from secagg import graph
+from secagg.compare.document import comparison_document
+from secagg.compare.run import CLIENTS, LENGTHS, compare, families, grid
+from secagg.compare.save import prepare
 from secagg.costs import client_traffic
 from secagg.errors import SecAggError
 from secagg.estimate import estimate
@@ -23,6 +27,7 @@ try:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from secagg.compare.table import print_comparison
     from secagg.report import params_document, print_params, print_trial, trial_document
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -89,6 +94,16 @@ secagg simulate --clients 100 --length 100000 --dropout 0.1
 secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
 
 secagg simulate --clients 50 --neighbours 0  [dim]# everyone shares with everyone[/dim]
+"""
+
+BENCH_EXAMPLES = """
+[bold]Examples[/bold]
+
+secagg bench --clients 100 --length 10000  [dim]# one case: half a minute[/dim]
+
+secagg bench --compare ss,he --out runs/compare  [dim]# all of them, and a picture[/dim]
+
+secagg bench --clients 943 --length 33640 --json  [dim]# as many as MovieLens 100K has[/dim]
 """
 
 
@@ -172,7 +187,7 @@ def simulate(
         t = t if threshold is None else threshold
         chosen = _round(clients, t, k, length, clip, modulus_bits)
         policy = ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma)
-        with _progress(clients) as show:
+        with _progress("clients", clients) as show:
             result = run(chosen, policy, dropout, seed, show)
         memory = peak_memory()
         if as_json:
@@ -181,23 +196,67 @@ def simulate(
             print_trial(result, chosen, memory)
 
 
+@app.command(epilog=BENCH_EXAMPLES)
+def bench(
+    halves: Annotated[
+        str,
+        typer.Option(
+            "--compare",
+            help="ss, secret sharing; he, Paillier, and with it phe and TenSEAL's CKKS "
+            "where they are installed; or both.",
+        ),
+    ] = "ss,he",
+    clients: Annotated[
+        str, typer.Option(help="How many clients, separated by commas.")
+    ] = CLIENTS,
+    length: Annotated[str, typer.Option(help="How many elements, the same way.")] = LENGTHS,
+    budget: Annotated[
+        float,
+        typer.Option(
+            help="Seconds for each party of a case; what takes longer is measured on a sample "
+            "and scaled, and marked ~. SS is always measured whole."
+        ),
+    ] = 2.0,
+    as_json: Json = False,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for compare.json and compare.png.")
+    ] = None,
+) -> None:
+    """Measure sums by secret sharing against sums by homomorphic encryption.
+
+    For every number of clients and every length: seconds, bytes and memory of a client, of the
+    server and of whoever holds the key, each in a process of its own, on one core.
+    """
+    with _errors_in_one_line():
+        wanted, cases = families(halves), grid(clients, length)
+        save = None if out is None else prepare(out)
+        with _progress("measured", 1) as show:
+            comparison = compare(wanted, cases, show, budget=budget)
+        if save is not None:
+            save(comparison)
+        if as_json:
+            typer.echo(json.dumps(comparison_document(comparison), indent=2))
+        else:
+            print_comparison(comparison)
+
+
 @contextmanager
-def _progress(clients: int) -> Iterator[Callable[[str, int, int], None]]:
-    """Show on a terminal which phase is under way, and how far."""
+def _progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
+    """Show on a terminal what is under way, and how far."""
     console = Console(stderr=True, highlight=False)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} clients"),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} " + unit),
         TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        task = bar.add_task("".ljust(14), total=clients)
+        task = bar.add_task("".ljust(14), total=total)
 
-        def show(phase: str, done: int, of: int) -> None:
-            name = phase.replace("_", " ").ljust(14)
+        def show(what: str, done: int, of: int) -> None:
+            name = what.replace("_", " ").ljust(14)
             bar.update(task, description=name, completed=done, total=of)
 
         yield show

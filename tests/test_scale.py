@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rich.progress import Progress
 
 from benches import scale
+from secagg.compare import ss
 
 SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
 
 
 def test_a_small_round_is_checked_and_measured() -> None:
     with Progress(disable=True) as progress:
-        measured = scale.Round(SMALL, progress).run()
+        measured = scale.run(SMALL, progress)
     assert measured.survivors == 10
     assert measured.client_seconds > 0
     (row,) = list(scale.table([measured]))[2:]
     assert row.startswith("| small | 12 | 50 | all, 7 | 20% |")
 
 
-@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize("way", ["bytes_up", "bytes_down"])
 def test_a_byte_more_than_the_formula_is_seen(way: str) -> None:
-    with Progress(disable=True) as progress:
-        small = scale.Round(SMALL, progress)
-        getattr(small, way)[3] += 1
-        with pytest.raises(AssertionError):
-            small.run()
-    for process in small.processes:
-        process.kill()
+    seed = bytes(32)
+    vectors = SMALL.vectors.__getitem__
+    quiet = lambda *_: None  # noqa: E731
+    costs = ss.run_round(SMALL.params, vectors, SMALL.leaving, quiet, scale.Drawn(seed))
+    scale.check(SMALL, costs, seed)
+    more = {**getattr(costs, way), 3: getattr(costs, way)[3] + 1}
+    with pytest.raises(AssertionError):
+        scale.check(SMALL, replace(costs, **{way: more}), seed)
 
 
 def test_the_doc_has_a_row_for_each_round() -> None:

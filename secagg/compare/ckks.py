@@ -1,0 +1,105 @@
+"""TenSEAL's CKKS, for reference: approximate, on another assumption, and wider on the wire."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import tenseal
+
+from secagg.compare.keyed import F64, Keyed
+from secagg.compare.rows import System
+
+__all__ = ["keyed"]
+
+DEGREE = 8192
+MODULI = (60, 40)
+"""Bits of the primes: one for the sum and the special one, which no ciphertext has."""
+SCALE = 2.0**40
+SLOTS = DEGREE // 2
+TOLERANCE = 1e-6
+
+SYSTEM = System(
+    name="ckks",
+    label="CKKS, TenSEAL",
+    family="he",
+    messages=1,
+    dropouts="whoever has not sent is not in the sum; the key holder has to be there",
+    decrypts="the key holder",
+)
+
+
+class Ciphertext(Protocol):
+    """A vector of TenSEAL that fits one ciphertext."""
+
+    def add_(self, other: Ciphertext) -> Ciphertext:
+        """Add in place."""
+        ...
+
+    def serialize(self) -> bytes:
+        """Return it as bytes."""
+        ...
+
+    def decrypt(self) -> list[float]:
+        """Decrypt with the context's key."""
+        ...
+
+
+class Party:
+    """A client or the aggregator, or the key holder if the context has the secret key."""
+
+    def __init__(self, context: bytes) -> None:
+        self._context = tenseal.context_from(context, n_threads=1)
+        self._total: list[Ciphertext] = []
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Encrypt as many elements at a time as a ciphertext has slots."""
+        blocks = (vector[i : i + SLOTS] for i in range(0, vector.size, SLOTS))
+        return _write([tenseal.ckks_vector(self._context, block) for block in blocks])
+
+    def add(self, message: bytes) -> None:
+        """Add ciphertext by ciphertext."""
+        ciphertexts = self._read(message)
+        if not self._total:
+            self._total = ciphertexts
+            return
+        for total, ciphertext in zip(self._total, ciphertexts, strict=True):
+            total.add_(ciphertext)
+
+    def total(self) -> bytes:
+        """Return the total."""
+        total, self._total = self._total, []
+        return _write(total)
+
+    def decrypt(self, total: bytes) -> F64:
+        """Return the sum, nearly."""
+        return np.concatenate([ciphertext.decrypt() for ciphertext in self._read(total)])
+
+    def _read(self, message: bytes) -> list[Ciphertext]:
+        parts = msgspec.msgpack.decode(message, type=list[bytes])
+        return [tenseal.ckks_vector_from(self._context, part) for part in parts]
+
+
+def _write(ciphertexts: list[Ciphertext]) -> bytes:
+    return msgspec.msgpack.encode([ciphertext.serialize() for ciphertext in ciphertexts])
+
+
+def keyed() -> Keyed:
+    """Make a key, and say how the parties are made."""
+    context = tenseal.context(
+        tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=list(MODULI), n_threads=1
+    )
+    context.global_scale = SCALE
+    secret = context.serialize(save_secret_key=True)
+    public = context.serialize(save_secret_key=False)
+    return Keyed(
+        system=SYSTEM,
+        setting=f"degree {DEGREE:,}, primes of {MODULI[0]} and {MODULI[1]} bits",
+        sender=partial(Party, public),
+        aggregator=partial(Party, public),
+        holder=partial(Party, secret),
+        unit=SLOTS,
+        tolerance=TOLERANCE,
+    )

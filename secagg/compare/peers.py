@@ -1,0 +1,152 @@
+"""Paillier by phe, the way FedMF was first secured: every float a ciphertext of its own.
+
+And phe fed with packed integers, which tells what packing alone is worth.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Protocol, cast
+
+import numpy as np
+from phe import paillier
+
+from secagg.compare.keyed import F64, Keyed
+from secagg.compare.rows import System
+
+__all__ = [
+    "FloatHolder",
+    "FloatParty",
+    "Number",
+    "PrivateKey",
+    "PublicKey",
+    "floats",
+    "generate",
+]
+
+DROPOUTS = "whoever has not sent is not in the sum; the key holder has to be there"
+EXPONENT_BYTES = 4
+
+FLOATS = System(
+    name="phe-float",
+    label="phe, per float",
+    family="he",
+    messages=1,
+    dropouts=DROPOUTS,
+    decrypts="the key holder",
+)
+
+
+class Number(Protocol):
+    """An encrypted number of phe."""
+
+    exponent: int
+
+    def ciphertext(self, be_secure: bool = True) -> int:
+        """Return the ciphertext, blinded once more if it is to be secure and is not."""
+        ...
+
+    def __add__(self, other: Number) -> Number:
+        """Add."""
+        ...
+
+
+class PublicKey(Protocol):
+    """A public key of phe."""
+
+    n: int
+
+    def encrypt(self, value: float) -> Number:
+        """Encode, encrypt and blind."""
+        ...
+
+    def raw_encrypt(self, plaintext: int) -> int:
+        """Encrypt and blind an integer below n."""
+        ...
+
+
+class PrivateKey(Protocol):
+    """A private key of phe."""
+
+    def decrypt(self, number: Number) -> float:
+        """Decrypt and decode."""
+        ...
+
+    def raw_decrypt(self, ciphertext: int) -> int:
+        """Decrypt an integer below n."""
+        ...
+
+
+def generate(bits: int) -> tuple[PublicKey, PrivateKey]:
+    """Make a key pair."""
+    pair = paillier.generate_paillier_keypair(n_length=bits)
+    return cast(tuple[PublicKey, PrivateKey], pair)
+
+
+class FloatParty:
+    """A client or the aggregator."""
+
+    def __init__(self, public: PublicKey) -> None:
+        self._public = public
+        self._width = -(-2 * public.n.bit_length() // 8)
+        self._total: list[Number] = []
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Encrypt float by float; ciphertexts go in fixed width, with their exponents."""
+        return self._write(self._public.encrypt(x) for x in vector.tolist())
+
+    def add(self, message: bytes) -> None:
+        """Add float by float."""
+        numbers = self.read(message)
+        if not self._total:
+            self._total = list(numbers)
+        else:
+            self._total = [a + b for a, b in zip(self._total, numbers, strict=True)]
+
+    def total(self) -> bytes:
+        """Return the total, not blinded anew: it is for the key holder."""
+        total, self._total = self._total, []
+        return self._write(total)
+
+    def _write(self, numbers: Iterable[Number]) -> bytes:
+        return b"".join(
+            number.ciphertext(be_secure=False).to_bytes(self._width, "big")
+            + struct.pack(">i", number.exponent)
+            for number in numbers
+        )
+
+    def read(self, message: bytes) -> Iterator[Number]:
+        """Return the numbers of a message."""
+        for i in range(0, len(message), self._width + EXPONENT_BYTES):
+            end = i + self._width
+            ciphertext = int.from_bytes(message[i:end], "big")
+            (exponent,) = struct.unpack(">i", message[end : end + EXPONENT_BYTES])
+            number = paillier.EncryptedNumber(self._public, ciphertext, exponent)
+            yield cast(Number, number)
+
+
+class FloatHolder(FloatParty):
+    """The key holder."""
+
+    def __init__(self, public: PublicKey, private: PrivateKey) -> None:
+        super().__init__(public)
+        self._private = private
+
+    def decrypt(self, total: bytes) -> F64:
+        """Decrypt float by float."""
+        return np.array([self._private.decrypt(number) for number in self.read(total)])
+
+
+def floats(public: PublicKey, private: PrivateKey) -> Keyed:
+    """Say how the parties of phe per float are made."""
+    party = partial(FloatParty, public)
+    return Keyed(
+        system=FLOATS,
+        setting=f"{public.n.bit_length()} bits",
+        sender=party,
+        aggregator=party,
+        holder=partial(FloatHolder, public, private),
+        unit=1,
+    )

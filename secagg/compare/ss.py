@@ -1,0 +1,214 @@
+"""Secret sharing: whole rounds of this library's protocol, never scaled."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import graph
+from secagg.client import Client
+from secagg.compare.roles import Role
+from secagg.compare.rows import ENCODING, Case, Figure, Load, Row, System
+from secagg.encoding import Entropy
+from secagg.errors import SecAggError
+from secagg.params import RoundParams
+from secagg.result import RoundResult
+from secagg.rounds import NEXT, Phase
+from secagg.server import Server
+
+__all__ = ["CORRUPT", "DROPOUT", "SS", "Costs", "measure", "parameters", "run_round"]
+
+CORRUPT, DROPOUT = 0.05, 0.1
+"""The graph is the one that is recommended for these fractions."""
+ALONE = 0
+"""The client that has a process to itself, for its memory; it stays to the end."""
+
+SS = System(
+    name="ss",
+    label="SS",
+    family="ss",
+    messages=4,
+    dropouts=f"{DROPOUT:.0%} may vanish, whenever they like; nobody waits for them",
+    decrypts="nobody; the server sees the sum",
+)
+
+Vectors = Callable[[int], NDArray[np.float64]]
+Progress = Callable[[str, int, int], None]
+
+
+class Crowd:
+    """Some of the clients, in one process."""
+
+    def __init__(self, params: RoundParams, ids: Iterable[int], vector: Vectors) -> None:
+        self._clients = {u: Client(u, params) for u in ids}
+        self._vector = vector
+        self._drawn: NDArray[np.float64] | None = None
+
+    def draw(self, u: int) -> None:
+        """Make the client's vector beforehand, so that it takes none of the client's time."""
+        wanted = self._clients[u].phase == Phase.MASKED_INPUT
+        self._drawn = self._vector(u) if wanted else None
+
+    def answer(self, u: int, data: bytes) -> bytes:
+        """Take the client's next step."""
+        client = self._clients[u]
+        if self._drawn is not None:
+            return client.masked_input(data, self._drawn)
+        match client.phase:
+            case Phase.ADVERTISE_KEYS:
+                return client.advertise_keys()
+            case Phase.SHARE_KEYS:
+                return client.share_keys(data)
+            case _:
+                return client.unmask(data)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a round took.
+
+    Attributes
+    ----------
+    result : RoundResult
+    u2 : list of int
+        Who shared keys, among whom the graph was drawn.
+    client_seconds : dict of id to float
+    server_seconds : float
+    client_memory, server_memory : int
+        Bytes of one client's process and of the server's, beyond the library itself.
+    bytes_up, bytes_down : dict of id to int
+    """
+
+    result: RoundResult
+    u2: list[int]
+    client_seconds: Mapping[int, float]
+    server_seconds: float
+    client_memory: int
+    server_memory: int
+    bytes_up: Mapping[int, int]
+    bytes_down: Mapping[int, int]
+
+
+def run_round(
+    params: RoundParams,
+    vector: Vectors,
+    leaving: Collection[int],
+    progress: Progress,
+    entropy: Entropy = os.urandom,
+) -> Costs:
+    """Run a round with the server, one client, and all the other clients in three processes.
+
+    Parameters
+    ----------
+    params : RoundParams
+        Semi-honest, unweighted.
+    vector : callable
+        Makes a client's vector; it can be pickled.
+    leaving : collection of int
+        Who vanishes after having shared keys, when it costs the server most; not ``ALONE``.
+    progress : callable
+        As of ``simulate_round``.
+    entropy : callable
+        The server's; it can be pickled.
+    """
+    ids = range(params.n_clients)
+    others = [u for u in ids if u != ALONE]
+    up, down, seconds = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
+    u2: list[int] = []
+    with ExitStack() as parties:
+
+        def enter(name: str, make: Callable[[], Crowd]) -> Role[Crowd]:
+            return parties.enter_context(Role(name, make))
+
+        server = parties.enter_context(Role("server", partial(Server, params, entropy=entropy)))
+        alone = enter("client", partial(Crowd, params, [ALONE], vector))
+        crowd = enter("clients", partial(Crowd, params, others, vector))
+        server_seconds, inbox = 0.0, dict.fromkeys(ids, b"")
+        for phase in NEXT[params.security]:
+            if phase == Phase.MASKED_INPUT:
+                u2 = sorted(inbox)
+                inbox = {u: data for u, data in inbox.items() if u not in leaving}
+            asked = sorted(inbox)
+            for done, u in enumerate(asked, start=1):
+                party, data = alone if u == ALONE else crowd, inbox.pop(u)
+                party.do(Crowd.draw, u)
+                answer = party.do(Crowd.answer, u, data)
+                server_seconds += server.do(Server.receive, u, answer.result).seconds
+                seconds[u] += answer.seconds
+                up[u] += len(answer.result)
+                down[u] += len(data)
+                progress(phase, done, len(asked))
+            closed = server.do(Server.close_round)
+            server_seconds += closed.seconds
+            inbox = closed.result
+        return Costs(
+            result=server.do(Server.result).result,
+            u2=u2,
+            client_seconds=seconds,
+            server_seconds=server_seconds,
+            client_memory=alone.memory(),
+            server_memory=server.memory(),
+            bytes_up=up,
+            bytes_down=down,
+        )
+
+
+def parameters(case: Case) -> RoundParams:
+    """Return the parameters of a round on the recommended graph.
+
+    Raises
+    ------
+    ParameterError
+        The cohort is too small for a sum that hides anybody.
+    """
+    found = graph.recommend(case.clients, CORRUPT, DROPOUT)
+    return RoundParams(
+        n_clients=case.clients,
+        threshold=found.threshold,
+        neighbours=found.neighbours,
+        length=case.length,
+        encoding=ENCODING,
+        modulus_bits=max(32, (2 * case.clients * ENCODING.max_encoded).bit_length()),
+    )
+
+
+def measure(case: Case, progress: Progress) -> Row:
+    """Run a round of the case on the recommended graph, and check its sum.
+
+    Raises
+    ------
+    ParameterError
+        As `parameters`.
+    SecAggError
+        The sum is not exact, which is a defect of this library.
+    """
+    params = parameters(case)
+    order = np.random.default_rng(case.clients).permutation(np.arange(1, case.clients))
+    leaving = frozenset(order[: int(DROPOUT * case.clients)].tolist())
+    costs = run_round(params, case.vector, leaving, progress)
+    survivors = costs.result.survivors
+    expected = np.zeros(case.length, dtype=np.int64)
+    for u in survivors:
+        expected += ENCODING.encode_integers(case.vector(u))[0]
+    if not np.array_equal(expected, costs.result.integers):
+        raise SecAggError("the sum is not exact: please report this, with the command")
+    neighbours = "all others" if params.neighbours is None else str(params.neighbours)
+    return Row(
+        system=SS,
+        case=case,
+        setting=f"k = {neighbours}, t = {params.threshold}, {len(leaving)} vanish",
+        client=Load(
+            Figure(statistics.median(costs.client_seconds[u] for u in survivors)),
+            costs.client_memory,
+        ),
+        server=Load(Figure(costs.server_seconds), costs.server_memory),
+        bytes_up=Figure(max(costs.bytes_up.values())),
+        bytes_down=Figure(max(costs.bytes_down.values())),
+    )

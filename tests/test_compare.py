@@ -1,0 +1,225 @@
+"""Secret sharing against homomorphic encryption: what is measured, and what is scaled."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+from secagg.compare import keyed, run, ss
+from secagg.compare.keyed import F64, Keyed
+from secagg.compare.memory import Peak
+from secagg.compare.roles import Role
+from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample_length
+from secagg.compare.units import duration, memory, seconds, size, volume
+from secagg.costs import client_traffic
+from secagg.errors import ParameterError, SecAggError
+
+PLAIN = System("plain", "plain", "he", 1, "-", "everybody")
+MEGABYTES = 1 << 24
+
+
+@dataclass
+class Plain:
+    """All three parties of a system without any encryption; the holder adds what it is told."""
+
+    wrong: float = 0.0
+    sum: F64 | None = None
+
+    def encrypt(self, vector: F64) -> bytes:
+        return vector.tobytes()
+
+    def add(self, message: bytes) -> None:
+        vector = np.frombuffer(message)
+        self.sum = vector if self.sum is None else self.sum + vector
+
+    def total(self) -> bytes:
+        assert self.sum is not None
+        total, self.sum = self.sum, None
+        return total.tobytes()
+
+    def decrypt(self, total: bytes) -> F64:
+        return np.frombuffer(total) + self.wrong
+
+
+def plain(wrong: float = 0.0, *, shared: bool = False) -> Keyed:
+    return Keyed(PLAIN, "", Plain, Plain, partial(Plain, wrong), unit=8, shared=shared)
+
+
+def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
+    assert (Figure(3.0).value, Figure(3.0).measured) == (3.0, True)
+    sample = Figure(2.0, 10, 300)
+    assert (sample.value, sample.measured) == (60.0, False)
+    both = sample + Figure(5.0)
+    assert both.value == pytest.approx(65.0)
+    assert (both.done, both.of) == (10, 300)
+    assert (Figure(1.0, 7, 7) + Figure(2.0)).measured
+    together = Load(sample, None) + Load(Figure(5.0), 100)
+    assert (together.seconds.value, together.memory) == (pytest.approx(65.0), None)
+    assert (Load(Figure(1.0), 300) + Load(Figure(2.0), 100)).memory == 300
+
+
+def test_a_sample_is_whole_units_within_the_budget() -> None:
+    assert sample_length(1000, 10, 0.1, budget=1.0) == 100
+    assert sample_length(1000, 10, 0.1, budget=0.99) == 90
+    assert sample_length(1000, 10, 5.0, budget=1.0) == 10  # one unit at least
+    assert sample_length(1000, 10, 0.001, budget=1.0) == 1000  # and all at most
+    assert sample_length(7, 10, 0.0, budget=1.0) == 7
+
+
+def test_what_fits_the_budget_is_measured_whole() -> None:
+    row = keyed.measure(plain(), Case(20, 100), budget=60.0)
+    assert row.holder is not None
+    for load in (row.client, row.server, row.holder):
+        assert load.seconds.measured
+        assert load.memory is not None
+    assert (row.bytes_up.value, row.bytes_down.value, row.error) == (800, 0, 0.0)
+    assert row.holder_bytes_in == Figure(800, 100, 100)
+    assert row.holder_bytes_out == Figure(800)
+
+
+def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
+    row = keyed.measure(plain(), Case(20, 100), budget=1e-12)
+    client, server, holder = row.client.seconds, row.server.seconds, row.holder.seconds
+    assert (client.done, client.of) == (holder.done, holder.of) == (8, 100)
+    assert (server.done, server.of) == (8 * 8, 20 * 100)  # eight vectors are encrypted
+    assert client.value == client.amount * 100 / 8
+    assert row.bytes_up.value == row.holder_bytes_in.value == 800
+    assert not row.bytes_up.measured
+    assert row.client.memory is row.server.memory is row.holder.memory is None
+    assert row.error == 0.0
+
+
+def test_with_a_shared_key_every_client_decrypts() -> None:
+    row = keyed.measure(plain(shared=True), Case(9, 10), budget=60.0)
+    assert row.holder is row.holder_bytes_in is row.holder_bytes_out is None
+    assert (row.bytes_up.value, row.bytes_down.value) == (80, 80)
+    assert row.client.seconds.measured
+    sampled = keyed.measure(plain(shared=True), Case(9, 100), budget=1e-12)
+    assert not sampled.client.seconds.measured
+    assert sampled.client.memory is None
+
+
+def test_a_wrong_sum_is_refused() -> None:
+    with pytest.raises(SecAggError, match=r"plain: the sum is wrong by 0\.5: please report"):
+        keyed.measure(plain(wrong=0.5), Case(9, 10), budget=60.0)
+
+
+def test_secret_sharing_is_measured_whole_and_its_bytes_are_the_formulas() -> None:
+    case = Case(30, 50)
+    phases: list[tuple[str, int, int]] = []
+    row = ss.measure(case, lambda *step: phases.append(step))
+    params = ss.parameters(case)
+    assert (row.setting, row.error) == (f"k = {params.neighbours}, t = 3, 3 vanish", 0.0)
+    most = sum(phase.up for phase in client_traffic(params, client_id=29).values())
+    assert most - 40 < row.bytes_up.value <= most  # ids and shares of those who are left
+    assert row.client.seconds.measured
+    assert row.server.seconds.value > row.client.seconds.value > 0
+    assert row.holder is None
+    assert phases[-1] == ("unmasking", 27, 27)
+
+
+def test_every_system_sums_the_same_vectors() -> None:
+    case = Case(5, 100)
+    vector = case.vector(3)
+    integers, clipped = ENCODING.encode_integers(vector)
+    assert not clipped
+    assert np.array_equal(integers / ENCODING.scale, vector)
+    assert np.array_equal(case.vector(3, 10), vector[:10])
+    assert not np.array_equal(case.vector(4), vector)
+
+
+@pytest.mark.parametrize(("clients", "length"), [(2, 10), (100_001, 10), (10, 0), (10, 10**9)])
+def test_cases_out_of_range_are_refused(clients: int, length: int) -> None:
+    with pytest.raises(ParameterError):
+        Case(clients, length)
+
+
+class Party:
+    """Grows, fails, or dies."""
+
+    def grow(self, size: int) -> int:
+        held = bytearray(size)
+        held[:: 1 << 12] = bytes(-(-size // (1 << 12)))  # untouched pages take no memory
+        return len(held)
+
+    def fail(self) -> None:
+        raise ValueError("a reason")
+
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def process(self) -> int:
+        return os.getpid()
+
+
+def refuse() -> Party:
+    raise ParameterError("no party")
+
+
+def test_a_role_has_a_process_and_its_own_memory() -> None:
+    with Role("party", Party) as role, Role("other", Party) as other:
+        assert role.do(Party.grow, MEGABYTES).result == MEGABYTES
+        assert 0.9 * MEGABYTES <= role.memory() < 2 * MEGABYTES
+        assert other.memory() < MEGABYTES // 4
+        processes = {role.do(Party.process).result, other.do(Party.process).result}
+        assert len(processes | {os.getpid()}) == 3
+        assert role.do(Party.process).seconds < 5
+
+
+def test_what_went_before_hides_no_peak() -> None:
+    Party().grow(4 * MEGABYTES)
+    peak = Peak()
+    Party().grow(MEGABYTES)
+    assert peak.grown() >= 0.9 * MEGABYTES
+
+
+def test_errors_of_a_role_name_it() -> None:
+    with Role("party", Party) as role:
+        with pytest.raises(SecAggError, match="the party failed: ValueError: a reason"):
+            role.do(Party.fail)
+        assert role.do(Party.grow, 1).result == 1  # and it goes on
+        with pytest.raises(SecAggError, match="the process of the party was ended"):
+            role.do(Party.die)
+    with pytest.raises(SecAggError, match="the party failed: ParameterError: no party"):
+        Role("party", refuse)
+
+
+def test_a_role_ends_with_its_block() -> None:
+    with Role("party", Party) as role:
+        process = role.do(Party.process).result
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_families_and_grids_are_read() -> None:
+    assert run.families("he, ss") == ("ss", "he")
+    assert run.families("he") == ("he",)
+    assert run.grid("10, 50", "7") == [Case(10, 7), Case(50, 7)]
+    with pytest.raises(ParameterError, match="--compare takes ss and he, not 'rsa'"):
+        run.families("ss,rsa")
+    with pytest.raises(ParameterError, match="--length takes whole numbers"):
+        run.grid("10", "7,")
+
+
+DURATIONS = {1.234e-5: "12.3 µs", 0.5: "500 ms", 119: "119 s", 121: "2.02 min", 36e5: "1,000 h"}
+
+
+@pytest.mark.parametrize(("value", "text"), DURATIONS.items())
+def test_durations_are_readable(value: float, text: str) -> None:
+    assert duration(value) == text
+    assert seconds(Figure(value)) == text
+    assert seconds(Figure(value / 2, 1, 2)) == "~" + text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(999, "999 B"), (1234, "1.23 kB"), (99_960, "100 kB"), (5e10, "50 GB")]
+)
+def test_sizes_are_readable(value: float, text: str) -> None:
+    assert volume(value) == text
+    assert size(Figure(value, 1, 2)) == "~" + volume(2 * value)
+    assert (memory(2_600_000), memory(None)) == ("3", "–")

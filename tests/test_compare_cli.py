@@ -1,0 +1,175 @@
+"""The command ``secagg bench``: a table, a document, a picture, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import secagg.cli
+from secagg.compare import run, ss, table
+from secagg.compare.picture import draw, spread
+from secagg.compare.rows import Case
+
+TOY = ("bench", "--clients", "6,9", "--length", "20", "--budget", "0.001")
+FIGURES = ("bytes_up", "bytes_down", "holder_bytes_in", "holder_bytes_out")
+
+
+@pytest.fixture(autouse=True)
+def _small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secagg.cli, "compare", partial(run.compare, bits=512))
+
+
+def invoke(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(secagg.cli.app, arguments, env=environment)
+
+
+def test_the_document_has_a_row_for_every_system_and_case() -> None:
+    ran = invoke(*TOY, "--json")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    shown = json.loads(ran.stdout)
+    assert (shown["version"], shown["budget_seconds"], shown["key_bits"]) == (1, 0.001, 512)
+    assert {"cpu", "gmp", "tier"} <= set(shown["machine"])
+    systems, absent = run.candidates(run.FAMILIES, 512)
+    assert shown["absent"] == absent
+    names = [one.system.name for one in systems]
+    assert list(shown["systems"]) == names
+    found = [(row["clients"], row["length"], row["system"]) for row in shown["rows"]]
+    assert found == [(n, 20, name) for n in (6, 9) for name in names]
+    for row in shown["rows"]:
+        loads = [row[party] for party in ("client", "server", "holder") if row[party]]
+        assert len(loads) == (2 if row["holder"] is None else 3)
+        for figure in [load["seconds"] for load in loads] + [row[key] for key in FIGURES]:
+            assert figure is None or figure["value"] >= 0
+            assert figure is None or figure["measured"] == (figure["sample"] is None)
+        if row["system"] == "phe-float":
+            assert row["client"]["seconds"]["sample"] == {"done": 1, "of": 20}
+            assert row["client"]["memory"] is None
+            assert row["bytes_up"]["value"] == 20 * (128 + 4)
+        assert row["error"] <= (1e-5 if row["system"] == "ckks" else 0)
+
+
+def test_the_table_marks_what_was_scaled() -> None:
+    pytest.importorskip("phe")
+    ran = invoke(*TOY, COLUMNS="120")
+    assert ran.exit_code == 0, ran.stderr
+    assert ran.stdout.count("n = 6 vectors of d = 20") == 1
+    (sharing, each) = re.findall(r"(?m)^(?:SS|phe, per float) .*", ran.stdout)[:2]
+    assert "~" not in sharing
+    assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
+    assert "~ scaled in proportion from a sample" in ran.stdout
+    assert "nobody; the server sees the sum" in ran.stdout
+
+
+def test_secret_sharing_alone_scales_nothing() -> None:
+    ran = invoke(*TOY, "--compare", "ss", COLUMNS="120")
+    assert ran.exit_code == 0, ran.stderr
+    assert "phe" not in ran.stdout
+    assert "~" not in ran.stdout
+
+
+def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
+    ran = invoke(*TOY, "--compare", "ss", "--json", "--out", str(tmp_path / "new" / "folder"))
+    assert ran.exit_code == 0, ran.stderr
+    saved = tmp_path / "new" / "folder"
+    assert json.loads((saved / "compare.json").read_text()) == json.loads(ran.stdout)
+    assert (saved / "compare.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for package, module in (("phe", "peers"), ("tenseal", "ckks")):
+        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.delitem(sys.modules, f"secagg.compare.{module}", raising=False)
+        monkeypatch.delattr(f"secagg.compare.{module}", raising=False)
+    ran = invoke(*TOY, COLUMNS="120")
+    assert ran.exit_code == 0, ran.stderr
+    assert not re.search(r"(?m)^(phe,|CKKS)", ran.stdout)
+    assert "phe is not installed: pip install 'secagg[bench]'" in ran.stdout
+    assert "TenSEAL is not installed: pip install tenseal" in ran.stdout
+
+
+def test_without_matplotlib_it_says_what_to_install_before_it_measures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delitem(sys.modules, "secagg.compare.picture", raising=False)
+    monkeypatch.delattr("secagg.compare.picture", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    monkeypatch.setattr(secagg.cli, "compare", None)
+    ran = invoke(*TOY, "--out", str(tmp_path / "out"))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == "secagg: the picture needs matplotlib: pip install 'secagg[bench]'\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--compare", "ss,rsa"), "--compare takes ss and he, not 'rsa'"),
+        (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
+        (("--clients", "10,2"), "clients is 2"),
+        (("--clients", "10,3"), "with 1 of 3 clients corrupt"),
+        (("--length", "0"), "length is 0"),
+        (("--budget", "0"), "budget must be seconds above 0, not 0.0"),
+        (("--budget", "nan"), "budget must be seconds above 0, not nan"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line_before_it_measures(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setattr(run, "candidates", None)
+    ran = invoke("bench", *options)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"secagg: {told}")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_ctrl_c_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real signal, while three processes are at work."""
+
+    def measure(case: Case, progress: ss.Progress) -> None:
+        def kill(phase: str, done: int, of: int) -> None:
+            if (phase, done) == ("masked_input", 4):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        real(case, kill)
+
+    real = ss.measure
+    monkeypatch.setattr(ss, "measure", measure)
+    ran = invoke(*TOY, "--compare", "ss")
+    assert (ran.exit_code, ran.stdout) == (130, "")
+    assert ran.stderr.endswith("secagg: interrupted\n")
+    assert "Traceback" not in ran.stderr
+
+
+def test_help_has_examples() -> None:
+    shown = invoke("bench", "--help", COLUMNS="100", NO_COLOR="1", TERM="dumb").stdout
+    assert "secagg bench --compare ss,he --out runs/compare" in shown
+
+
+def test_every_cell_has_a_head() -> None:
+    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
+    assert len(table.cells(comparison.rows[0])) == len(table.HEADS)
+
+
+def test_one_case_is_a_picture_too(tmp_path: Path) -> None:
+    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
+    draw(comparison.rows, tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_labels_are_spread_about_their_middle() -> None:
+    assert spread([0.0, 5.0, 9.0], 1.0) == [0.0, 5.0, 9.0]
+    assert spread([1.0, 1.0, 1.0], 1.0) == [0.0, 1.0, 2.0]
+    moved = spread([0.0, 0.5, 10.0], 1.0)
+    assert moved[1] - moved[0] == 1.0
+    assert moved[2] - moved[1] > 1.0

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import tenseal
 
+from secagg.compare.he import PUBLIC
 from secagg.compare.keyed import F64, Keyed
 from secagg.compare.rows import System
 
@@ -23,11 +24,11 @@ TOLERANCE = 1e-6
 
 SYSTEM = System(
     name="ckks",
-    label="CKKS, TenSEAL",
+    label="CKKS",
     family="he",
     messages=1,
-    dropouts="whoever has not sent is not in the sum; the key holder has to be there",
-    decrypts="the key holder",
+    dropouts=PUBLIC.dropouts,
+    decrypts=PUBLIC.decrypts,
 )
 
 
@@ -59,7 +60,7 @@ class Party:
         blocks = (vector[i : i + SLOTS] for i in range(0, vector.size, SLOTS))
         return _write([tenseal.ckks_vector(self._context, block) for block in blocks])
 
-    def add(self, message: bytes) -> None:
+    def add(self, message: bytes, length: int) -> None:
         """Add ciphertext by ciphertext."""
         ciphertexts = self._read(message)
         if not self._total:
@@ -73,7 +74,7 @@ class Party:
         total, self._total = self._total, []
         return _write(total)
 
-    def decrypt(self, total: bytes) -> F64:
+    def decrypt(self, total: bytes, length: int) -> F64:
         """Return the sum, nearly."""
         return np.concatenate([ciphertext.decrypt() for ciphertext in self._read(total)])
 
@@ -96,7 +97,7 @@ def keyed() -> Keyed:
     public = context.serialize(save_secret_key=False)
     return Keyed(
         system=SYSTEM,
-        setting=f"degree {DEGREE:,}, primes of {MODULI[0]} and {MODULI[1]} bits",
+        setting=f"TenSEAL, degree {DEGREE:,}, primes of {MODULI[0]} and {MODULI[1]} bits",
         sender=partial(Party, public),
         aggregator=partial(Party, public),
         holder=partial(Party, secret),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from secagg.compare.machine import machine
+from secagg.compare.per_float import PerFloat
 from secagg.compare.rows import Figure, Load, Row
 from secagg.compare.run import Comparison
 
@@ -20,7 +21,6 @@ def comparison_document(comparison: Comparison) -> Document:
         "version": VERSION,
         "machine": machine(),
         "budget_seconds": comparison.budget,
-        "key_bits": comparison.bits,
         "systems": {
             name: {
                 "label": system.label,
@@ -30,6 +30,7 @@ def comparison_document(comparison: Comparison) -> Document:
             }
             for name, system in systems.items()
         },
+        "per_float": [_per_float(one) for one in comparison.per_float],
         "rows": [_row(row) for row in comparison.rows],
         "absent": comparison.absent,
     }
@@ -50,6 +51,18 @@ def _row(row: Row) -> Document:
         "holder_bytes_out": _figure(row.holder_bytes_out),
         "setup_seconds": row.setup_seconds,
         "error": row.error,
+    }
+
+
+def _per_float(one: PerFloat) -> Document:
+    return {
+        "operation": one.operation,
+        "bits": one.bits,
+        "seconds": one.seconds,
+        "two_threads": one.two_threads,
+        "phe": one.peer,
+        "ratio": one.ratio,
+        "speed_up": one.speed_up,
     }
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,8 @@ class Sender(Protocol):
 class Aggregator(Protocol):
     """Adds what it cannot read."""
 
-    def add(self, message: bytes) -> None:
-        """Add a client's message to the total."""
+    def add(self, message: bytes, length: int) -> None:
+        """Add a client's message, of a vector of so many elements, to the total."""
         ...
 
     def total(self) -> bytes:
@@ -52,8 +53,8 @@ class Aggregator(Protocol):
 class Holder(Protocol):
     """Has the key."""
 
-    def decrypt(self, total: bytes) -> F64:
-        """Return the sum."""
+    def decrypt(self, total: bytes, length: int) -> F64:
+        """Return the sum, of so many elements."""
         ...
 
 
@@ -90,107 +91,119 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     SecAggError
         A party failed, or the sum is wrong.
     """
-    with (
-        Role("client", keyed.sender) as sender,
-        Role("aggregator", keyed.aggregator) as aggregator,
-        Role("key holder", keyed.holder) as holder,
-    ):
-        run = _Run(keyed, case, budget, sender, aggregator, holder)
-        return run.row()
+    n, d = case.clients, case.length
+    distinct, unit = min(n, DISTINCT), min(d, keyed.unit)
+    with _Parties(keyed, case) as pilot:
+        trial = pilot.encrypt(unit, 2)  # the first of them warms up
+        seconds, _ = pilot.decrypt(pilot.add(trial.messages[:1], unit, 1, budget), unit)
+    length = sample_length(d, unit, trial.later * distinct, budget)
+    short = sample_length(length, unit, seconds, budget)
 
-
-class _Run:
-    """One case under way."""
-
-    def __init__(
-        self,
-        keyed: Keyed,
-        case: Case,
-        budget: float,
-        sender: Role[Sender],
-        aggregator: Role[Aggregator],
-        holder: Role[Holder],
-    ) -> None:
-        self._keyed, self._case, self._budget = keyed, case, budget
-        self._sender, self._aggregator, self._holder = sender, aggregator, holder
-
-    def row(self) -> Row:
-        n, d = self._case.clients, self._case.length
-        distinct, unit = min(n, DISTINCT), min(d, self._keyed.unit)
-        encrypting, messages = self._encrypt(unit, 1)  # a pilot, which warms all three up
-        decrypting, _ = self._decrypt(self._add(messages, 1).total, unit, 1)
-
-        length = sample_length(d, unit, encrypting * distinct, self._budget)
-        encrypting, messages = self._encrypt(length, distinct)
-        added = self._add(messages, n)
-        client = Load(Figure(encrypting, length, d), self._memory(self._sender, length))
+    with _Parties(keyed, case) as parties:
+        sent = parties.encrypt(length, distinct)
+        added = parties.add(sent.messages, length, n, budget)
+        client = Load(Figure(sent.later, length, d), parties.memory(parties.sender, length))
         server = Load(
             Figure(added.seconds, added.count * length, n * d),
-            self._memory(self._aggregator, length),
+            parties.memory(parties.aggregator, length),
         )
-        sent = Figure(len(messages[0]), length, d)
-
-        short = sample_length(length, unit, decrypting, self._budget)
         if short < length:
-            added = self._add(self._encrypt(short, distinct)[1], distinct)
-        decrypting, error = self._decrypt(added.total, short, added.count)
-        holder = Load(Figure(decrypting, short, d), self._memory(self._holder, short))
-        total = Figure(len(added.total), short, d)
-        shared = self._keyed.shared
-        return Row(
-            system=self._keyed.system,
-            case=self._case,
-            setting=self._keyed.setting,
-            client=client + holder if shared else client,
-            server=server,
-            holder=None if shared else holder,
-            bytes_up=sent,
-            bytes_down=total if shared else Figure(0),
-            holder_bytes_in=None if shared else total,
-            holder_bytes_out=None if shared else Figure(FLOAT_BYTES * d),
-            setup_seconds=self._sender.setup_seconds,
-            error=error,
-        )
+            few = parties.encrypt(short, distinct).messages
+            added = parties.add(few, short, distinct, budget)
+        seconds, error = parties.decrypt(added, short)
+        holder = Load(Figure(seconds, short, d), parties.memory(parties.holder, short))
+    received = Figure(len(added.total), short, d)
+    return Row(
+        system=keyed.system,
+        case=case,
+        setting=keyed.setting,
+        client=client + holder if keyed.shared else client,
+        server=server,
+        holder=None if keyed.shared else holder,
+        bytes_up=Figure(len(sent.messages[0]), length, d),
+        bytes_down=received if keyed.shared else Figure(0),
+        holder_bytes_in=None if keyed.shared else received,
+        holder_bytes_out=None if keyed.shared else Figure(FLOAT_BYTES * d),
+        setup_seconds=parties.sender.setup_seconds + max(0.0, sent.first - sent.later),
+        error=error,
+    )
 
-    def _encrypt(self, length: int, count: int) -> tuple[float, list[bytes]]:
-        """Return a client's seconds, and the messages of so many clients."""
-        took = [self._sender.do(_encrypt, self._case.vector(u, length)) for u in range(count)]
-        return statistics.median(one.seconds for one in took), [one.result for one in took]
 
-    def _add(self, messages: list[bytes], clients: int) -> _Added:
+@dataclass(frozen=True)
+class _Sent:
+    """What clients sent, and the seconds of the first vector and of later ones."""
+
+    messages: list[bytes]
+    first: float
+    later: float
+
+
+@dataclass(frozen=True)
+class _Added:
+    """A total of so many vectors, and what it took."""
+
+    total: bytes
+    count: int
+    seconds: float
+
+
+class _Parties:
+    """The three parties, until the end of the ``with`` block."""
+
+    def __init__(self, keyed: Keyed, case: Case) -> None:
+        self._keyed, self._case = keyed, case
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Start their processes."""
+        keyed = self._keyed
+        with ExitStack() as stack:
+            self.sender = stack.enter_context(Role("client", keyed.sender))
+            self.aggregator = stack.enter_context(Role("aggregator", keyed.aggregator))
+            self.holder = stack.enter_context(Role("key holder", keyed.holder))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self._stack.close()
+
+    def encrypt(self, length: int, count: int) -> _Sent:
+        """Let one client after the other encrypt its vector, under the same key."""
+        took = [self.sender.do(_encrypt, self._case.vector(u, length)) for u in range(count)]
+        first, *later = (one.seconds for one in took)
+        return _Sent([one.result for one in took], first, statistics.median(later))
+
+    def add(self, messages: list[bytes], length: int, clients: int, budget: float) -> _Added:
         """Add the messages in turn until there are as many as clients, or time is up."""
         count, seconds = 0, 0.0
-        while count < clients and (count < len(messages) or seconds < self._budget):
-            seconds += self._aggregator.do(_add, messages[count % len(messages)]).seconds
+        while count < clients and (count < len(messages) or seconds < budget):
+            message = messages[count % len(messages)]
+            seconds += self.aggregator.do(_add, message, length).seconds
             count += 1
-        total = self._aggregator.do(_total)
+        total = self.aggregator.do(_total)
         # the total is written once, however many are added
         return _Added(total.result, count, seconds + total.seconds * count / clients)
 
-    def _decrypt(self, total: bytes, length: int, count: int) -> tuple[float, float]:
-        """Return the seconds and the largest error of the sum of so many vectors."""
-        took = self._holder.do(_decrypt, total)
+    def decrypt(self, added: _Added, length: int) -> tuple[float, float]:
+        """Return the seconds, and the largest error of the sum."""
+        took = self.holder.do(_decrypt, added.total, length)
+        distinct = min(self._case.clients, DISTINCT)
         expected = np.zeros(length)
-        for i in range(count):
-            expected += self._case.vector(i % min(self._case.clients, DISTINCT), length)
+        for u in range(min(distinct, added.count)):
+            times = len(range(u, added.count, distinct))
+            expected += times * self._case.vector(u, length)
         error = float(np.abs(took.result - expected).max())
-        if not error <= self._keyed.tolerance * count:
+        if not error <= self._keyed.tolerance * added.count:
             raise SecAggError(
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
         return took.seconds, error
 
-    def _memory(self, role: Role[T], done: int) -> int | None:
+    def memory(self, role: Role[T], done: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
         return role.memory() if done == self._case.length else None
-
-
-@dataclass(frozen=True)
-class _Added:
-    total: bytes
-    count: int
-    seconds: float
 
 
 # what is sent to a process goes by its name, which a method that is chosen there has not
@@ -200,13 +213,13 @@ def _encrypt(sender: Sender, vector: F64) -> bytes:
     return sender.encrypt(vector)
 
 
-def _add(aggregator: Aggregator, message: bytes) -> None:
-    aggregator.add(message)
+def _add(aggregator: Aggregator, message: bytes, length: int) -> None:
+    aggregator.add(message, length)
 
 
 def _total(aggregator: Aggregator) -> bytes:
     return aggregator.total()
 
 
-def _decrypt(holder: Holder, total: bytes) -> F64:
-    return holder.decrypt(total)
+def _decrypt(holder: Holder, total: bytes, length: int) -> F64:
+    return holder.decrypt(total, length)

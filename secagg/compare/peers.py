@@ -7,26 +7,32 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
 from phe import paillier
 
+from secagg.compare.he import PUBLIC, packing
 from secagg.compare.keyed import F64, Keyed
-from secagg.compare.rows import System
+from secagg.compare.per_float import ADD, DECRYPT, ENCRYPT, Work, sample
+from secagg.compare.rows import ENCODING, System
 
 __all__ = [
     "FloatHolder",
     "FloatParty",
     "Number",
+    "PackedHolder",
+    "PackedParty",
     "PrivateKey",
     "PublicKey",
     "floats",
     "generate",
+    "packed",
+    "works",
 ]
 
-DROPOUTS = "whoever has not sent is not in the sum; the key holder has to be there"
 EXPONENT_BYTES = 4
 
 FLOATS = System(
@@ -34,9 +40,11 @@ FLOATS = System(
     label="phe, per float",
     family="he",
     messages=1,
-    dropouts=DROPOUTS,
-    decrypts="the key holder",
+    dropouts=PUBLIC.dropouts,
+    decrypts=PUBLIC.decrypts,
 )
+
+PACKED = replace(FLOATS, name="phe-packed", label="phe, packed")
 
 
 class Number(Protocol):
@@ -97,7 +105,7 @@ class FloatParty:
         """Encrypt float by float; ciphertexts go in fixed width, with their exponents."""
         return self._write(self._public.encrypt(x) for x in vector.tolist())
 
-    def add(self, message: bytes) -> None:
+    def add(self, message: bytes, length: int) -> None:
         """Add float by float."""
         numbers = self.read(message)
         if not self._total:
@@ -134,9 +142,45 @@ class FloatHolder(FloatParty):
         super().__init__(public)
         self._private = private
 
-    def decrypt(self, total: bytes) -> F64:
+    def decrypt(self, total: bytes, length: int) -> F64:
         """Decrypt float by float."""
         return np.array([self._private.decrypt(number) for number in self.read(total)])
+
+
+class PackedParty(FloatParty):
+    """A client or the aggregator, whose plaintexts are packed as this library packs them."""
+
+    def __init__(self, public: PublicKey, clients: int) -> None:
+        super().__init__(public)
+        self.bits, self.clients = public.n.bit_length(), clients
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Pack, then encrypt one integer after the other."""
+        packed, n = packing(vector.size, self.clients), self._public.n
+        integers, _ = packed.encode(vector)
+        plaintexts = (int(m) % n for m in packed.pack(integers, self.bits))
+        return self._write(
+            paillier.EncryptedNumber(self._public, self._public.raw_encrypt(m))
+            for m in plaintexts
+        )
+
+
+class PackedHolder(PackedParty):
+    """The key holder."""
+
+    def __init__(self, public: PublicKey, private: PrivateKey, clients: int) -> None:
+        super().__init__(public, clients)
+        self._private = private
+
+    def decrypt(self, total: bytes, length: int) -> F64:
+        """Decrypt one integer after the other, then unpack."""
+        n = self._public.n
+        found = (
+            self._private.raw_decrypt(c.ciphertext(be_secure=False)) for c in self.read(total)
+        )
+        signed = [m - n if 2 * m > n else m for m in found]
+        integers = packing(length, self.clients).unpack(signed, self.bits)
+        return integers[:-1] / ENCODING.scale
 
 
 def floats(public: PublicKey, private: PrivateKey) -> Keyed:
@@ -150,3 +194,31 @@ def floats(public: PublicKey, private: PrivateKey) -> Keyed:
         holder=partial(FloatHolder, public, private),
         unit=1,
     )
+
+
+def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
+    """Say how the parties of phe with packed integers are made."""
+    bits, slot_bits = public.n.bit_length(), packing(1, clients).slot_bits
+    slots = packing(1, clients).slots(bits)
+    party = partial(PackedParty, public, clients)
+    return Keyed(
+        system=PACKED,
+        setting=f"{bits} bits, {slots} slots of {slot_bits} bits",
+        sender=party,
+        aggregator=party,
+        holder=partial(PackedHolder, public, private, clients),
+        unit=slots,
+    )
+
+
+def works(public: PublicKey, private: PrivateKey) -> dict[str, Work]:
+    """Return the operations on floats, for `per_float`."""
+    few, many = sample(3), sample(100)
+    some = [public.encrypt(x) for x in sample(8)]
+    numbers = [some[i % len(some)] for i in range(len(many))]
+    others = numbers[1:] + numbers[:1]
+    return {
+        ENCRYPT: Work(lambda: [public.encrypt(x) for x in few], len(few)),
+        DECRYPT: Work(lambda: [private.decrypt(number) for number in some], len(some)),
+        ADD: Work(lambda: [a + b for a, b in zip(numbers, others, strict=True)], len(many)),
+    }

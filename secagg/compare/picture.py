@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from secagg.compare.machine import machine
 from secagg.compare.rows import Figure, Row
 from secagg.compare.units import duration, volume
 from secagg.errors import MissingExtra
@@ -28,16 +30,26 @@ __all__ = ["draw", "spread"]
 COLOURS = {
     "ss": "#0072B2",
     "he": "#D55E00",
-    "he-owner": "#CC79A7",
+    "he-shared": "#CC79A7",
     "phe-packed": "#E69F00",
     "phe-float": "#000000",
     "ckks": "#009E73",
 }
 INK, GRID = "#303238", "#e4e6ea"
-LABEL = 0.055
+LABEL = 0.045
 """The height of a label, as a part of the axis."""
-BESIDE = 1.3
-"""How far to the right of the last point, as a factor."""
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How an axis is written."""
+
+    text: Callable[[float], str]
+    ticks: Sequence[float]
+
+
+TIME = _Scale(duration, [*(10.0**i for i in range(-6, 2)), 60, 600, 3600, 36e3, 36e4, 36e5])
+BYTES = _Scale(volume, [10.0**i for i in range(13)])
 
 
 def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
@@ -61,24 +73,30 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
     shown = [row for row in rows if row.case.clients == n]
-    canvas = Canvas(figsize=(12.8, 6.2), dpi=150, layout="constrained")
+    canvas = Canvas(figsize=(12.8, 7.2), dpi=150)
     FigureCanvasAgg(canvas)
+    canvas.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.45)
+    place = {"x": 0.012, "ha": "left", "color": INK}
     canvas.suptitle(
-        f"The sum of {n:,} private vectors: what each way costs",
-        x=0.01, ha="left", fontsize=19, weight="bold", color=INK,
-    )  # fmt: skip
-    panels: tuple[tuple[str, Callable[[Row], Figure], Callable[[float], str]], ...] = (
-        ("a client computes", lambda row: row.client.seconds, duration),
-        ("server and key holder compute", _central, duration),
-        ("a client sends and receives", lambda row: row.bytes_up + row.bytes_down, volume),
+        f"What the sum of {n:,} private vectors costs",
+        y=0.975,
+        fontsize=21,
+        weight="bold",
+        **place,
     )
-    for axes, (title, figure, text) in zip(canvas.subplots(1, 3), panels, strict=True):
-        _panel(axes, shown, figure, text)
-        axes.set_title(title, loc="left", fontsize=14, color=INK, pad=10)
     canvas.supxlabel(
-        "elements of a vector        filled: measured, hollow: scaled from a sample",
-        x=0.01, ha="left", fontsize=12, color=INK,
+        "elements of a vector.  ●  measured  ○  scaled from a sample.  "
+        f"One core of {machine()['cpu']}; each party in a process of its own",
+        y=0.02, fontsize=12, **place,
     )  # fmt: skip
+    panels: tuple[tuple[str, Callable[[Row], Figure], _Scale], ...] = (
+        ("a client computes", lambda row: row.client.seconds, TIME),
+        ("server and key holder compute", _central, TIME),
+        ("a client sends and receives", lambda row: row.bytes_up + row.bytes_down, BYTES),
+    )
+    for axes, (title, figure, scale) in zip(canvas.subplots(1, 3), panels, strict=True):
+        _panel(axes, shown, figure, scale)
+        axes.set_title(title, loc="left", fontsize=14, color=INK, pad=12)
     canvas.savefig(path, format="png")
 
 
@@ -88,52 +106,49 @@ def _central(row: Row) -> Figure:
 
 
 def _panel(
-    axes: Axes,
-    rows: Sequence[Row],
-    figure: Callable[[Row], Figure],
-    text: Callable[[float], str],
+    axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
-    """Draw a line for each system, and its name and last value where it ends."""
+    """Draw a line for each system, with its name and its last value where it ends."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     lines: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.case.length):
         lines.setdefault(row.system.name, []).append(row)
     ends = []
     for name, points in lines.items():
-        points.sort(key=lambda row: row.case.length)
-        colour = COLOURS[name]
         xs, figures = [row.case.length for row in points], [figure(row) for row in points]
+        colour, last = COLOURS[name], figures[-1]
         axes.plot(xs, [one.value for one in figures], color=colour, lw=2.2, zorder=2)
         for x, one in zip(xs, figures, strict=True):
             face = colour if one.measured else "white"
-            axes.plot(x, one.value, "o", ms=8, mfc=face, mec=colour, mew=2, zorder=3)
-        last = figures[-1]
+            axes.plot(x, one.value, "o", ms=8, mfc=face, mec=colour, mew=2, clip_on=False)
         mark = "" if last.measured else "~"
-        ends.append(
-            (last.value, f"{points[-1].system.label}  {mark}{text(last.value)}", colour)
-        )
-    _label(axes, max(row.case.length for row in rows), ends)
-    axes.set_xticks(sorted({row.case.length for row in rows}))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        text = f"{points[-1].system.label}  {mark}{scale.text(last.value)}"
+        ends.append((last.value, text, colour))
+    lengths = sorted({row.case.length for row in rows})
+    axes.set_xticks(lengths, [f"{x // 1000}k" if x % 1000 == 0 else f"{x:,}" for x in lengths])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text(y)))
+    low, high = axes.get_ylim()
+    axes.set_yticks([y for y in scale.ticks if low <= y <= high])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: scale.text(y)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(labelsize=11, colors=INK, length=0)
     axes.grid(True, which="major", color=GRID, lw=0.9)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
+    _label(axes, ends)
 
 
-def _label(axes: Axes, x: float, ends: list[tuple[float, str, str]]) -> None:
+def _label(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
     """Write beside the ends of the lines, far enough from each other to be read."""
     low, high = (math.log10(y) for y in axes.get_ylim())
     ends.sort()
-    heights = spread([math.log10(value) for value, _, _ in ends], LABEL * (high - low))
-    for height, (_, label, colour) in zip(heights, ends, strict=True):
+    heights = spread([(math.log10(y) - low) / (high - low) for y, _, _ in ends], LABEL)
+    for height, (_, text, colour) in zip(heights, ends, strict=True):
         axes.text(
-            x * BESIDE, 10**height, label, color=colour, va="center", fontsize=12, weight="bold"
-        )
+            1.05, height, text, color=colour, va="center", fontsize=10.5, weight="bold",
+            transform=axes.transAxes,
+        )  # fmt: skip
 
 
 def spread(heights: Sequence[float], apart: float) -> list[float]:

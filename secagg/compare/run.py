@@ -1,45 +1,24 @@
-"""Which systems are measured in which cases, one after the other."""
+"""The comparison: every system in every case, one after the other, and Paillier per float."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from secagg.compare import keyed, ss
-from secagg.compare.rows import Case, Row, System
+from secagg.compare import ss
+from secagg.compare.candidates import candidates, per_floats
+from secagg.compare.per_float import PerFloat
+from secagg.compare.rows import Case, Row
 from secagg.errors import ParameterError
 
-__all__ = ["FAMILIES", "Candidate", "Comparison", "Step", "candidates", "compare", "families"]
+__all__ = ["CLIENTS", "FAMILIES", "LENGTHS", "Comparison", "compare", "families", "grid"]
 
 FAMILIES = ("ss", "he")
 CLIENTS, LENGTHS = "10,50,100,500", "1000,10000,100000"
 """What is measured if nothing is said."""
-BITS = 3072
+
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class Step:
-    """Shows what of a measurement is under way, which is one of many."""
-
-    show: Progress
-    system: System
-    case: Case
-    done: int
-    of: int
-
-    def __call__(self, what: str) -> None:
-        """Show it."""
-        about = f"{self.system.label}, n = {self.case.clients:,}, d = {self.case.length:,}"
-        self.show(f"{about} {what}", self.done, self.of)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A system, and what measures it in a case, in so many seconds for each party."""
-
-    system: System
-    measure: Callable[[Case, float, Step], Row]
 
 
 @dataclass(frozen=True)
@@ -50,18 +29,18 @@ class Comparison:
     ----------
     rows : list of Row
         Case by case.
+    per_float : list of PerFloat
+        Key size by key size.
     absent : dict of str to str
         What is not installed, and how to have it measured.
     budget : float
-        Seconds for each party of a case, beyond which a sample is measured.
-    bits : int
-        Of the Paillier keys.
+        Seconds for each party of a case, beyond which a sample was measured.
     """
 
     rows: list[Row]
+    per_float: list[PerFloat]
     absent: dict[str, str]
     budget: float
-    bits: int
 
 
 def families(text: str) -> tuple[str, ...]:
@@ -91,57 +70,15 @@ def grid(clients: str, lengths: str) -> list[Case]:
     return [Case(n, d) for n in ns for d in ds]
 
 
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise ParameterError(
-            f"{option} takes whole numbers separated by commas, not {text!r}"
-        ) from None
-
-
-def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
-    """Return the systems of the families, and which of them are not installed.
-
-    Parameters
-    ----------
-    wanted : iterable of "ss" or "he"
-    bits : int
-        Of the Paillier keys, which are made here.
-    """
-    found: list[Candidate] = []
-    absent: dict[str, str] = {}
-    if "ss" in wanted:
-        found.append(Candidate(ss.SS, _measure_ss))
-    if "he" in wanted:
-        try:
-            from secagg.compare import peers
-        except ModuleNotFoundError as error:
-            _check_missing(error, "phe")
-            absent["phe"] = "phe is not installed: pip install 'secagg[bench]'"
-        else:
-            each = peers.floats(*peers.generate(bits))
-            found.append(Candidate(each.system, _always(each)))
-        try:
-            from secagg.compare import ckks
-        except ModuleNotFoundError as error:
-            _check_missing(error, "tenseal")
-            absent["ckks"] = "TenSEAL is not installed: pip install tenseal"
-        else:
-            approximate = ckks.keyed()
-            found.append(Candidate(approximate.system, _always(approximate)))
-    return found, absent
-
-
 def compare(
     wanted: Sequence[str],
     cases: Sequence[Case],
     show: Progress,
     *,
     budget: float,
-    bits: int = BITS,
+    sizes: Sequence[int] = (2048, 3072),
 ) -> Comparison:
-    """Measure every system in every case.
+    """Measure every system in every case, and Paillier per float.
 
     Parameters
     ----------
@@ -152,8 +89,8 @@ def compare(
     budget : float
         Seconds for each party of a case, beyond which a sample is measured; SS is measured
         whole, because parts of it grow with the square of the clients.
-    bits : int
-        Of the Paillier keys.
+    sizes : sequence of int
+        Bits of the keys that are measured per float; the last of them are those of the sums.
 
     Raises
     ------
@@ -165,30 +102,32 @@ def compare(
     if "ss" in wanted:
         for case in cases:
             ss.parameters(case)  # refuses now what it would refuse after minutes
-    show("keys", 0, len(cases))
-    systems, absent = candidates(wanted, bits)
+    show("keys", 0, 1)
+    systems, absent = candidates(wanted, sizes[-1])
+    sizes = sizes if "he" in wanted else ()
+    of = len(sizes) + len(cases) * len(systems)
+    floats: list[PerFloat] = []
+    for done, bits in enumerate(sizes):
+        show(f"per float, {bits} bits", done, of)
+        floats += per_floats(bits)
     rows: list[Row] = []
     for case in cases:
         for one in systems:
-            step = Step(show, one.system, case, len(rows), len(cases) * len(systems))
-            step("")
-            rows.append(one.measure(case, budget, step))
-    return Comparison(rows, absent, budget, bits)
+            about = f"{one.system.label}, n = {case.clients:,}, d = {case.length:,}"
+            tell = partial(_tell, show, about, len(sizes) + len(rows), of)
+            tell("")
+            rows.append(one.measure(case, budget, tell))
+    return Comparison(rows, floats, absent, budget)
 
 
-def _measure_ss(case: Case, budget: float, step: Step) -> Row:
-    def progress(phase: str, done: int, of: int) -> None:
-        step(f"{phase.replace('_', ' ')} {done}/{of}")
-
-    return ss.measure(case, progress)
+def _tell(show: Progress, about: str, done: int, of: int, step: str) -> None:
+    show(f"{about} {step}", done, of)
 
 
-def _always(system: keyed.Keyed) -> Callable[[Case, float, Step], Row]:
-    """Return what measures a system that is the same in every case."""
-    return lambda case, budget, _: keyed.measure(system, case, budget)
-
-
-def _check_missing(error: ModuleNotFoundError, package: str) -> None:
-    """Let an error through that is about something else than the package."""
-    if str(error.name).partition(".")[0] != package:
-        raise error
+def _numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"{option} takes whole numbers separated by commas, not {text!r}"
+        ) from None

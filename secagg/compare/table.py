@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 
 from secagg.compare.machine import machine
+from secagg.compare.per_float import PerFloat
 from secagg.compare.rows import Case, Row
 from secagg.compare.run import Comparison
-from secagg.compare.units import NONE, memory, seconds, size
+from secagg.compare.units import NONE, duration, memory, micro, seconds, size
 
-__all__ = ["HEADS", "cells", "print_comparison"]
+__all__ = [
+    "FLOAT_HEADS",
+    "HEADS",
+    "by_case",
+    "cells",
+    "float_cells",
+    "notes",
+    "print_comparison",
+    "settings",
+]
 
 HEADS = (
     "",
@@ -25,6 +35,18 @@ HEADS = (
     "peak memory",
 )
 """The heads of the columns of what `cells` returns."""
+
+FLOAT_HEADS = ("", "key", "secagg", "phe", "ratio", "two threads")
+"""The heads of the columns of what `float_cells` returns."""
+ONCE = 1e-3
+"""What a client takes once per key is told from so many seconds on."""
+
+
+def float_cells(one: PerFloat) -> tuple[str, ...]:
+    """Return what is told of an operation."""
+    peer, ratio = (NONE, NONE) if one.peer is None else (micro(one.peer), f"{one.ratio:,.0f}×")
+    speed_up = f"{one.speed_up:.2f}×"
+    return (one.operation, f"{one.bits} bits", micro(one.seconds), peer, ratio, speed_up)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -45,44 +67,80 @@ def cells(row: Row) -> tuple[str, ...]:
 def print_comparison(comparison: Comparison) -> None:
     """Print what was measured, case by case, then what holds in every case."""
     console = Console(highlight=False)
-    for case, rows in _by_case(comparison.rows):
-        console.print(_measured(case, rows))
-    console.print(_described(comparison.rows))
-    notes = []
-    if any(not row.client.seconds.measured for row in comparison.rows):
-        notes.append("~ scaled in proportion from a sample, whose size --json has")
-    notes += comparison.absent.values()
-    notes.append("  ".join(f"{name} {value}" for name, value in machine().items()))
-    console.print("\n".join(notes), style="dim", markup=False)
+    for case, rows in by_case(comparison.rows):
+        console.print(_measured(case, rows), "")
+    console.print(_described(comparison.rows), "")
+    if comparison.per_float:
+        console.print(_per_float(comparison.per_float), "")
+    for note in notes(comparison):
+        console.print(note, style="dim", markup=False)
 
 
-def _by_case(rows: Iterable[Row]) -> Iterable[tuple[Case, list[Row]]]:
+def by_case(rows: Iterable[Row]) -> Iterable[tuple[Case, list[Row]]]:
+    """Return the rows of each case."""
     cases: dict[Case, list[Row]] = {}
     for row in rows:
         cases.setdefault(row.case, []).append(row)
     return cases.items()
 
 
+def settings(rows: Iterable[Row]) -> str:
+    """Return what the systems chose for a case, and what they take once per key."""
+    each = []
+    for row in rows:
+        once = f", once {duration(row.setup_seconds)}" if row.setup_seconds >= ONCE else ""
+        each.append(f"{row.system.label}: {row.setting}{once}")
+    return ". ".join(each) + "."
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what has to be said of the figures."""
+    if not all(row.client.seconds.measured for row in comparison.rows):
+        yield "~ scaled in proportion from a sample, whose size --json has."
+    if comparison.per_float:
+        yield (
+            "phe computes with gmpy2's GMP, which on a processor that is younger runs code for "
+            "any processor, and would be faster with its own."
+        )
+    yield from (f"{remedy}." for remedy in comparison.absent.values())
+    yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."
+
+
 def _measured(case: Case, rows: list[Row]) -> Table:
-    table = Table(
-        title=f"n = {case.clients:,} vectors of d = {case.length:,}",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="dim",
-    )
-    for i, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if i else "left", no_wrap=i == 0)
+    title = f"n = {case.clients:,} vectors of d = {case.length:,}"
+    table = _table(HEADS, title)
     for row in rows:
         table.add_row(*cells(row))
+    table.caption = settings(rows)
     return table
 
 
 def _described(rows: list[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", title=" ")
-    for head in ("", "a client's messages", "who can read a vector", "clients that vanish"):
-        table.add_column(head)
+    table = _table(("", "messages", "who can read a vector", "who vanishes"))
+    for column in table.columns[1:]:
+        column.justify = "left"
     for system in {row.system.name: row.system for row in rows}.values():
         table.add_row(system.label, str(system.messages), system.decrypts, system.dropouts)
+    return table
+
+
+def _per_float(measured: list[PerFloat]) -> Table:
+    table = _table(FLOAT_HEADS, "Paillier per float, slots of 32 bits, one core")
+    for one in measured:
+        table.add_row(*float_cells(one))
+    return table
+
+
+def _table(heads: Iterable[str], title: str = "") -> Table:
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=None,
+        pad_edge=False,
+        header_style="dim",
+    )
+    for i, head in enumerate(heads):
+        table.add_column(head, justify="right" if i else "left", no_wrap=i == 0)
     return table

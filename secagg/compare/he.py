@@ -1,0 +1,127 @@
+"""Homomorphic encryption: this library's Paillier, by the public key and by the key's owner."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from secagg.compare.keyed import F64, Keyed
+from secagg.compare.rows import ENCODING, System
+from secagg.encrypted import EncryptedVector
+from secagg.packing import Packing
+from secagg.paillier import PrivateKey, PublicKey
+from secagg.parallel import set_threads
+
+__all__ = ["Aggregator", "Holder", "Owner", "Sender", "packing", "public", "shared"]
+
+UNIT = 64
+"""Ciphertexts that are encrypted together: enough for a kernel of eight lanes to settle."""
+
+PUBLIC = System(
+    name="he",
+    label="HE",
+    family="he",
+    messages=1,
+    dropouts="who has not sent is not in the sum; the key holder must be there",
+    decrypts="the key holder",
+)
+SHARED = System(
+    name="he-shared",
+    label="HE, shared key",
+    family="he",
+    messages=1,
+    dropouts="who has not sent is not in the sum",
+    decrypts="every client",
+)
+
+
+def packing(length: int, clients: int) -> Packing:
+    """Return how vectors of so many clients are packed."""
+    return Packing(encoding=ENCODING, length=length, summands=clients)
+
+
+class Sender:
+    """A client that has the public key."""
+
+    def __init__(self, key: bytes, clients: int) -> None:
+        set_threads(1)
+        self._key, self._clients = PublicKey.from_bytes(key, allow_insecure=True), clients
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Encode, pack and encrypt."""
+        packed = packing(vector.size, self._clients)
+        return self._key.encrypt_vector(vector, packed).to_bytes()
+
+
+class Owner:
+    """A client that has the private key."""
+
+    def __init__(self, key: bytes, clients: int) -> None:
+        set_threads(1)
+        self._key, self._clients = PrivateKey.from_bytes(key, allow_insecure=True), clients
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Encode, pack and encrypt modulo the squares of the primes."""
+        packed = packing(vector.size, self._clients)
+        return self._key.encrypt_vector(vector, packed).to_bytes()
+
+
+class Aggregator:
+    """Checks and adds."""
+
+    def __init__(self, key: bytes, clients: int) -> None:
+        set_threads(1)
+        self._key, self._clients = PublicKey.from_bytes(key, allow_insecure=True), clients
+        self._total: EncryptedVector | None = None
+
+    def add(self, message: bytes, length: int) -> None:
+        """Add a client's vector."""
+        vector = self._key.load_vector(message, packing(length, self._clients))
+        self._total = vector if self._total is None else self._total + vector
+
+    def total(self) -> bytes:
+        """Return the total, blinded anew."""
+        total, self._total = self._total, None
+        return b"" if total is None else total.to_bytes()
+
+
+class Holder:
+    """Has the private key."""
+
+    def __init__(self, key: bytes, clients: int) -> None:
+        set_threads(1)
+        self._key, self._clients = PrivateKey.from_bytes(key, allow_insecure=True), clients
+
+    def decrypt(self, total: bytes, length: int) -> F64:
+        """Return the sum."""
+        packed = packing(length, self._clients)
+        vector = self._key.public_key.load_vector(total, packed, summands=None)
+        return np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64)
+
+
+def public(key: PrivateKey, clients: int) -> Keyed:
+    """Say how the parties are made when a holder apart from the aggregator has the key."""
+    return _keyed(PUBLIC, key, clients, partial(Sender, key.public_key.to_bytes(), clients))
+
+
+def shared(key: PrivateKey, clients: int) -> Keyed:
+    """Say how they are made when all clients have it (Chai et al. 2020)."""
+    return _keyed(SHARED, key, clients, partial(Owner, key.to_bytes(), clients))
+
+
+def _keyed(
+    system: System, key: PrivateKey, clients: int, sender: partial[Sender] | partial[Owner]
+) -> Keyed:
+    bits = key.public_key.bits
+    packed = packing(1, clients)
+    slots = packed.slots(bits)
+    return Keyed(
+        system=system,
+        setting=f"{bits} bits, {slots} slots of {packed.slot_bits} bits",
+        sender=sender,
+        aggregator=partial(Aggregator, key.public_key.to_bytes(), clients),
+        holder=partial(Holder, key.to_bytes(), clients),
+        unit=UNIT * slots,
+        shared=system is SHARED,
+    )

@@ -1,0 +1,139 @@
+"""What Paillier takes per float on one core, against phe turn by turn.
+
+Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secagg.compare.rows import CLIP, ENCODING
+from secagg.packing import Packing
+from secagg.paillier import PrivateKey
+from secagg.parallel import set_threads
+
+__all__ = ["ADD", "DECRYPT", "ENCRYPT", "OWNER", "PerFloat", "Work", "per_float", "sample"]
+
+ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
+
+SUMMANDS = 4095
+CIPHERTEXTS = 256
+ADDITIONS = 50
+"""One is too short to be timed."""
+REPEATS = 7
+
+
+@dataclass(frozen=True)
+class Work:
+    """An operation on so many floats at a time."""
+
+    call: Callable[[], object]
+    floats: int
+
+
+@dataclass(frozen=True)
+class PerFloat:
+    """An operation, in seconds for a float.
+
+    Attributes
+    ----------
+    operation : str
+    bits : int
+        Of the key.
+    seconds : float
+        With one thread.
+    two_threads : float
+        Elapsed with two.
+    peer : float or None
+        By phe; None if it is not installed.
+    """
+
+    operation: str
+    bits: int
+    seconds: float
+    two_threads: float
+    peer: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster than phe."""
+        return None if self.peer is None else self.peer / self.seconds
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster two threads are than one."""
+        return self.seconds / self.two_threads
+
+
+def sample(length: int) -> list[float]:
+    """Return so many floats of [−8, 8]."""
+    return [float(x) for x in np.random.default_rng(0).uniform(-CLIP, CLIP, length)]
+
+
+def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
+    """Yield the operations, medians of several runs in turn.
+
+    The process is left with as many threads as cores.
+
+    Parameters
+    ----------
+    key : PrivateKey
+    peer : mapping of operation to Work
+        Another implementation's; empty if there is none.
+    """
+    bits = key.public_key.bits
+    for name, ours in _works(key).items():
+
+        def threads(count: int, ours: Work = ours) -> Work:
+            def call() -> None:
+                set_threads(count)
+                ours.call()
+
+            return Work(call, ours.floats)
+
+        theirs = peer.get(ENCRYPT if name == OWNER else name)
+        works = [threads(1), threads(2)] + ([] if theirs is None else [theirs])
+        try:
+            one, two, *other = _in_turn(works)
+        finally:
+            set_threads(None)
+        yield PerFloat(name, bits, one, two, other[0] if other else None)
+
+
+def _works(key: PrivateKey) -> dict[str, Work]:
+    public = key.public_key
+    slots = Packing(encoding=ENCODING, length=1, summands=SUMMANDS).slots(public.bits)
+    length = CIPHERTEXTS * slots - 1  # the last slot counts the summands
+    packing = Packing(encoding=ENCODING, length=length, summands=SUMMANDS)
+    vector = np.array(sample(length))
+    a, b = (key.encrypt_vector(vector, packing) for _ in range(2))
+    total = a + b
+
+    def add() -> None:
+        for _ in range(ADDITIONS):
+            a + b
+
+    return {
+        ENCRYPT: Work(lambda: public.encrypt_vector(vector, packing), length),
+        OWNER: Work(lambda: key.encrypt_vector(vector, packing), length),
+        DECRYPT: Work(lambda: key.decrypt_vector(total), length),
+        ADD: Work(add, ADDITIONS * length),
+    }
+
+
+def _in_turn(works: Sequence[Work]) -> list[float]:
+    """Return each one's median, in seconds per float, after a run that warms up."""
+    times: list[list[float]] = [[] for _ in works]
+    for repeat in range(1 + REPEATS):
+        for work, taken in zip(works, times, strict=True):
+            start = time.perf_counter()
+            work.call()
+            passed = time.perf_counter() - start
+            if repeat:
+                taken.append(passed / work.floats)
+    return [statistics.median(taken) for taken in times]

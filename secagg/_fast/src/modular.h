@@ -39,10 +39,9 @@ typedef struct {
     /* x = powers[digit], a number each, reading all of them. */
     void (*choose)(uint64_t *x, const uint64_t *powers, size_t entries, uint64_t digit,
                    const secagg_modular *c);
-    /* An entry of a table for each lane: its digits in a row. */
-    void (*read)(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c);
-    void (*write)(uint64_t *table, size_t step, const uint64_t *x, size_t count,
-                  const secagg_modular *c);
+    /* The words of every lane in a row, with one pointer for each, or as store has them. */
+    void (*read)(uint64_t *x, const uint64_t *const *rows, size_t words);
+    void (*write)(uint64_t *rows, size_t step, const uint64_t *x, size_t words, size_t count);
 } secagg_modular_tier;
 
 extern const secagg_modular_tier *const secagg_modular_tiers[]; /* best first, then NULL */

@@ -223,9 +223,9 @@ IFMA static void reduce(eight *x, const secagg_modular *c)
     }
 }
 
-/* `words` words of eight rows to or from vertical form. */
-IFMA static void gather(eight *x, const uint64_t *const rows[LANES], size_t words)
+IFMA static void ifma_read(uint64_t *to, const uint64_t *const *rows, size_t words)
 {
+    eight *x = (eight *)to;
     for (size_t i = 0; i < words; i += LANES) {
         const __mmask8 there = (__mmask8)(words - i < LANES ? (1u << (words - i)) - 1 : 0xff);
         eight block[LANES];
@@ -237,8 +237,10 @@ IFMA static void gather(eight *x, const uint64_t *const rows[LANES], size_t word
     }
 }
 
-IFMA static void scatter(uint64_t *rows, size_t step, const eight *x, size_t words, size_t count)
+IFMA static void ifma_write(uint64_t *rows, size_t step, const uint64_t *from, size_t words,
+                            size_t count)
 {
+    const eight *x = (const eight *)from;
     for (size_t i = 0; i < words; i += LANES) {
         const __mmask8 there = (__mmask8)(words - i < LANES ? (1u << (words - i)) - 1 : 0xff);
         eight block[LANES];
@@ -250,17 +252,6 @@ IFMA static void scatter(uint64_t *rows, size_t step, const eight *x, size_t wor
     }
 }
 
-IFMA static void ifma_read(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c)
-{
-    gather((eight *)x, entries, c->digits);
-}
-
-IFMA static void ifma_write(uint64_t *table, size_t step, const uint64_t *x, size_t count,
-                            const secagg_modular *c)
-{
-    scatter(table, step, (const eight *)x, c->digits, count);
-}
-
 IFMA static void ifma_load(uint64_t *to, const uint64_t *rows, size_t step, size_t count,
                            const secagg_modular *c)
 {
@@ -268,7 +259,7 @@ IFMA static void ifma_load(uint64_t *to, const uint64_t *rows, size_t step, size
     eight *x = (eight *)to, *wide = (eight *)c->wide;
     for (size_t r = 0; r < LANES; r++)
         row[r] = rows + step * (r < count ? r : count - 1);
-    gather(wide, row, c->limbs);
+    ifma_read(c->wide, row, c->limbs);
     for (size_t j = 0; j < c->digits; j++) {
         const size_t i = DIGIT * j / 64;
         const unsigned skip = DIGIT * j % 64;
@@ -293,7 +284,7 @@ IFMA static void ifma_store(uint64_t *rows, uint64_t *from, size_t count,
         if (j + 2 < c->digits)
             wide[i] = _mm512_or_si512(wide[i], shift_left(x[j + 2], 2 * DIGIT - skip));
     }
-    scatter(rows, c->limbs, wide, c->limbs, count);
+    ifma_write(rows, c->limbs, c->wide, c->limbs, count);
 }
 
 IFMA static void ifma_choose(uint64_t *to, const uint64_t *powers, size_t entries,
@@ -301,13 +292,15 @@ IFMA static void ifma_choose(uint64_t *to, const uint64_t *powers, size_t entrie
 {
     const eight wanted = all(digit), *power = (const eight *)powers;
     eight *x = (eight *)to;
-    for (size_t j = 0; j < c->digits; j++) {
-        eight chosen = _mm512_setzero_si512();
+    for (size_t j = 0; j < c->digits; j += TILE) {
+        eight chosen[TILE];
+        UNROLL for (size_t r = 0; r < TILE; r++) chosen[r] = _mm512_setzero_si512();
         for (size_t e = 0; e < entries; e++) {
             const __mmask8 hit = _mm512_cmpeq_epi64_mask(wanted, all(e));
-            chosen = _mm512_mask_mov_epi64(chosen, hit, power[e * c->digits + j]);
+            UNROLL for (size_t r = 0; r < TILE; r++)
+                chosen[r] = _mm512_mask_mov_epi64(chosen[r], hit, power[e * c->digits + j + r]);
         }
-        x[j] = chosen;
+        UNROLL for (size_t r = 0; r < TILE; r++) x[j + r] = chosen[r];
     }
 }
 

@@ -102,23 +102,23 @@ static void portable_choose(uint64_t *x, const uint64_t *powers, size_t entries,
 {
     memset(x, 0, c->limbs * sizeof *x);
     for (size_t e = 0; e < entries; e++) {
-        const uint64_t other = e ^ digit, mask = ((other | (0 - other)) >> 63) - 1;
+        const uint64_t mask = ((0 - (e ^ digit)) >> 63) - 1;
         for (size_t j = 0; j < c->limbs; j++)
             x[j] |= powers[e * c->limbs + j] & mask;
     }
 }
 
-static void portable_read(uint64_t *x, const uint64_t *const *entries, const secagg_modular *c)
+static void portable_read(uint64_t *x, const uint64_t *const *rows, size_t words)
 {
-    memcpy(x, entries[0], c->limbs * sizeof *x);
+    memcpy(x, rows[0], words * sizeof *x);
 }
 
-static void portable_write(uint64_t *table, size_t step, const uint64_t *x, size_t count,
-                           const secagg_modular *c)
+static void portable_write(uint64_t *rows, size_t step, const uint64_t *x, size_t words,
+                           size_t count)
 {
     (void)step;
     (void)count;
-    memcpy(table, x, c->limbs * sizeof *x);
+    memcpy(rows, x, words * sizeof *x);
 }
 
 const secagg_modular_tier secagg_modular_portable = {

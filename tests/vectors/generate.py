@@ -1,11 +1,12 @@
 """Write the golden vectors: ``python tests/vectors/generate.py [FOLDER]``.
 
-Everything here and in the files beside it was written from docs/protocol.md alone, in plain
-Python with the primitives of `cryptography`, before the package was looked at, and imports
-nothing of it. (Cases were added and two mended since; no derivation was touched.) Run again, it
-writes the same bytes. In the files, bytes are hexadecimal, keys are sorted, elements and
-coefficients are u64le one after the other, and an integer of 2^53 or more is a decimal string,
-as not every reader of JSON has it.
+Everything here and in the files beside it was written from docs/protocol.md alone, and what is
+of Paillier from docs/paillier.md and the encodings of the former, in plain Python with the
+primitives of `cryptography`, before the package was looked at, and imports nothing of it.
+(Cases were added and three mended since; no derivation was touched.) Run again, it writes the
+same bytes. In the files, bytes are hexadecimal, keys are sorted, elements and coefficients are
+u64le one after the other, and an integer of 2^53 or more is a decimal string, as not every
+reader of JSON has it.
 """
 
 import json
@@ -15,11 +16,12 @@ from pathlib import Path
 
 import derivations
 import numbers_vectors
+import paillier_vectors
 from kinds import messages
 from malformed import malformed
 from scenarios import describe, rounds
 
-HOW = "tests/vectors/generate.py, from docs/protocol.md alone, sharing no code with the package"
+HOW = "tests/vectors/generate.py, from {} alone, sharing no code with the package"
 
 
 def plain(value: object) -> object:
@@ -38,7 +40,8 @@ def plain(value: object) -> object:
 def write(
     folder: Path, name: str, section: str, library: str, content: dict[str, object]
 ) -> None:
-    provenance = {"section": section, "primitives": library, "made_by": HOW}
+    document = "docs/paillier.md" if name == "paillier" else "docs/protocol.md"
+    provenance = {"section": section, "primitives": library, "made_by": HOW.format(document)}
     text = json.dumps(
         plain(content | {"provenance": provenance}), indent=0, sort_keys=True, allow_nan=False
     )
@@ -62,6 +65,7 @@ def main(folder: Path) -> None:
         ("messages", "§6", "Python integers", lambda: messages(by_name)),
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),
+        ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
     ]
     for name, section, library, make in files:
         write(folder, name, section, library, make())

@@ -6,7 +6,7 @@ import struct
 
 from secagg.errors import ParameterError
 
-__all__ = ["decode_key", "encode_key", "fixed", "number"]
+__all__ = ["check_bits", "decode_key", "encode_key", "fixed", "number"]
 
 HEADER = struct.Struct("<4sBHH")  # magic, version, bits of n, bits of exponents
 VERSION = 1
@@ -39,6 +39,13 @@ def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
     if bits % 64 or len(body) != 2 * width:
         raise ParameterError(f"{len(data)} bytes are no key of {bits} bits")
     return body[:width], body[width:], exponent_bits
+
+
+def check_bits(bits: int, data: bytes) -> None:
+    """Refuse a key whose n is shorter than its header says: it has one spelling, and one id."""
+    stated = HEADER.unpack_from(data)[2]
+    if bits != stated:
+        raise ParameterError(f"n has {bits} bits; the key's header says {stated}")
 
 
 def number(data: bytes) -> int:

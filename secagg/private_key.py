@@ -13,7 +13,7 @@ from secagg.ciphertexts import CiphertextGroup, Ciphertexts
 from secagg.encoding import Entropy, Vector
 from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
 from secagg.errors import ParameterError
-from secagg.key_bytes import decode_key, encode_key, fixed, number
+from secagg.key_bytes import check_bits, decode_key, encode_key, fixed, number
 from secagg.modular import Modulus
 from secagg.noise import OwnerNoise
 from secagg.packing import Packing
@@ -144,13 +144,15 @@ class PrivateKey:
             )
         primes, h, exponent_bits = decode_key(data[:-32], MAGIC)
         half = len(primes) // 2
-        return cls(
+        key = cls(
             number(primes[:half]),
             number(primes[half:]),
             number(h) or None,
             exponent_bits or None,
             allow_insecure=allow_insecure,
         )
+        check_bits(key.public_key.bits, data)
+        return key
 
 
 class _Prime:

@@ -13,7 +13,7 @@ from secagg.ciphertexts import CiphertextGroup, remote
 from secagg.encoding import Entropy, Vector
 from secagg.encrypted import EncryptedVector, encrypt_vector, load_vector
 from secagg.errors import ParameterError
-from secagg.key_bytes import decode_key, encode_key, fixed, number
+from secagg.key_bytes import check_bits, decode_key, encode_key, fixed, number
 from secagg.modular import Modulus
 from secagg.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.packing import Packing
@@ -147,14 +147,16 @@ class PublicKey(CiphertextGroup):
         data = as_bytes(data, "a key")
         try:
             n, h, exponent_bits = decode_key(data, MAGIC)
-            return cls(
+            key = cls(
                 number(n),
                 number(h) or None,
                 exponent_bits or None,
                 allow_insecure=allow_insecure,
             )
+            check_bits(key.bits, data)
         except ParameterError as error:
             raise remote("public_key", str(error)) from None
+        return key
 
 
 def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:

@@ -8,15 +8,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.data import NAMES, Ratings, Split, load
+from fedmf import choices
+from fedmf.aggregate import PaillierSum
+from fedmf.choices import LAST, ModelName, SplitName, SumName, TrustName
+from fedmf.data import NAMES, load
 from fedmf.errors import FedMFError, SettingError
 from fedmf.presets import PRESETS, preset
-from fedmf.splits import leave_last, official, random_split
 from fedmf.trainer import Trainer
 
 try:
@@ -37,7 +37,6 @@ except ModuleNotFoundError as error:
 __all__ = ["app", "main"]
 
 INTERRUPTED = 130  # what shells report for a command that Ctrl-C ended
-LAST = 3  # ratings per user in the test part of --split last
 
 app = typer.Typer(
     help="Federated recommenders, trained through secure aggregation.",
@@ -46,31 +45,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-class ModelName(StrEnum):
-    """The models that can be trained."""
-
-    FEDMF = "fedmf"
-
-
-class SumName(StrEnum):
-    """How the users' gradients are summed."""
-
-    SECAGG = "secagg"
-    PLAIN = "plain"
-
-
-class SplitName(StrEnum):
-    """How the ratings are parted."""
-
-    RANDOM = "random"
-    LAST = "last"
-    U1 = "u1"
-    U2 = "u2"
-    U3 = "u3"
-    U4 = "u4"
-    U5 = "u5"
 
 
 def main() -> None:
@@ -95,6 +69,8 @@ fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten vanishes in eac
 FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
+
+fedmf train --cohort 30 --aggregation paillier --trust "key holder"  [dim]# homomorphic[/dim]
 """
 
 
@@ -112,22 +88,39 @@ def train(
         ),
     ] = "fast",
     aggregation: Annotated[
-        SumName, typer.Option(help="How gradients are summed: securely, or in the clear.")
+        SumName,
+        typer.Option(
+            help="How gradients are summed: by secret sharing, by homomorphic encryption or in "
+            "the clear."
+        ),
     ] = SumName.SECAGG,
     neighbours: Annotated[
         int | None,
         typer.Option(
-            help="With how many others each user shares keys: an even number, or 0 for all.",
+            help="secagg: with how many others each user shares keys, an even number, or 0 for "
+            "all.",
             show_default="all up to 100 users, else 60",
         ),
     ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="How many of the neighbours and the user must be left to recover the user's "
-            "masks.",
+            help="secagg: how many of the neighbours and the user must be left to recover the "
+            "user's masks.",
             show_default="two thirds",
         ),
+    ] = None,
+    trust: Annotated[
+        TrustName | None,
+        typer.Option(
+            help="paillier: who can decrypt, and so who could read every user's vector. To be "
+            "named; the warning that goes with it is printed.",
+            show_default=False,
+        ),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(help="paillier: the length of the key.", show_default="3072"),
     ] = None,
     cohort: Annotated[
         str | None,
@@ -191,19 +184,30 @@ def train(
             min_raters=base.min_raters if min_raters is None else min_raters,
         )
         live = LiveReport(console, chosen.rounds if rounds is None else rounds)
+        summing = choices.aggregation(
+            aggregation,
+            neighbours=neighbours,
+            threshold=threshold,
+            trust=trust,
+            bits=bits,
+            progress=live.phase,
+        )
         trainer = Trainer(
             recipe,
-            _aggregation(aggregation, neighbours, threshold, live),
+            summing,
             rounds=live.rounds,
             seed=seed,
-            cohort=_cohort(cohort),
+            cohort=choices.cohort(cohort),
             dropout=dropout,
             callbacks=[live.round_done],
         )
         if out is not None:
             _make_folder(out)
         ratings = load(data)
-        parts = _split(ratings, split, seed)
+        parts = choices.split(ratings, split, seed)
+        if isinstance(summing, PaillierSum):
+            warning = f"trust: {summing.trust}. {summing.warning}"
+            console.print(warning, style="yellow", markup=False, soft_wrap=True)
         with live:
             trainer.fit(parts.train, parts.test)
         settings: dict[str, object] = {
@@ -232,8 +236,8 @@ def train(
             raise typer.Exit(INTERRUPTED)
         if all(record.aborted for record in history):
             raise SettingError(
-                f"every round was aborted ({history.last.aborted}): lower --threshold or "
-                "--dropout, or take more --neighbours"
+                f"every round was aborted ({history.last.aborted}): "
+                f"{choices.REMEDIES[aggregation]}"
             )
 
 
@@ -257,40 +261,6 @@ def _errors_in_one_line() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("fedmf: interrupted before the training began, nothing is kept", err=True)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def _aggregation(
-    name: SumName, neighbours: int | None, threshold: int | None, live: LiveReport
-) -> PlainSum | SecAggSum:
-    if name is SumName.PLAIN:
-        if neighbours is not None or threshold is not None:
-            raise SettingError(
-                "--neighbours and --threshold are of secure aggregation: leave them out, or "
-                "take --aggregation secagg"
-            )
-        return PlainSum()
-    if neighbours is None:
-        return SecAggSum(threshold=threshold, progress=live.phase)
-    return SecAggSum(neighbours=neighbours or None, threshold=threshold, progress=live.phase)
-
-
-def _cohort(text: str | None) -> int | float | None:
-    if text is None:
-        return None
-    try:
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        raise SettingError(
-            f"--cohort {text} must be a number of users such as 100, or a fraction such as 0.5"
-        ) from None
-
-
-def _split(ratings: Ratings, name: SplitName, seed: int) -> Split:
-    if name is SplitName.RANDOM:
-        return random_split(ratings, seed=seed)
-    if name is SplitName.LAST:
-        return leave_last(ratings, LAST)
-    return official(ratings, int(name.value[1]))
 
 
 def _make_folder(out: Path) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
 from fedmf.errors import ModelError
 from fedmf.history import RoundRecord
 from fedmf.trainer import Trainer
@@ -68,10 +68,12 @@ class LiveReport:
             self._console.print(line, style="red", markup=False, soft_wrap=True)
         elif record.round % self._every == 0 or record.round in (1, self.rounds):
             test = "" if record.test_rmse is None else f"  RMSE {record.test_rmse:.4f}"
+            held = record.key_holder_seconds
+            holder = f", key holder {held:.2f} s" if held else ""
             self._console.print(
                 f"round {record.round:3}{test}  train {record.train_rmse:.4f}  "
                 f"{record.survivors} of {record.cohort} users  clients "
-                f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s",
+                f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s{holder}",
                 markup=False,
                 soft_wrap=True,
             )
@@ -83,10 +85,16 @@ def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]
     summed = [record for record in rounds if not record.aborted]
     aggregation = trainer.aggregation
     how: dict[str, object] = {"name": type(aggregation).__name__}
-    if isinstance(aggregation, PlainSum | SecAggSum):
+    if isinstance(aggregation, PlainSum | SecAggSum | PaillierSum):
         how |= {"clip": aggregation.clip, "fractional_bits": aggregation.fractional_bits}
     if isinstance(aggregation, SecAggSum):
         how |= {"neighbours": aggregation.neighbours, "threshold": aggregation.threshold}
+    if isinstance(aggregation, PaillierSum):
+        how |= {
+            "trust": aggregation.trust,
+            "warning": aggregation.warning,
+            "bits": aggregation.bits,
+        }
     result: dict[str, object] = {"rounds": len(rounds), "aborted": len(rounds) - len(summed)}
     if rounds:
         last = rounds[-1]
@@ -98,6 +106,7 @@ def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]
             "seconds": sum(record.seconds for record in rounds),
             "client_seconds": sum(record.client_seconds for record in rounds),
             "server_seconds": sum(record.server_seconds for record in rounds),
+            "key_holder_seconds": sum(record.key_holder_seconds for record in rounds),
             "seconds_per_client_and_round": _mean(
                 [record.client_seconds / record.cohort for record in summed]
             ),
@@ -129,7 +138,9 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     table.add_column(style="dim")
     table.add_column()
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
-    table.add_row("aggregation", settings["aggregation"]["name"])
+    how = settings["aggregation"]
+    trust = f", trust: {how['trust']}" if "trust" in how else ""
+    table.add_row("aggregation", f"{how['name']}{trust}")
     if result["rmse"] is not None:
         table.add_row("test RMSE", f"[bold]{result['rmse']:.4f}[/bold]")
         table.add_row("test MAE", f"{result['mae']:.4f}")
@@ -140,11 +151,13 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     table.add_row("users in a sum", survivors)
     if result["trained_items"] is not None:
         table.add_row("items trained", str(result["trained_items"]))
+    held = result["key_holder_seconds"]
+    holder = f"key holder {held:.1f} s, " if held else ""
     each = result["seconds_per_client_and_round"] * 1000
     table.add_row(
         "time",
         f"{result['seconds']:.1f} s; server {result['server_seconds']:.1f} s, "
-        f"a user {each:.1f} ms per round",
+        f"{holder}a user {each:.1f} ms per round",
     )
     up, down = (
         result["bytes_up_per_client_and_round"],

@@ -10,14 +10,29 @@ from typer.testing import CliRunner
 
 import fedmf.aggregate
 from fedmf import report
+from fedmf.aggregate import WARNINGS
 from fedmf.cli import app
 from fedmf.model import Factors
+from paillier_keys import keypair
 
 RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
 
 
 def invoke(*arguments):
     return CliRunner().invoke(app, ["train", *arguments])
+
+
+@pytest.fixture
+def small_key(monkeypatch):
+    """Let keys of any length be small ones; the lengths that were asked for."""
+    asked = []
+
+    def make(bits):
+        asked.append(bits)
+        return keypair()
+
+    monkeypatch.setattr("fedmf.paillier_sum.generate_keypair", make)
+    return asked
 
 
 def result_of(document):
@@ -39,6 +54,40 @@ def test_secure_and_plain_training_print_the_same_errors():
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 2
     assert "round   2" in secure.stderr
+
+
+@pytest.mark.check(33)
+def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(tmp_path, small_key):
+    """Once on the screen, and in history.json, beside the errors of the plain training."""
+    common = ("--rounds", "2", "--cohort", "8", "--dropout", "0.1", "-k", "3", "--seed", "3")
+    plain = invoke(*common, "--aggregation", "plain", "--json")
+    for trust, warning in WARNINGS.items():
+        out = tmp_path / trust
+        ran = invoke(*common, "--aggregation", "paillier", "--trust", trust, "--out", str(out))
+        assert ran.exit_code == 0, ran.stderr
+        assert (ran.stdout + ran.stderr).count(warning) == 1
+        assert re.search(f"aggregation +PaillierSum, trust: {trust}", ran.stdout)
+        run = json.loads((out / "history.json").read_text())
+        how = run["settings"]["aggregation"]
+        assert (how["name"], how["trust"], how["warning"]) == ("PaillierSum", trust, warning)
+        assert how["bits"] == 3072
+        assert result_of(plain.stdout)["rmse"] == run["result"]["rmse"]
+        rounds = [json.loads(plain.stdout)["history"]["rounds"], run["history"]["rounds"]]
+        one, other = ([r["digest"] for r in records] for records in rounds)
+        assert one == other
+        holder = trust != "shared client key"
+        assert bool(re.search(r"server [\d.]+ s, key holder [\d.]+ s", ran.stderr)) == holder
+        assert bool(re.search(r"server [\d.]+ s, key holder [\d.]+ s", ran.stdout)) == holder
+        assert (run["result"]["key_holder_seconds"] > 0) == holder
+
+
+def test_the_length_of_the_key_is_an_option(small_key):
+    common = ("--rounds", "1", "--cohort", "3", "-k", "1", "--json")
+    ran = invoke(
+        *common, "--aggregation", "paillier", "--trust", "key holder", "--bits", "2048"
+    )
+    assert json.loads(ran.stdout)["settings"]["aggregation"]["bits"] == 2048
+    assert small_key == [2048]
 
 
 def test_the_table_and_the_files(tmp_path):
@@ -85,7 +134,20 @@ def test_presets_and_options_reach_the_training():
         (("--neighbours", "7"), "neighbours is 7"),
         (("--threshold", "5"), "60 neighbours and threshold 5 among 300 clients give"),
         (("--threshold", "61"), "threshold is 61, too large for 60 neighbours"),
-        (("--aggregation", "plain", "--threshold", "5"), "leave them out"),
+        (
+            ("--aggregation", "plain", "--threshold", "5", "--bits", "2048"),
+            "--threshold, --bits cannot go with --aggregation plain: leave them out",
+        ),
+        (("--trust", "key holder"), "--trust cannot go with --aggregation secagg"),
+        (
+            ("--aggregation", "paillier", "--trust", "key holder", "--neighbours", "8"),
+            "--neighbours cannot go with --aggregation paillier",
+        ),
+        (("--aggregation", "paillier"), "needs --trust, one of 'shared client key': all users"),
+        (
+            ("--aggregation", "paillier", "--trust", "key holder", "--bits", "1024"),
+            "bits = 1024 must be from 2048",
+        ),
         (("--split", "u1"), "only ml-100k"),
         (("-k", "0"), "k = 0"),
         (("--out", "/dev/null/runs"), "cannot be a folder"),
@@ -98,6 +160,14 @@ def test_what_is_refused_is_told_in_one_line(arguments, message):
     assert re.search(message, ran.stderr)
     assert ran.stderr.startswith("fedmf: ")
     assert ran.stderr.count("\n") == 1
+
+
+def test_an_encrypted_training_without_one_sum_names_the_way_out(small_key):
+    common = ("--aggregation", "paillier", "--trust", "key holder")
+    ran = invoke(*common, "--rounds", "1", "--cohort", "4", "--dropout", "0.99")
+    assert ran.exit_code == 2
+    assert "every round was aborted" in ran.stderr
+    assert "lower --dropout, or take a larger --cohort" in ran.stderr
 
 
 def test_a_training_without_one_sum_is_an_error_that_names_the_way_out(tmp_path):
@@ -156,6 +226,7 @@ def test_help_shows_train_and_its_examples():
     assert "train" in runner.invoke(app, ["--help"], env=environment).stdout
     shown = runner.invoke(app, ["train", "--help"], env=environment).stdout
     assert "fedmf train --out runs/demo" in shown
+    assert '--aggregation paillier --trust "key holder"' in shown
     assert "--neighbours" in shown
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from fedmf.aggregate import PHASES, WARNINGS, PaillierSum, PlainSum, RoundAborte
 from fedmf.errors import SettingError
 from fedmf.simulated import simulate
 from fedmf.splits import random_split
+from fedmf.trust import SharedClientKey
 from fedmf.vectors import Rows, Vectors
 from paillier_keys import keypair
 from secagg import ParameterError
@@ -113,6 +116,18 @@ def test_what_is_sent_is_counted_and_who_decrypts_is_timed():
     assert shared.bytes_up == shared.bytes_down == held.bytes_up
     assert min(shared.client_seconds, shared.server_seconds) > 0
     assert shared.key_holder_seconds == 0
+
+
+def test_each_user_who_sent_decrypts_a_sum_under_a_shared_key(monkeypatch):
+    read = SharedClientKey.decrypt
+
+    def slow(self, data, packing, summands):
+        return replace(read(self, data, packing, summands), user_seconds=1e9)
+
+    monkeypatch.setattr(SharedClientKey, "decrypt", slow)
+    dropouts = {1: "masked_input", 2: "unmasking"}
+    found = paillier("shared client key").sum(tables(range(5), 2), dropouts=dropouts)
+    assert 4e9 <= found.client_seconds < 4.1e9
 
 
 @pytest.mark.parametrize("left", [0, 2])

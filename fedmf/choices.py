@@ -1,0 +1,140 @@
+"""What the options of ``fedmf train`` stand for: the names, and the objects made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum
+from fedmf.data import Ratings, Split
+from fedmf.errors import SettingError
+from fedmf.integer_sum import Progress
+from fedmf.splits import leave_last, official, random_split
+
+__all__ = [
+    "LAST",
+    "REMEDIES",
+    "ModelName",
+    "SplitName",
+    "SumName",
+    "TrustName",
+    "aggregation",
+    "cohort",
+    "split",
+]
+
+LAST = 3  # ratings per user in the test part of --split last
+
+
+class ModelName(StrEnum):
+    """The models that can be trained."""
+
+    FEDMF = "fedmf"
+
+
+class SumName(StrEnum):
+    """How the users' gradients are summed."""
+
+    SECAGG = "secagg"
+    PAILLIER = "paillier"
+    PLAIN = "plain"
+
+
+class TrustName(StrEnum):
+    """Who can decrypt; see `PaillierSum`."""
+
+    SHARED = "shared client key"
+    HOLDER = "key holder"
+
+
+class SplitName(StrEnum):
+    """How the ratings are parted."""
+
+    RANDOM = "random"
+    LAST = "last"
+    U1 = "u1"
+    U2 = "u2"
+    U3 = "u3"
+    U4 = "u4"
+    U5 = "u5"
+
+
+OPTIONS: Mapping[SumName, frozenset[str]] = {
+    SumName.SECAGG: frozenset({"neighbours", "threshold"}),
+    SumName.PAILLIER: frozenset({"trust", "bits"}),
+    SumName.PLAIN: frozenset(),
+}
+
+REMEDIES: Mapping[SumName, str] = {
+    SumName.SECAGG: "lower --threshold or --dropout, or take more --neighbours",
+    SumName.PAILLIER: "lower --dropout, or take a larger --cohort",
+    SumName.PLAIN: "lower --dropout, or take a larger --cohort",
+}
+"""What helps where every round was aborted."""
+
+
+def aggregation(
+    name: SumName,
+    *,
+    neighbours: int | None = None,
+    threshold: int | None = None,
+    trust: TrustName | None = None,
+    bits: int | None = None,
+    progress: Progress,
+) -> PlainSum | SecAggSum | PaillierSum:
+    """Return the aggregation of that name; the options that are None have their default.
+
+    Raises
+    ------
+    SettingError
+        If an option belongs to another aggregation, or `trust` is missing.
+    """
+    options = {
+        "neighbours": neighbours,
+        "threshold": threshold,
+        "trust": trust,
+        "bits": bits,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    strange = [f"--{option}" for option in given if option not in OPTIONS[name]]
+    if strange:
+        raise SettingError(
+            f"{', '.join(strange)} cannot go with --aggregation {name}: leave them out"
+        )
+    if name is SumName.PLAIN:
+        return PlainSum()
+    if name is SumName.SECAGG:
+        return SecAggSum(
+            neighbours="auto" if neighbours is None else neighbours or None,
+            threshold=threshold,
+            progress=progress,
+        )
+    if trust is None:
+        models = "; ".join(f"'{model}': {warning}" for model, warning in WARNINGS.items())
+        raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
+    return PaillierSum(
+        trust=trust.value,
+        bits=3072 if bits is None else bits,
+        progress=progress,
+    )
+
+
+def cohort(text: str | None) -> int | float | None:
+    """Return the number or the fraction of users that a text says; raises SettingError."""
+    if text is None:
+        return None
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise SettingError(
+            f"--cohort {text} must be a number of users such as 100, or a fraction such as 0.5"
+        ) from None
+
+
+def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
+    """Return the ratings parted as the name says; raises SettingError or DataError."""
+    if name is SplitName.RANDOM:
+        return random_split(ratings, seed=seed)
+    if name is SplitName.LAST:
+        return leave_last(ratings, LAST)
+    return official(ratings, int(name.value[1]))

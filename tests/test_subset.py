@@ -1,0 +1,71 @@
+import os
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.errors import SettingError
+from fedmf.ratings import Catalogue, from_triples
+from fedmf.subset import most_rated
+
+
+@pytest.fixture
+def ratings():
+    """Users 10, 20, 30, 40 and items 1, 2, 3, 4; item 4 is not rated."""
+    pairs = [(10, 1), (10, 2), (20, 3), (20, 2), (30, 2), (30, 3), (30, 1), (40, 1), (40, 2)]
+    users, items = (np.array(column) for column in zip(*pairs, strict=True))
+    n = np.arange(len(pairs))
+    genres = np.array([[True, False], [False, True], [True, True], [False, False]])
+    catalogue = Catalogue(
+        ("one", "two", "three", "four"), np.arange(4, dtype=np.int16), genres, ("a", "b")
+    )
+    return from_triples(
+        "tiny", users, items, n / 2, n, scale=(0.0, 5.0), item_ids=np.arange(1, 5),
+        catalogue=catalogue,
+    )  # fmt: skip
+
+
+def test_the_items_most_rated_and_the_users_who_rated_most_of_them(ratings):
+    """Items 2 (4 ratings) and 1 (3); users 10, 30 and 40 rated both, 20 only one."""
+    few = most_rated(ratings, 2, 3)
+    assert few.item_ids.tolist() == [1, 2]
+    assert few.user_ids.tolist() == [10, 30, 40]
+    assert few.catalogue.titles == ("one", "two")
+    assert few.catalogue.years.tolist() == [0, 1]
+    assert few.catalogue.genres.tolist() == [[True, False], [False, True]]
+    assert few.scale == ratings.scale
+    assert few.name == "2 most rated items of tiny, 3 users"
+    found = [[few.of_user(u)[part].tolist() for part in (0, 1)] for u in range(3)]
+    assert found == [[[0, 1], [0.0, 0.5]], [[1, 0], [2.0, 3.0]], [[0, 1], [3.5, 4.0]]]
+    assert few.times.tolist() == [0, 1, 4, 6, 7, 8]
+
+
+def test_of_equals_the_lower_number_is_taken(ratings):
+    assert most_rated(ratings, 2, 1).user_ids.tolist() == [10]
+    assert most_rated(ratings, 2, 2).user_ids.tolist() == [10, 30]
+
+
+def test_users_are_chosen_by_the_items_that_are_left(ratings):
+    """User 30 has most ratings, but of item 2 no more than user 10."""
+    assert most_rated(ratings, 1, 1).user_ids.tolist() == [10]
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_users", "message"),
+    [
+        (0, 1, "0 items: ask for at least 1 and at most the 3 there"),
+        (4, 1, "4 items"),
+        (1, 5, "5 users who rated them: ask for at least 1 and at most the 4"),
+        (1, 0, "0 users"),
+    ],
+)
+def test_more_than_there_are_is_refused(ratings, n_items, n_users, message):
+    with pytest.raises(SettingError, match=message):
+        most_rated(ratings, n_items, n_users)
+
+
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="needs FEDMF_DATA")
+def test_the_corner_of_ml_latest_small():
+    corner = most_rated(load("ml-latest-small"))
+    assert (corner.n_items, corner.n_users, corner.n_ratings) == (40, 50, 1758)
+    assert "Forrest Gump (1994)" in corner.catalogue.titles

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from time import perf_counter
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from fedmf.integer_sum import (
     in_the_sum,
     refusals,
 )
+from fedmf.stopwatch import Stopwatch
 from fedmf.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust
 from fedmf.vectors import Aggregate, Vectors
 from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
@@ -117,23 +117,19 @@ class PaillierSum(IntegerSum):
             )
         parties = self.parties
         server = _Server(parties.public_key, packing)
-        client_seconds = server_seconds = 0.0
+        of_clients, of_server = Stopwatch(), Stopwatch()
         clipped = bytes_up = 0
         for done, user in enumerate(survivors):
             self._tell("encrypting", done, len(survivors))
-            start = perf_counter()
-            with refusals():
+            with of_clients.running(), refusals():
                 vector = parties.encrypt(vectors[user].dense(), packing)
-            message = vector.to_bytes()
-            sent = perf_counter()
-            server.receive(message)
-            server_seconds += perf_counter() - sent
-            client_seconds += sent - start
+                message = vector.to_bytes()
+            with of_server.running():
+                server.receive(message)
             clipped += vector.clipped
             bytes_up += len(message)
-        start = perf_counter()
-        encrypted = server.sum()
-        server_seconds += perf_counter() - start
+        with of_server.running():
+            encrypted = server.sum()
         self._tell("decrypting", 0, 1)
         read = parties.decrypt(encrypted, packing, len(survivors))
         bytes_down = len(encrypted) * len(survivors) if parties.users_decrypt else 0
@@ -142,8 +138,8 @@ class PaillierSum(IntegerSum):
             integers=read.total.integers,
             survivors=survivors,
             clipped=clipped,
-            client_seconds=client_seconds + read.user_seconds * len(survivors),
-            server_seconds=server_seconds + read.server_seconds,
+            client_seconds=of_clients.seconds + read.user_seconds * len(survivors),
+            server_seconds=of_server.seconds + read.server_seconds,
             key_holder_seconds=read.key_holder_seconds,
             bytes_up=bytes_up / len(vectors),
             bytes_down=bytes_down / len(vectors),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from types import MappingProxyType
 from typing import ClassVar, Literal, Protocol
 
+from fedmf.stopwatch import Stopwatch
 from fedmf.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
@@ -101,8 +101,11 @@ class SharedClientKey:
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""
-        total, seconds = _read(self.private_key, data, packing, summands)
-        return Decryption(total=total, user_seconds=seconds)
+        watch = Stopwatch()
+        with watch.running():
+            vector = self.public_key.load_vector(data, packing, summands)
+            total = self.private_key.decrypt_vector(vector)
+        return Decryption(total=total, user_seconds=watch.seconds)
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,8 @@ class KeyHolder:
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""
-        total, seconds = _read(self.private_key, data, packing, summands)
-        return Decryption(total=total, key_holder_seconds=seconds)
-
-
-def _read(
-    key: PrivateKey, data: bytes, packing: Packing, summands: int
-) -> tuple[DecryptedSum, float]:
-    start = perf_counter()
-    total = key.decrypt_vector(key.public_key.load_vector(data, packing, summands))
-    return total, perf_counter() - start
+        watch = Stopwatch()
+        with watch.running():
+            vector = self.public_key.load_vector(data, packing, summands)
+            total = self.private_key.decrypt_vector(vector)
+        return Decryption(total=total, key_holder_seconds=watch.seconds)

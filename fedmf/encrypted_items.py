@@ -1,0 +1,227 @@
+"""The item matrix under encryption: the server moves what it cannot read.
+
+In Basu's thesis (chapter 6; after Chai et al. 2020) the users share one private key and the
+server holds the item matrix encrypted, C_V. Each user decrypts it, moves their own factors, and
+sends the gradient, scaled by the public learning rate, encrypted. The server adds these up to
+C_G and subtracts: C_V ← C_V − C_G (eq. 6.6). Unlike with `PaillierSum` it does not even learn
+the sum. *One user who colludes with the server reads every user's gradient.*
+
+In fixed point all of this is exact, where one exponent per ciphertext, as in the thesis, is
+not private. A slot has room for so many summands, and every gradient that was subtracted is one
+of them: when the next do not fit, a user decrypts the matrix and encrypts it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import secagg
+from fedmf.errors import SettingError
+from fedmf.integer_sum import refusals
+from fedmf.mf import FedMF
+from fedmf.model import Factors
+from fedmf.ratings import Ratings
+from fedmf.stopwatch import Stopwatch
+from secagg.paillier import EncryptedVector, PrivateKey
+
+__all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ENCODING = secagg.FixedPoint(16.0, 32, rounding="nearest", beyond_clip="refuse")
+"""Of items and gradients alike: a step of γ = 0.001 needs more than 16 fractional bits."""
+
+
+class Items(Protocol):
+    """The item matrix, row after row, in the integers of `ENCODING`."""
+
+    def read(self) -> Integers:
+        """Return what every user reads, int64 of shape (m · k,)."""
+        ...
+
+    def subtract(self, gradients: Iterable[Floats]) -> None:
+        """Subtract the users' scaled gradients, float64 of shape (m · k,) each."""
+        ...
+
+
+class PlainItems:
+    """The same arithmetic in the clear, to compare with.
+
+    Parameters
+    ----------
+    start
+        float64, shape (m · k,).
+
+    Raises
+    ------
+    SettingError
+        An element lies beyond the encoding's clip; so does `subtract`.
+    """
+
+    def __init__(self, start: Floats) -> None:
+        self._integers = _encoded(start)
+
+    def read(self) -> Integers:
+        """See `Items`."""
+        return self._integers.copy()
+
+    def subtract(self, gradients: Iterable[Floats]) -> None:
+        """See `Items`."""
+        for gradient in gradients:
+            self._integers -= _encoded(gradient)
+
+
+class EncryptedItems:
+    """The matrix as the server holds it, and what users do with the key that they share.
+
+    Parameters
+    ----------
+    start
+        float64, shape (m · k,): what the first user encrypts.
+    key
+        The users' private key.
+    users
+        How many gradients a round has.
+    refresh_every
+        After how many rounds there is no more room, and the matrix is encrypted anew.
+    session
+        A name for this training.
+
+    Attributes
+    ----------
+    refreshes : int
+        How often a user encrypted the matrix anew.
+    of_users, of_server : Stopwatch
+        What encryption has cost all users together, and the server. A matrix is decrypted once
+        here, and the time counted for every user.
+
+    Raises
+    ------
+    SettingError
+        There is no room for so many summands, or an element lies beyond the encoding's clip.
+    """
+
+    def __init__(
+        self,
+        start: Floats,
+        key: PrivateKey,
+        *,
+        users: int,
+        refresh_every: int,
+        session: bytes = b"",
+    ) -> None:
+        self._key, self._users = key, users
+        with refusals():
+            self._packing = secagg.Packing(
+                encoding=ENCODING,
+                length=start.size,
+                summands=1 + users * refresh_every,
+                session=session,
+            )
+        self.refreshes = 0
+        self.of_users, self.of_server = Stopwatch(), Stopwatch()
+        self._matrix = self._arrived(self._sent(start))
+
+    def read(self) -> Integers:
+        """See `Items`."""
+        data = self._shown()
+        with self.of_users.running(for_each_of=self._users):
+            return self._opened(data)
+
+    def subtract(self, gradients: Iterable[Floats]) -> None:
+        """See `Items`."""
+        total: EncryptedVector | None = None
+        for gradient in gradients:
+            arrived = self._arrived(self._sent(gradient))
+            with self.of_server.running():
+                total = arrived if total is None else total + arrived
+        if total is None:
+            return
+        held = self._matrix.added + self._matrix.subtracted
+        if held + total.added > self._packing.summands:
+            self._refresh()
+        with self.of_server.running():
+            self._matrix -= total
+
+    def _refresh(self) -> None:
+        data = self._shown()
+        with self.of_users.running():
+            matrix = ENCODING.decode_integers(self._opened(data))
+        self._matrix = self._arrived(self._sent(matrix))
+        self.refreshes += 1
+
+    def _shown(self) -> bytes:
+        with self.of_server.running():
+            return self._matrix.to_bytes()
+
+    def _opened(self, data: bytes) -> Integers:
+        vector = self._key.public_key.load_vector(data, self._packing, summands=None)
+        return self._key.decrypt_vector(vector).integers
+
+    def _sent(self, vector: Floats) -> bytes:
+        with self.of_users.running(), refusals():
+            return self._key.encrypt_vector(vector, self._packing).to_bytes()
+
+    def _arrived(self, data: bytes) -> EncryptedVector:
+        with self.of_server.running():
+            return self._key.public_key.load_vector(data, self._packing)
+
+
+def descend(
+    model: FedMF, ratings: Ratings, items: Items, user_factors: Floats, *, rounds: int
+) -> Iterator[Factors]:
+    """Train, and yield the factors after each round.
+
+    The steps are those of the model's "paper" update. The thesis' eq. 6.3 and 6.4 have a factor
+    2 in front of the gradient, and take both at the factors before the step: its learning rate
+    is half of `FedMF.rate`.
+
+    Parameters
+    ----------
+    model
+        With ``update="paper"`` and ``min_raters=1``: nobody counts raters, for the server never
+        sees a sum.
+    ratings
+        Of all users.
+    items
+        Where the item factors are, at their starting values.
+    user_factors
+        Shape (n_users, k): the users' starting values.
+    rounds
+        How many.
+
+    Raises
+    ------
+    SettingError
+        If the model is another, or a factor or gradient lies beyond the encoding's clip.
+    """
+    if model.needs_counts:
+        raise SettingError(
+            f"update = {model.update!r}, min_raters = {model.min_raters}: nobody counts raters "
+            "under encryption; take update='paper' and min_raters=1"
+        )
+    shape = (ratings.n_items, model.k)
+    p = user_factors.copy()
+    q = ENCODING.decode_integers(items.read()).reshape(shape)
+    for _ in range(rounds):
+        items.subtract(_scaled_gradients(model, ratings, p, q))
+        q = ENCODING.decode_integers(items.read()).reshape(shape)
+        yield Factors.of(p.copy(), q, ratings)
+
+
+def _scaled_gradients(model: FedMF, ratings: Ratings, p: Floats, q: Floats) -> Iterator[Floats]:
+    """Yield γ η_ui of every user, and move their p_u."""
+    everything = model.trained_items(None, ratings.n_items)
+    for user in range(ratings.n_users):
+        p[user], rows = model.local_step(q, p[user], *ratings.of_user(user), everything)
+        yield np.asarray(model.rate * rows.dense())
+
+
+def _encoded(vector: Floats) -> Integers:
+    with refusals():
+        return ENCODING.encode_integers(vector)[0]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf import FedMF
+from fedmf.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
+from fedmf.errors import SettingError
+from fedmf.metrics import rmse
+from fedmf.simulated import simulate
+from paillier_keys import keypair
+
+MODEL = FedMF(k=3, reg=0.01, rate=0.01, update="paper", spread=0.3, min_raters=1)
+RATINGS = simulate(8, 6, 30, seed=4)
+
+
+def start():
+    return MODEL.initial(RATINGS, np.random.default_rng(0))
+
+
+def encrypted(refresh_every, key=None):
+    _, q = start()
+    return EncryptedItems(
+        q.reshape(-1), key or keypair(1024), users=8, refresh_every=refresh_every
+    )
+
+
+def trained(items, rounds=7):
+    p, _ = start()
+    return list(descend(MODEL, RATINGS, items, p, rounds=rounds))
+
+
+@pytest.mark.parametrize(
+    ("refresh_every", "refreshes"), [(1, 6), (2, 3), (3, 2), (6, 1), (7, 0), (100, 0)]
+)
+def test_the_encrypted_matrix_holds_the_integers_of_the_plain_one(refresh_every, refreshes):
+    """After every round, however often it had to be encrypted anew in between."""
+    _, q = start()
+    plain, items = PlainItems(q.reshape(-1)), encrypted(refresh_every)
+    for meant, found in zip(trained(plain), trained(items), strict=True):
+        np.testing.assert_array_equal(found.item_factors, meant.item_factors)
+        np.testing.assert_array_equal(found.user_factors, meant.user_factors)
+    np.testing.assert_array_equal(items.read(), plain.read())
+    assert items.refreshes == refreshes
+
+
+def test_it_is_gradient_descent_to_within_the_rounding():
+    """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate."""
+    p, q = start()
+    ratings, known = np.zeros((8, 6)), np.zeros((8, 6))
+    ratings[RATINGS.users, RATINGS.items] = RATINGS.values
+    known[RATINGS.users, RATINGS.items] = 1
+    *_, found = trained(PlainItems(q.reshape(-1)))
+    for _ in range(7):
+        e = known * (ratings - p @ q.T)
+        p = p - 0.01 * (0.01 * known.sum(1)[:, None] * p - e @ q)
+        e = known * (ratings - p @ q.T)
+        q = q - 0.01 * (0.01 * known.sum(0)[:, None] * q - e.T @ p)
+    np.testing.assert_allclose(found.item_factors, q, atol=7 * 8 * 2.0**-33 * 2)
+    np.testing.assert_allclose(found.user_factors, p, atol=1e-8)
+    errors = [
+        rmse(RATINGS.values, factors.predict(RATINGS.users, RATINGS.items))
+        for factors in (trained(PlainItems(start()[1].reshape(-1)), 1)[0], found)
+    ]
+    assert errors[1] < errors[0]
+
+
+def test_who_takes_part_is_timed():
+    items = encrypted(2)
+    trained(items, 1)
+    assert items.of_users.seconds > 0
+    assert items.of_server.seconds > 0
+    before = items.of_users.seconds
+    items._users = 10**9
+    items.read()
+    assert items.of_users.seconds > before + 1e4
+
+
+def test_a_round_without_users_changes_nothing():
+    items = encrypted(1)
+    before = items.read()
+    items.subtract([])
+    np.testing.assert_array_equal(items.read(), before)
+
+
+@pytest.mark.parametrize("kind", [PlainItems, lambda q: EncryptedItems(
+    q, keypair(1024), users=1, refresh_every=1)])  # fmt: skip
+def test_what_lies_beyond_the_clip_is_refused_not_clipped(kind):
+    with pytest.raises(SettingError, match=r"1 elements lie beyond the clip 16\.0"):
+        kind(np.array([17.0, 1.0]))
+    items = kind(np.array([16.0, 1.0]))
+    with pytest.raises(SettingError, match="beyond the clip"):
+        items.subtract([np.array([0.0, -17.0])])
+
+
+def test_a_matrix_that_outgrew_the_clip_cannot_be_encrypted_anew():
+    items = EncryptedItems(np.array([10.0]), keypair(1024), users=1, refresh_every=1)
+    items.subtract([np.array([-10.0])])
+    assert items.read().tolist() == [20 << 32]
+    with pytest.raises(SettingError, match="beyond the clip"):
+        items.subtract([np.array([0.0])])
+
+
+def test_models_and_sizes_that_do_not_fit_are_refused():
+    p, q = start()
+    for model in (FedMF(), FedMF(update="paper", min_raters=3)):
+        with pytest.raises(SettingError, match="take update='paper' and min_raters=1"):
+            list(descend(model, RATINGS, PlainItems(q.reshape(-1)), p, rounds=1))
+    with pytest.raises(SettingError, match="beyond 2\\^62"):
+        EncryptedItems(np.zeros(3), keypair(1024), users=8, refresh_every=1 << 30)
+    assert ENCODING.scale == 2**32

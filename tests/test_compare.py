@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,7 @@ from secagg.compare import keyed, run, ss
 from secagg.compare.keyed import F64, Keyed
 from secagg.compare.memory import Peak
 from secagg.compare.roles import Role
-from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample_length
+from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
 from secagg.compare.units import duration, memory, seconds, size, volume
 from secagg.costs import client_traffic
 from secagg.errors import ParameterError, SecAggError
@@ -49,7 +49,7 @@ class Plain:
 
 
 def plain(wrong: float = 0.0, *, shared: bool = False) -> Keyed:
-    return Keyed(PLAIN, "", Plain, Plain, partial(Plain, wrong), unit=8, shared=shared)
+    return Keyed(PLAIN, "", Plain, Plain, partial(Plain, wrong), slots=8, shared=shared)
 
 
 def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
@@ -66,11 +66,11 @@ def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
 
 
 def test_a_sample_is_whole_units_within_the_budget() -> None:
-    assert sample_length(1000, 10, 0.1, budget=1.0) == 100
-    assert sample_length(1000, 10, 0.1, budget=0.99) == 90
-    assert sample_length(1000, 10, 5.0, budget=1.0) == 10  # one unit at least
-    assert sample_length(1000, 10, 0.001, budget=1.0) == 1000  # and all at most
-    assert sample_length(7, 10, 0.0, budget=1.0) == 7
+    assert sample(1000, 10, 0.1, budget=1.0) == 100
+    assert sample(1000, 10, 0.1, budget=0.99) == 90
+    assert sample(1000, 10, 5.0, budget=1.0) == 10  # one unit at least
+    assert sample(1000, 10, 0.001, budget=1.0) == 1000  # and all at most
+    assert sample(7, 10, 0.0, budget=1.0) == 7
 
 
 def test_what_fits_the_budget_is_measured_whole() -> None:
@@ -80,20 +80,34 @@ def test_what_fits_the_budget_is_measured_whole() -> None:
         assert load.seconds.measured
         assert load.memory is not None
     assert (row.bytes_up.value, row.bytes_down.value, row.error) == (800, 0, 0.0)
-    assert row.holder_bytes_in == Figure(800, 100, 100)
+    assert row.holder_bytes_in == Figure(800, 13, 13)
     assert row.holder_bytes_out == Figure(800)
 
 
 def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
     row = keyed.measure(plain(), Case(20, 100), budget=1e-12)
+    assert row.holder is not None
     client, server, holder = row.client.seconds, row.server.seconds, row.holder.seconds
-    assert (client.done, client.of) == (holder.done, holder.of) == (8, 100)
-    assert (server.done, server.of) == (8 * 8, 20 * 100)  # eight vectors are encrypted
-    assert client.value == client.amount * 100 / 8
-    assert row.bytes_up.value == row.holder_bytes_in.value == 800
+    assert (client.done, client.of) == (holder.done, holder.of) == (1, 13)
+    assert (server.done, server.of) == (keyed.DISTINCT * 1, 20 * 13)
+    assert client.value == client.amount * 13
+    assert row.bytes_up.value == 13 * 8 * 8  # the last ciphertext is not full
     assert not row.bytes_up.measured
     assert row.client.memory is row.server.memory is row.holder.memory is None
     assert row.error == 0.0
+
+
+def test_slots_that_are_reserved_count() -> None:
+    packed = replace(plain(), slots=10, reserved=1)
+    assert [packed.ciphertexts(d) for d in (9, 10, 19, 20)] == [1, 2, 2, 3]
+    row = keyed.measure(packed, Case(4, 100), budget=1e-12)
+    assert (row.client.seconds.done, row.client.seconds.of) == (1, 11)
+    assert row.bytes_up.amount == 9 * 8
+
+
+def test_only_where_tables_are_made_a_first_vector_takes_longer() -> None:
+    assert keyed.measure(plain(), Case(4, 10), budget=60.0).setup_seconds == 0
+    assert keyed.measure(replace(plain(), tables=True), Case(4, 10), 60.0).setup_seconds > 0
 
 
 def test_with_a_shared_key_every_client_decrypts() -> None:

@@ -101,6 +101,6 @@ def keyed() -> Keyed:
         sender=partial(Party, public),
         aggregator=partial(Party, public),
         holder=partial(Party, secret),
-        unit=SLOTS,
+        slots=SLOTS,
         tolerance=TOLERANCE,
     )

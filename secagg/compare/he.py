@@ -15,8 +15,8 @@ from secagg.parallel import set_threads
 
 __all__ = ["Aggregator", "Holder", "Owner", "Sender", "packing", "public", "shared"]
 
-UNIT = 64
-"""Ciphertexts that are encrypted together: enough for a kernel of eight lanes to settle."""
+PILOT = 64
+"""Ciphertexts: enough for a kernel of eight lanes to settle."""
 
 PUBLIC = System(
     name="he",
@@ -122,6 +122,9 @@ def _keyed(
         sender=sender,
         aggregator=partial(Aggregator, key.public_key.to_bytes(), clients),
         holder=partial(Holder, key.to_bytes(), clients),
-        unit=UNIT * slots,
+        slots=slots,
+        reserved=1,
+        pilot=PILOT,
+        tables=True,
         shared=system is SHARED,
     )

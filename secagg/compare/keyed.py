@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.compare.roles import Role
-from secagg.compare.rows import Case, Figure, Load, Row, System, sample_length
+from secagg.compare.rows import Case, Figure, Load, Row, System, sample
 from secagg.errors import SecAggError
 
 __all__ = ["Aggregator", "Holder", "Keyed", "Sender", "measure"]
@@ -24,7 +24,7 @@ __all__ = ["Aggregator", "Holder", "Keyed", "Sender", "measure"]
 F64 = NDArray[np.float64]
 T = TypeVar("T")
 
-DISTINCT = 8
+DISTINCT = 5
 """Vectors that are encrypted; the aggregator is sent them again until it has n."""
 FLOAT_BYTES = 8
 """What the key holder returns of each element, as it has the sum in the clear."""
@@ -65,8 +65,14 @@ class Keyed:
     Attributes
     ----------
     sender, aggregator, holder : callable
-    unit : int
-        Elements that are encrypted together; samples are multiples of it.
+    slots : int
+        Elements of a ciphertext. Samples are whole ciphertexts.
+    reserved : int
+        Slots of a vector that are not for its elements.
+    pilot : int
+        Ciphertexts on which the pace is found.
+    tables : bool
+        A client's first vector takes longer, because tables are made for the key.
     shared : bool
         Every client holds the key and decrypts the sum itself.
     tolerance : float
@@ -78,9 +84,16 @@ class Keyed:
     sender: Callable[[], Sender]
     aggregator: Callable[[], Aggregator]
     holder: Callable[[], Holder]
-    unit: int
+    slots: int
+    reserved: int = 0
+    pilot: int = 1
+    tables: bool = False
     shared: bool = False
     tolerance: float = 0.0
+
+    def ciphertexts(self, length: int) -> int:
+        """Return how many ciphertexts a vector of so many elements takes."""
+        return -(-(length + self.reserved) // self.slots)
 
 
 def measure(keyed: Keyed, case: Case, budget: float) -> Row:
@@ -91,28 +104,29 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     SecAggError
         A party failed, or the sum is wrong.
     """
-    n, d = case.clients, case.length
-    distinct, unit = min(n, DISTINCT), min(d, keyed.unit)
-    with _Parties(keyed, case) as pilot:
-        trial = pilot.encrypt(unit, 2)  # the first of them warms up
-        seconds, _ = pilot.decrypt(pilot.add(trial.messages[:1], unit, 1, budget), unit)
-    length = sample_length(d, unit, trial.later * distinct, budget)
-    short = sample_length(length, unit, seconds, budget)
+    n, whole = case.clients, keyed.ciphertexts(case.length)
+    distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
+    with _Parties(keyed, case) as parties:
+        trial = parties.encrypt(pilot, 2)  # the first of them warms up
+        seconds, _ = parties.decrypt(parties.add(trial.messages, pilot, 2, budget), pilot, 2)
+    count = sample(whole, pilot, trial.later * distinct, budget)
+    few = sample(count, pilot, seconds, budget)
 
     with _Parties(keyed, case) as parties:
-        sent = parties.encrypt(length, distinct)
-        added = parties.add(sent.messages, length, n, budget)
-        client = Load(Figure(sent.later, length, d), parties.memory(parties.sender, length))
+        sent = parties.encrypt(count, distinct)
+        added = parties.add(sent.messages, count, n, budget)
+        client = Load(Figure(sent.later, count, whole), parties.memory(parties.sender, count))
         server = Load(
-            Figure(added.seconds, added.count * length, n * d),
-            parties.memory(parties.aggregator, length),
+            Figure(added.seconds, added.vectors * count, n * whole),
+            parties.memory(parties.aggregator, count),
         )
-        if short < length:
-            few = parties.encrypt(short, distinct).messages
-            added = parties.add(few, short, distinct, budget)
-        seconds, error = parties.decrypt(added, short)
-        holder = Load(Figure(seconds, short, d), parties.memory(parties.holder, short))
-    received = Figure(len(added.total), short, d)
+        if few < count:
+            short = parties.encrypt(few, distinct).messages
+            added = parties.add(short, few, distinct, budget)
+        seconds, error = parties.decrypt(added, few, distinct)
+        holder = Load(Figure(seconds, few, whole), parties.memory(parties.holder, few))
+        setup = parties.sender.setup_seconds + max(0.0, sent.first - sent.later)
+    received = Figure(len(added.total), few, whole)
     return Row(
         system=keyed.system,
         case=case,
@@ -120,11 +134,11 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         client=client + holder if keyed.shared else client,
         server=server,
         holder=None if keyed.shared else holder,
-        bytes_up=Figure(len(sent.messages[0]), length, d),
+        bytes_up=Figure(len(sent.messages[0]), count, whole),
         bytes_down=received if keyed.shared else Figure(0),
         holder_bytes_in=None if keyed.shared else received,
-        holder_bytes_out=None if keyed.shared else Figure(FLOAT_BYTES * d),
-        setup_seconds=parties.sender.setup_seconds + max(0.0, sent.first - sent.later),
+        holder_bytes_out=None if keyed.shared else Figure(FLOAT_BYTES * case.length),
+        setup_seconds=setup if keyed.tables else 0.0,
         error=error,
     )
 
@@ -143,7 +157,7 @@ class _Added:
     """A total of so many vectors, and what it took."""
 
     total: bytes
-    count: int
+    vectors: int
     seconds: float
 
 
@@ -168,42 +182,50 @@ class _Parties:
         """End them."""
         self._stack.close()
 
-    def encrypt(self, length: int, count: int) -> _Sent:
+    def encrypt(self, ciphertexts: int, clients: int) -> _Sent:
         """Let one client after the other encrypt its vector, under the same key."""
-        took = [self.sender.do(_encrypt, self._case.vector(u, length)) for u in range(count)]
+        length = self._length(ciphertexts)
+        took = [self.sender.do(_encrypt, self._case.vector(u, length)) for u in range(clients)]
         first, *later = (one.seconds for one in took)
         return _Sent([one.result for one in took], first, statistics.median(later))
 
-    def add(self, messages: list[bytes], length: int, clients: int, budget: float) -> _Added:
+    def add(
+        self, messages: list[bytes], ciphertexts: int, clients: int, budget: float
+    ) -> _Added:
         """Add the messages in turn until there are as many as clients, or time is up."""
-        count, seconds = 0, 0.0
-        while count < clients and (count < len(messages) or seconds < budget):
-            message = messages[count % len(messages)]
+        length, vectors, seconds = self._length(ciphertexts), 0, 0.0
+        while vectors < clients and (vectors < len(messages) or seconds < budget):
+            message = messages[vectors % len(messages)]
             seconds += self.aggregator.do(_add, message, length).seconds
-            count += 1
+            vectors += 1
         total = self.aggregator.do(_total)
         # the total is written once, however many are added
-        return _Added(total.result, count, seconds + total.seconds * count / clients)
+        return _Added(total.result, vectors, seconds + total.seconds * vectors / clients)
 
-    def decrypt(self, added: _Added, length: int) -> tuple[float, float]:
-        """Return the seconds, and the largest error of the sum."""
+    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> tuple[float, float]:
+        """Return the seconds, and the largest error of the sum of so many different vectors."""
+        length = self._length(ciphertexts)
         took = self.holder.do(_decrypt, added.total, length)
-        distinct = min(self._case.clients, DISTINCT)
         expected = np.zeros(length)
-        for u in range(min(distinct, added.count)):
-            times = len(range(u, added.count, distinct))
+        for u in range(min(distinct, added.vectors)):
+            times = len(range(u, added.vectors, distinct))
             expected += times * self._case.vector(u, length)
         error = float(np.abs(took.result - expected).max())
-        if not error <= self._keyed.tolerance * added.count:
+        if not error <= self._keyed.tolerance * added.vectors:
             raise SecAggError(
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
         return took.seconds, error
 
-    def memory(self, role: Role[T], done: int) -> int | None:
+    def memory(self, role: Role[T], ciphertexts: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
-        return role.memory() if done == self._case.length else None
+        return role.memory() if self._length(ciphertexts) == self._case.length else None
+
+    def _length(self, ciphertexts: int) -> int:
+        """Return the elements of so many ciphertexts."""
+        most = ciphertexts * self._keyed.slots - self._keyed.reserved
+        return min(self._case.length, most)
 
 
 # what is sent to a process goes by its name, which a method that is chosen there has not

@@ -192,7 +192,7 @@ def floats(public: PublicKey, private: PrivateKey) -> Keyed:
         sender=party,
         aggregator=party,
         holder=partial(FloatHolder, public, private),
-        unit=1,
+        slots=1,
     )
 
 
@@ -207,7 +207,8 @@ def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
         sender=party,
         aggregator=party,
         holder=partial(PackedHolder, public, private, clients),
-        unit=slots,
+        slots=slots,
+        reserved=1,
     )
 
 

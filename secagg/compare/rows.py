@@ -12,7 +12,7 @@ from secagg.arguments import check_integer
 from secagg.fixedpoint import FixedPoint
 from secagg.trial import RandomVectors
 
-__all__ = ["ENCODING", "Case", "Figure", "Load", "Row", "System", "sample_length"]
+__all__ = ["ENCODING", "Case", "Figure", "Load", "Row", "System", "sample"]
 
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")
@@ -60,7 +60,7 @@ class Figure:
     amount : float
         Seconds or bytes of the parts that were done.
     done, of : int
-        Elements, or elements times clients.
+        Ciphertexts, or ciphertexts times clients.
     """
 
     amount: float
@@ -169,19 +169,16 @@ class Row:
     error: float = 0.0
 
 
-def sample_length(length: int, unit: int, seconds_per_unit: float, budget: float) -> int:
-    """Return how many of the elements fit the budget: whole units, at least one, or all.
+def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
+    """Return how many of all parts of a work fit the budget: whole units, one at least.
 
     Parameters
     ----------
-    length : int
-        All of them.
+    whole : int
+        All parts.
     unit : int
-        Elements that are worked on together.
-    seconds_per_unit : float
-        What a pilot took for one unit.
-    budget : float
-        Seconds.
+        Parts that a pilot has done, in so many seconds.
+    seconds_per_unit, budget : float
     """
     units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
-    return min(length, units * unit)
+    return min(whole, units * unit)

@@ -38,8 +38,6 @@ HEADS = (
 
 FLOAT_HEADS = ("", "key", "secagg", "phe", "ratio", "two threads")
 """The heads of the columns of what `float_cells` returns."""
-ONCE = 1e-3
-"""What a client takes once per key is told from so many seconds on."""
 
 
 def float_cells(one: PerFloat) -> tuple[str, ...]:
@@ -88,7 +86,7 @@ def settings(rows: Iterable[Row]) -> str:
     """Return what the systems chose for a case, and what they take once per key."""
     each = []
     for row in rows:
-        once = f", once {duration(row.setup_seconds)}" if row.setup_seconds >= ONCE else ""
+        once = f", once {duration(row.setup_seconds)}" if row.setup_seconds else ""
         each.append(f"{row.system.label}: {row.setting}{once}")
     return ". ".join(each) + "."
 

@@ -32,6 +32,7 @@ __all__ = [
     "random_prime",
     "random_safe_prime",
     "recover",
+    "uniform_below",
 ]
 
 _MIN_BITS, _MAX_BITS = 64, 16384
@@ -183,13 +184,18 @@ def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPri
                 return StructuredPrime(1, p_prime)
 
 
+def uniform_below(bound: int, entropy: Entropy) -> int:
+    """Return a uniform integer of [0, bound), by rejection."""
+    bits = int(bound - 1).bit_length()
+    while True:
+        number = int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)
+        if number < bound:
+            return number
+
+
 def _window(low: int, high: int, count: int, entropy: Entropy) -> range:
     """At most `count` successive odd numbers of [low, high), from a random one on; low even."""
-    size = (high - low - 1).bit_length()
-    offset = high
-    while offset >= high - low:
-        offset = int.from_bytes(entropy(-(-size // 8)), "little") & ((1 << size) - 1)
-    start = low + offset | 1
+    start = low + uniform_below(high - low, entropy) | 1
     return range(start, min(start + 2 * count, high), 2)
 
 

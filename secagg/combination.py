@@ -1,0 +1,65 @@
+"""From t parts of a decryption to the messages (Damgård and Jurik, PKC 2001, §4.1, s = 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gmpy2
+
+from secagg.ciphertexts import Ciphertexts
+from secagg.partials import refusal
+
+__all__ = ["combine_parts", "lagrange_at_zero"]
+
+
+def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
+    """Return the messages, read as signed, behind c_i = c^(2 Δ s_i) of t trustees.
+
+    Parameters
+    ----------
+    parts : sequence of (int, Ciphertexts)
+        Of each of t trustees its index i and its c_i.
+    delta : int
+        Δ = l!.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "dealing": the shares behind them are not of one key.
+    """
+    group = parts[0][1].group
+    points = [index for index, _ in parts]
+    above = below = group.modulus.pack([1] * len(parts[0][1]))
+    for index, values in parts:
+        weight = 2 * lagrange_at_zero(index, points, delta)
+        power = group.modulus.power(values.batch, abs(weight))
+        if weight > 0:
+            above = group.modulus.multiply(above, power)
+        else:
+            below = group.modulus.multiply(below, power)
+    # ∏ c_i^(2 λ_i) = c^(4 Δ² d) = (1 + n)^(4 Δ² m), as d is 0 modulo p' q' and 1 modulo n
+    n, square = group.n, group.modulus.value
+    scale = gmpy2.invert(4 * delta**2, n)
+    messages = []
+    for x, y in zip(group.modulus.unpack(above), group.modulus.unpack(below), strict=True):
+        quotient, rest = divmod(x * gmpy2.invert(y, square) % square - 1, n)
+        if rest:
+            raise refusal(
+                None,
+                "dealing",
+                "every proof holds and still the parts do not combine: the dealer's shares do "
+                "not belong together; have the key dealt anew",
+            )
+        message = quotient * scale % n
+        messages.append(int(message - n if 2 * message > n else message))
+    return messages
+
+
+def lagrange_at_zero(point: int, points: Sequence[int], delta: int) -> int:
+    """Return λ_i = Δ ∏ j / (j − i) over the other points j, an integer (Shoup 2000, §2.2)."""
+    above = below = 1
+    for other in points:
+        if other != point:
+            above *= other
+            below *= other - point
+    return delta * above // below

@@ -1,0 +1,130 @@
+"""What a trustee keeps: a share of the key, of which fewer than t can read nothing."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Self
+
+import gmpy2
+
+from secagg.arguments import check_integer, check_kind
+from secagg.ciphertexts import Ciphertexts
+from secagg.encoding import Entropy
+from secagg.errors import ParameterError
+from secagg.partials import PartialDecryption
+from secagg.threshold_key import ThresholdKey
+
+__all__ = ["KeyShare"]
+
+HEADER = struct.Struct("<4sB32sB")  # magic, version, key id, trustee
+MAGIC = b"SAKS"
+VERSION = 1
+
+
+class KeyShare:
+    """A trustee's share of a key, from the dealer.
+
+    A trustee decides what it helps to read: one that answers for any ciphertext it is given
+    lets the aggregator read single clients' vectors. Load what arrives with
+    ``key.public_key.load_vector(data, packing, summands=…)``, which takes the number that the
+    round should have, and decrypt one vector a round.
+
+    Parameters
+    ----------
+    key : ThresholdKey
+        The public side.
+    index : int
+        i, 1 ≤ i ≤ l.
+    secret : int
+        s_i, 0 ≤ s_i < n².
+
+    Raises
+    ------
+    ParameterError
+        The secret is not the one that the key has v_i of; the message does not repeat it.
+
+    Notes
+    -----
+    Not constant-time: gmpy2's arithmetic takes time that depends on secret numbers.
+    """
+
+    def __init__(self, key: ThresholdKey, index: int, secret: int) -> None:
+        check_kind("key", key, ThresholdKey, "a ThresholdKey")
+        check_integer("index", index, 1, key.trustees)
+        self.key = key
+        self.index = int(index)
+        square = key.public_key.modulus.value
+        in_range = 0 <= secret < square
+        if not in_range or gmpy2.powmod(key.base, key.delta * secret, square) != self._image:
+            raise ParameterError(
+                f"the share is not that of trustee {index} of the key {key.key_id.hex()[:8]}: "
+                "damaged, or of another dealing; restore it from a copy"
+            )
+        self._secret = int(secret)
+
+    def __repr__(self) -> str:
+        """Show whose it is, and nothing that is secret."""
+        return f"KeyShare(trustee {self.index} of {self.key!r})"
+
+    @property
+    def _image(self) -> int:
+        return self.key.images[self.index - 1]
+
+    def decrypt_partially(
+        self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
+    ) -> PartialDecryption:
+        """Return this trustee's part of the decryption of a batch, and the proof of it.
+
+        Parameters
+        ----------
+        ciphertexts : Ciphertexts
+            Of a vector: ``vector.ciphertexts``.
+        entropy : callable
+            Where the proof's nonce is drawn. The same nonce for two batches gives the share
+            away.
+
+        Raises
+        ------
+        ParameterError
+            The ciphertexts are under another key.
+        """
+        key = self.key
+        key.check_ciphertexts(ciphertexts)
+        x = key.delta * self._secret
+        group = key.public_key
+        values = Ciphertexts(group, group.modulus.power(ciphertexts.batch, 2 * x), fresh=True)
+        statement = key.statement(self.index, ciphertexts, values)
+        proof = statement.prove(x, key.exponent_bits, entropy)
+        return PartialDecryption(key.key_id, self.index, ciphertexts.digest(), values, proof)
+
+    def to_bytes(self) -> bytes:
+        """Return the secret share, for a file that nobody else can read; see `from_bytes`."""
+        head = HEADER.pack(MAGIC, VERSION, self.key.key_id, self.index)
+        return head + self._secret.to_bytes(self.key.public_key.modulus.width, "little")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, key: ThresholdKey) -> Self:
+        """Decode what `to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+        key : ThresholdKey
+            The public side, from where everybody has it.
+
+        Raises
+        ------
+        ParameterError
+            The bytes are damaged, or no share of this key; the message repeats nothing of
+            them.
+        """
+        check_kind("key", key, ThresholdKey, "a ThresholdKey")
+        if len(data) != HEADER.size + key.public_key.modulus.width:
+            raise ParameterError(f"{len(data)} bytes are no share of this key")
+        magic, version, key_id, index = HEADER.unpack_from(data)
+        if magic != MAGIC or version != VERSION or key_id != key.key_id:
+            raise ParameterError(
+                f"not a share, of version {VERSION}, of the key {key.key_id.hex()[:8]}"
+            )
+        return cls(key, index, int.from_bytes(data[HEADER.size :], "little"))

@@ -1,0 +1,85 @@
+"""What a trustee answers: its part of a decryption, with the proof that it is right."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from secagg.ciphertexts import CiphertextGroup, Ciphertexts
+from secagg.errors import RemoteProtocolError
+
+__all__ = ["PHASE", "PartialDecryption", "decode_partial", "refusal"]
+
+PHASE = "threshold_decryption"
+HEADER = struct.Struct("<4sB32sB32s")  # magic, version, key id, trustee, digest
+MAGIC = b"SAPD"
+VERSION = 1
+
+
+def refusal(sender: int | None, check: str, message: str) -> RemoteProtocolError:
+    """Return the error for what a trustee sent and is refused."""
+    return RemoteProtocolError(message, sender=sender, phase=PHASE, check=check)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialDecryption:
+    """A trustee's part of the decryption of a batch: fewer than t of them say nothing.
+
+    Made by `KeyShare.decrypt_partially`, or from a trustee's bytes by
+    `ThresholdKey.load_partial`; never by hand.
+
+    Attributes
+    ----------
+    key_id : bytes
+        32 bytes, of the `ThresholdKey`.
+    index : int
+        The trustee, 1 ≤ i ≤ l.
+    digest : bytes
+        `Ciphertexts.digest` of what it decrypted.
+    values : Ciphertexts
+        c_i = c^(2 Δ s_i) of every ciphertext c.
+    proof : bytes
+        That they are that.
+    """
+
+    key_id: bytes
+    index: int
+    digest: bytes
+    values: Ciphertexts
+    proof: bytes
+
+    def __repr__(self) -> str:
+        return (
+            f"PartialDecryption(trustee {self.index}, {len(self.values)} ciphertexts, "
+            f"{self.key_id.hex()[:8]})"
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return it as it is sent, to whoever may read the plaintexts."""
+        head = HEADER.pack(MAGIC, VERSION, self.key_id, self.index, self.digest)
+        return head + self.proof + self.values.to_bytes()
+
+
+def decode_partial(
+    data: bytes, group: CiphertextGroup, key_id: bytes, trustees: int, proof_bytes: int
+) -> PartialDecryption:
+    """Decode a trustee's bytes; see `ThresholdKey.load_partial`."""
+    if len(data) < HEADER.size + proof_bytes:
+        raise refusal(None, "length", "too short for a partial decryption")
+    magic, version, found, index, digest = HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise refusal(None, "version", f"no partial decryption of version {VERSION}")
+    if found != key_id:
+        mine, theirs = key_id.hex()[:8], found.hex()[:8]
+        raise refusal(None, "key", f"made with a share of the key {theirs}, not {mine}")
+    if not 1 <= index <= trustees:
+        raise refusal(None, "trustee", f"trustee {index}; there are 1 to {trustees}")
+    body = data[HEADER.size + proof_bytes :]
+    count, rest = divmod(len(body), group.modulus.width)
+    if rest:
+        raise refusal(index, "length", f"{len(body)} bytes are no whole number of values")
+    try:
+        values = group.load(body, count)
+    except RemoteProtocolError:
+        raise refusal(index, "values", "one of the values is not in Z*_{n²}") from None
+    return PartialDecryption(found, index, digest, values, data[HEADER.size :][:proof_bytes])

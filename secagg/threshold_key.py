@@ -1,0 +1,261 @@
+"""The public side of a key that only several trustees together can use."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import gmpy2
+
+from secagg.arguments import check_integer, check_kind
+from secagg.ciphertexts import Ciphertexts
+from secagg.combination import combine_parts
+from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum
+from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.partials import PHASE, PartialDecryption, decode_partial, refusal
+from secagg.proofs import Statement, proof_bytes
+from secagg.public_key import PublicKey
+
+__all__ = ["MAX_TRUSTEES", "ThresholdKey"]
+
+MAX_TRUSTEES = 100
+"""Δ = 100! adds 525 bits to every exponent; l trustees answer l times as much."""
+HEADER = struct.Struct("<4sBBBH")  # magic, version, threshold, trustees, bytes of the key
+MAGIC = b"SATK"
+VERSION = 1
+ID_BYTES = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdKey:
+    """What everybody knows of a key that t of l trustees decrypt with; made by the dealer.
+
+    Parameters
+    ----------
+    public_key : PublicKey
+        What clients encrypt with, as with any other key.
+    threshold : int
+        t, how many trustees it takes.
+    base : int
+        v, which generates the squares of Z*_{n²}.
+    images : tuple of int
+        v_i = v^(Δ s_i) mod n² of every trustee i = 1 … l, what its proofs are checked by.
+
+    Raises
+    ------
+    ParameterError
+        They make no key.
+    """
+
+    public_key: PublicKey
+    threshold: int
+    base: int
+    images: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_kind("public_key", self.public_key, PublicKey, "a PublicKey")
+        check_integer("trustees", self.trustees, 1, MAX_TRUSTEES)
+        check_integer("threshold", self.threshold, 1, self.trustees)
+        square = self.public_key.modulus.value
+        for value in (self.base, *self.images):
+            if not 1 < value < square or gmpy2.gcd(value, square) != 1:
+                raise ParameterError("a verification value is not in Z*_{n²}")
+
+    def __repr__(self) -> str:
+        return (
+            f"ThresholdKey({self.threshold} of {self.trustees}, {self.public_key.bits} bits, "
+            f"{self.key_id.hex()[:8]})"
+        )
+
+    @property
+    def trustees(self) -> int:
+        """How many there are: l."""
+        return len(self.images)
+
+    @property
+    def delta(self) -> int:
+        """Δ = l!, which makes Lagrange's coefficients integers."""
+        return math.factorial(self.trustees)
+
+    @property
+    def exponent_bits(self) -> int:
+        """More bits than Δ s_i has, for s_i < n²."""
+        return self.delta.bit_length() + 2 * self.public_key.bits
+
+    @cached_property
+    def key_id(self) -> bytes:
+        """32 bytes that stand for all of this in shares and partial decryptions."""
+        return hashlib.sha256(self._encoded()).digest()
+
+    def statement(self, index: int, inputs: Ciphertexts, outputs: Ciphertexts) -> Statement:
+        """Return what trustee `index` proves of its partial decryption."""
+        modulus = self.public_key.modulus
+        context = self.key_id + bytes([index])
+        image = self.images[index - 1]
+        return Statement(modulus, self.base, image, inputs.batch, outputs.batch, context)
+
+    def check_ciphertexts(self, ciphertexts: Ciphertexts) -> None:
+        """Refuse what was not encrypted with this key.
+
+        Raises
+        ------
+        ParameterError
+            Names both keys.
+        """
+        check_kind("ciphertexts", ciphertexts, Ciphertexts, "Ciphertexts")
+        mine, theirs = self.public_key.key_id, ciphertexts.group.key_id
+        if mine != theirs:
+            raise ParameterError(
+                f"the ciphertexts are under the key {theirs.hex()[:8]}, not {mine.hex()[:8]}"
+            )
+
+    def load_partial(self, data: bytes) -> PartialDecryption:
+        """Decode what `PartialDecryption.to_bytes` wrote; its proof is checked by `combine`.
+
+        Raises
+        ------
+        RemoteProtocolError
+            The check is "length", "version", "key", "trustee" or "values".
+        """
+        size = proof_bytes(self.exponent_bits)
+        return decode_partial(data, self.public_key, self.key_id, self.trustees, size)
+
+    def combine(
+        self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
+    ) -> list[int]:
+        """Return the messages, read as signed (Damgård and Jurik 2001, §4.1).
+
+        Parameters
+        ----------
+        ciphertexts : Ciphertexts
+            The very batch that the trustees decrypted. Sums are blinded anew whenever they are
+            sent: send one `to_bytes()` to all trustees, and load it here, too.
+        partials : sequence of PartialDecryption
+            Of at least t trustees; more are checked as well, and one bad one is enough for
+            a refusal.
+
+        Raises
+        ------
+        ParameterError
+            The ciphertexts are under another key.
+        RemoteProtocolError
+            A partial decryption is bad, its trustee is the sender, and the check is "key",
+            "duplicate", "ciphertexts", "proof"; or "dealing": all are good, but the dealer's
+            shares do not belong together.
+        TooFewSurvivors
+            Fewer than t.
+        """
+        self.check_ciphertexts(ciphertexts)
+        self._check_partials(ciphertexts, partials)
+        self._check_proofs(ciphertexts, partials)
+        parts = [(partial.index, partial.values) for partial in partials[: self.threshold]]
+        return combine_parts(parts, self.delta)
+
+    def combine_vector(
+        self, vector: EncryptedVector, partials: Sequence[PartialDecryption]
+    ) -> DecryptedSum:
+        """Return the sum as `PrivateKey.decrypt_vector` would.
+
+        Parameters
+        ----------
+        vector : EncryptedVector
+            The very one whose ciphertexts the trustees decrypted; see `combine`.
+        partials : sequence of PartialDecryption
+            Of ``vector.ciphertexts``.
+
+        Raises
+        ------
+        ParameterError, RemoteProtocolError, TooFewSurvivors
+            As `combine`, and "slots" or "summands": it is not the sum that its header says.
+        """
+        check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
+        return decode_sum(vector, self.combine(vector.ciphertexts, partials))
+
+    def _check_partials(
+        self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
+    ) -> None:
+        for partial in partials:
+            check_kind("each of partials", partial, PartialDecryption, "a PartialDecryption")
+            if partial.key_id != self.key_id:
+                raise refusal(partial.index, "key", "made with a share of another key")
+        seen = Counter(partial.index for partial in partials)
+        for index, times in seen.items():
+            if times > 1:
+                raise refusal(index, "duplicate", f"given {times} times; give it once")
+        digest = ciphertexts.digest()
+        for partial in partials:
+            if partial.digest != digest or len(partial.values) != len(ciphertexts):
+                raise refusal(
+                    partial.index,
+                    "ciphertexts",
+                    "of other ciphertexts than these; send one to_bytes() to every trustee "
+                    "and combine what was sent",
+                )
+        if len(partials) < self.threshold:
+            raise TooFewSurvivors(
+                f"{len(partials)} partial decryptions; it takes {self.threshold}",
+                phase=PHASE,
+                survivors=len(partials),
+                needed=self.threshold,
+            )
+
+    def _check_proofs(
+        self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
+    ) -> None:
+        bad = []
+        for partial in partials:
+            statement = self.statement(partial.index, ciphertexts, partial.values)
+            if not statement.holds(partial.proof):
+                bad.append(partial.index)
+        if bad:
+            named = ", ".join(map(str, bad))
+            raise refusal(
+                bad[0],
+                "proof",
+                f"the proof does not hold, of trustees {named}; combine without them: "
+                f"{len(partials) - len(bad)} good ones are left and {self.threshold} needed",
+            )
+
+    def to_bytes(self) -> bytes:
+        """Return the key as it is published; the last 32 bytes are its id."""
+        return self._encoded() + self.key_id
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
+        """Decode a published key.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "threshold_key": the bytes are damaged or no key; "public_key" as
+            `PublicKey.from_bytes`.
+        """
+        if len(data) < HEADER.size + ID_BYTES:
+            raise refusal(None, "threshold_key", f"{len(data)} bytes are no key")
+        magic, version, threshold, trustees, size = HEADER.unpack_from(data)
+        if magic != MAGIC or version != VERSION:
+            raise refusal(None, "threshold_key", f"no key of this kind and version {VERSION}")
+        if hashlib.sha256(data[:-ID_BYTES]).digest() != data[-ID_BYTES:]:
+            raise refusal(None, "threshold_key", "damaged: it does not have the id it gives")
+        body = data[HEADER.size : -ID_BYTES]
+        public_key = PublicKey.from_bytes(body[:size], allow_insecure=allow_insecure)
+        modulus = public_key.modulus
+        if len(body) != size + (1 + trustees) * modulus.width:
+            raise refusal(None, "threshold_key", f"{len(data)} bytes do not fit its header")
+        base, *images = (int(x) for x in modulus.unpack(modulus.unwrap(body[size:])))
+        try:
+            return cls(public_key, threshold, base, tuple(images))
+        except ParameterError as error:
+            raise refusal(None, "threshold_key", str(error)) from None
+
+    def _encoded(self) -> bytes:
+        public = self.public_key.to_bytes()
+        head = HEADER.pack(MAGIC, VERSION, self.threshold, self.trustees, len(public))
+        modulus = self.public_key.modulus
+        return head + public + modulus.wrap(modulus.pack([self.base, *self.images]))

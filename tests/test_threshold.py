@@ -1,0 +1,366 @@
+"""Threshold decryption: any t trustees read what the whole key would, and fewer nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import gmpy2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paillier_keys import Stream, keypair
+from secagg import FixedPoint, Packing, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.combination import lagrange_at_zero
+from secagg.key_share import KeyShare
+from secagg.partials import PartialDecryption
+from secagg.threshold import ThresholdKey, deal, deal_insecure
+from threshold_keys import SAFE, claim, dealing, ordinary, square_root_of_one, values_of
+
+GROUPS = ((1, 1), (2, 1), (2, 2), (3, 2), (5, 3), (7, 7), (12, 5))
+KEY, SHARES = dealing(5, 3)
+PUBLIC = KEY.public_key
+N = int(PUBLIC.n)
+MESSAGES = [0, 1, -1, N // 2, -(N // 2), 12345]
+SENT = PUBLIC.encrypt(MESSAGES)
+PARTIALS = {share.index: share.decrypt_partially(SENT) for share in SHARES}
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_any_t_trustees_in_any_order_read_what_the_ordinary_key_reads(
+    data: st.DataObject,
+) -> None:
+    trustees, threshold = data.draw(st.sampled_from(GROUPS))
+    key, shares = dealing(trustees, threshold)
+    messages = data.draw(st.lists(st.integers(-(N // 2), N // 2), max_size=6))
+    count = data.draw(st.integers(threshold, trustees))
+    chosen = data.draw(st.permutations(shares))[:count]
+    ciphertexts = key.public_key.encrypt(messages)
+    partials = [
+        key.load_partial(share.decrypt_partially(ciphertexts).to_bytes()) for share in chosen
+    ]
+    assert key.combine(ciphertexts, partials) == messages
+    assert ordinary(trustees, threshold).decrypt(ciphertexts) == messages
+
+
+def test_the_most_trustees_that_there_can_be() -> None:
+    key, shares = dealing(100, 51)
+    ciphertexts = key.public_key.encrypt([1, -2])
+    partials = [share.decrypt_partially(ciphertexts) for share in shares[20:71]]
+    assert key.combine(ciphertexts, partials) == [1, -2]
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(data: st.DataObject) -> None:
+    clients = data.draw(st.integers(1, 4))
+    length = data.draw(st.integers(1, 40))
+    max_weight = data.draw(st.sampled_from([None, 9]))
+    encoding = FixedPoint(clip=8.0, rounding="nearest")
+    packing = Packing(encoding=encoding, length=length, summands=clients, max_weight=max_weight)
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    vectors = rng.uniform(-8, 8, size=(clients, length))
+    weights = [None if max_weight is None else client + 1 for client in range(clients)]
+    encrypted = [
+        PUBLIC.load_vector(PUBLIC.encrypt_vector(x, packing, w).to_bytes(), packing)
+        for x, w in zip(vectors, weights, strict=True)
+    ]
+    sent = sum(encrypted[1:], encrypted[0]).to_bytes()
+    total = PUBLIC.load_vector(sent, packing, clients)
+    chosen = data.draw(st.permutations(SHARES))[:3]
+    result = KEY.combine_vector(
+        total, [share.decrypt_partially(total.ciphertexts) for share in chosen]
+    )
+    expected = ordinary(5, 3).decrypt_vector(total)
+    assert result.integers.tolist() == expected.integers.tolist()
+    assert result.sum.tolist() == expected.sum.tolist()
+    assert (result.summands, result.weight) == (expected.summands, expected.weight)
+    exact = np.rint(vectors * encoding.scale).astype(np.int64)
+    factors = np.array([w or 1 for w in weights])
+    assert result.integers.tolist() == (factors[:, None] * exact).sum(axis=0).tolist()
+
+
+def test_a_vector_that_is_not_the_sum_its_header_says_is_refused() -> None:
+    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
+    vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
+    lying = replace(vector, added=2)
+    partials = [share.decrypt_partially(lying.ciphertexts) for share in SHARES[:3]]
+    with pytest.raises(RemoteProtocolError, match="summands"):
+        KEY.combine_vector(lying, partials)
+    with pytest.raises(ParameterError, match="EncryptedVector"):
+        KEY.combine_vector(vector.ciphertexts, partials)
+
+
+def test_one_trustee_fewer_than_the_threshold_is_refused() -> None:
+    for chosen in ([], [2], [5, 1]):
+        with pytest.raises(TooFewSurvivors, match="it takes 3") as caught:
+            KEY.combine(SENT, [PARTIALS[i] for i in chosen])
+        assert caught.value.phase == "threshold_decryption"
+        assert (caught.value.survivors, caught.value.needed) == (len(chosen), 3)
+
+
+def test_one_trustee_fewer_than_the_threshold_cannot_read_by_force() -> None:
+    """Two shares joined as if two were enough give a number that has nothing to do with m."""
+    easier = replace(KEY, threshold=2)
+    partials = [
+        replace(share.decrypt_partially(SENT), key_id=easier.key_id) for share in SHARES[:2]
+    ]
+    with pytest.raises(RemoteProtocolError, match="proof"):
+        easier.combine(SENT, partials)
+    parts = [KeyShare(easier, s.index, s._secret).decrypt_partially(SENT) for s in SHARES[:2]]
+    with pytest.raises(RemoteProtocolError, match="dealing"):
+        easier.combine(SENT, parts)
+
+
+def refused(partials: list[PartialDecryption], check: str, sender: int | None) -> str:
+    with pytest.raises(RemoteProtocolError) as caught:
+        KEY.combine(SENT, partials)
+    assert caught.value.check == check
+    assert caught.value.sender == sender
+    assert caught.value.phase == "threshold_decryption"
+    return str(caught.value)
+
+
+def altered(values: list[int], how: str) -> list[int]:
+    """Return a trustee's values changed in one of the ways that a cheat would try."""
+    square = N * N
+    first, second, *rest = values
+    return {
+        "plaintext": [first * (1 + N) % square, second, *rest],
+        "random": [pow(3, 12345, square), second, *rest],
+        "last": [first, second, *rest[:-1], rest[-1] * (1 + N) % square],
+        "swapped": [second, first, *rest],
+        "negated": [square - first, second, *rest],
+        "all negated": [square - x for x in values],
+        "root of one": [first * square_root_of_one(N) % square, second, *rest],
+        "another trustee's": values_of(PARTIALS[4]),
+        "one": [1] * len(values),
+        "inputs": [int(c) for c in PUBLIC.modulus.unpack(SENT.batch)],
+        "product kept": [first * (1 + N) % square, second * (1 - N) % square, *rest],
+    }[how]
+
+
+ALTERATIONS = (
+    "plaintext", "random", "last", "swapped", "negated", "all negated", "root of one",
+    "another trustee's", "one", "inputs", "product kept",
+)  # fmt: skip
+HARMLESS = ("negated", "all negated", "root of one")
+
+
+@pytest.mark.parametrize("how", ALTERATIONS)
+def test_altered_values_are_refused_by_the_trustees_name(how: str) -> None:
+    wrong = altered(values_of(PARTIALS[2]), how)
+    values = replace(PARTIALS[2].values, batch=PUBLIC.modulus.pack(wrong))
+    bad = replace(PARTIALS[2], values=values)
+    for partials in ([PARTIALS[1], bad, PARTIALS[3]], [bad, *(PARTIALS[i] for i in (1, 3, 5))]):
+        assert "trustees 2;" in refused(partials, "proof", 2)
+
+
+@pytest.mark.parametrize("how", ALTERATIONS)
+def test_values_altered_and_then_proved_are_refused_or_change_nothing(
+    how: str,
+) -> None:
+    """A square root of 1 passes, and is squared away; whatever matters is found."""
+    bad = claim(SHARES[1], SENT, altered(values_of(PARTIALS[2]), how))
+    partials = [PARTIALS[1], bad, PARTIALS[3]]
+    if how in HARMLESS:
+        assert KEY.combine(SENT, partials) == MESSAGES
+    else:
+        refused(partials, "proof", 2)
+
+
+def test_an_honest_claim_is_accepted() -> None:
+    """So that the refusals above are for the values, and not for how the test claims them."""
+    honest = claim(SHARES[1], SENT, values_of(PARTIALS[2]))
+    assert KEY.combine(SENT, [PARTIALS[1], honest, PARTIALS[3]]) == MESSAGES
+
+
+def test_a_partial_decryption_that_belongs_elsewhere_is_refused_by_its_own_check() -> None:
+    others = PUBLIC.encrypt(MESSAGES)
+    elsewhere = SHARES[1].decrypt_partially(others)
+    good = [PARTIALS[1], PARTIALS[3]]
+    refused([*good, elsewhere], "ciphertexts", 2)
+    refused([*good, replace(elsewhere, digest=SENT.digest())], "proof", 2)
+    fewer = SHARES[1].decrypt_partially(PUBLIC.encrypt(MESSAGES[:2]))
+    refused([*good, replace(fewer, digest=SENT.digest())], "ciphertexts", 2)
+    refused([*good, replace(PARTIALS[2], index=4)], "proof", 4)
+    refused([*good, PARTIALS[2], PARTIALS[3]], "duplicate", 3)
+    refused([PARTIALS[1], PARTIALS[1], PARTIALS[1]], "duplicate", 1)
+    other = dealing(5, 2)[1][1].decrypt_partially(dealing(5, 2)[0].public_key.encrypt(MESSAGES))
+    refused([*good, other], "key", 2)
+    refused([*good, replace(PARTIALS[2], proof=PARTIALS[4].proof)], "proof", 2)
+    with pytest.raises(ParameterError, match="each of partials must be a PartialDecryption"):
+        KEY.combine(SENT, [*good, PARTIALS[2].to_bytes()])
+
+
+def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
+    bad = {
+        i: claim(SHARES[i - 1], SENT, altered(values_of(PARTIALS[i]), "plaintext"))
+        for i in (2, 4)
+    }
+    everybody = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
+    message = refused(everybody, "proof", 2)
+    assert "trustees 2, 4" in message
+    assert "3 good ones are left and 3 needed" in message
+    assert KEY.combine(SENT, [x for x in everybody if x.index not in bad]) == MESSAGES
+
+
+def test_what_was_sent_is_what_is_combined_and_not_the_sum_before_it_was_blinded() -> None:
+    total = SENT + SENT
+    group = PUBLIC
+    sent = group.load(total.to_bytes(), len(total))
+    partials = [share.decrypt_partially(sent) for share in SHARES[:3]]
+    assert KEY.combine(sent, partials)[1:3] == [2, -2]
+    with pytest.raises(RemoteProtocolError, match=r"send one to_bytes\(\) to every trustee"):
+        KEY.combine(total, partials)
+
+
+def test_ciphertexts_of_another_key_are_refused_before_anything_is_computed() -> None:
+    foreign = keypair().public_key.encrypt([1])
+    for use in (lambda: SHARES[0].decrypt_partially(foreign), lambda: KEY.combine(foreign, [])):
+        with pytest.raises(ParameterError, match="under the key"):
+            use()
+    for use in (
+        lambda: SHARES[0].decrypt_partially([1, 2]),
+        lambda: KEY.combine(PUBLIC.encrypt_vector, []),
+    ):
+        with pytest.raises(ParameterError, match="ciphertexts must be Ciphertexts"):
+            use()
+
+
+def test_shares_of_two_dealings_behind_one_key_are_found_out() -> None:
+    """Every proof is good, and still they do not combine: only a dealer can do that."""
+    secret = SHARES[1]._secret + 1
+    images = list(KEY.images)
+    images[1] = int(gmpy2.powmod(KEY.base, KEY.delta * secret, N * N))
+    botched = replace(KEY, images=tuple(images))
+    secrets = {share.index: share._secret for share in SHARES} | {2: secret}
+    partials = [KeyShare(botched, i, secrets[i]).decrypt_partially(SENT) for i in (1, 2, 3)]
+    with pytest.raises(RemoteProtocolError, match="dealt anew") as caught:
+        botched.combine(SENT, partials)
+    assert (caught.value.check, caught.value.sender) == ("dealing", None)
+
+
+def test_the_coefficients_of_lagrange_are_integers_and_interpolate() -> None:
+    delta = math.factorial(9)
+    for points in ([1], [1, 2], [9, 4, 1], [2, 3, 5, 7], list(range(1, 10))):
+        weights = [lagrange_at_zero(i, points, delta) for i in points]
+        for degree in range(len(points)):
+            value = sum(w * (7 + 3 * i**degree) for w, i in zip(weights, points, strict=True))
+            assert value == delta * (7 + 3 * 0**degree)
+
+
+@pytest.mark.parametrize(("trustees", "threshold"), GROUPS)
+def test_the_dealer_shares_what_the_paper_says(trustees: int, threshold: int) -> None:
+    key, shares = dealing(trustees, threshold)
+    p, q = SAFE[:2]
+    m = (p // 2) * (q // 2)
+    assert key.public_key.n == p * q
+    assert (key.trustees, key.threshold) == (trustees, threshold)
+    assert [share.index for share in shares] == list(range(1, trustees + 1))
+    points = list(range(trustees - threshold + 1, trustees + 1))
+    delta = math.factorial(trustees)
+
+    def at_zero(points: list[int]) -> int:
+        return sum(lagrange_at_zero(i, points, delta) * shares[i - 1]._secret for i in points)
+
+    assert at_zero(points) % m == 0
+    assert (at_zero(points) - delta) % N == 0
+    if threshold > 1:
+        assert at_zero(points[1:]) % m != 0
+    assert all(0 <= share._secret < m * N for share in shares)
+    assert len({share._secret for share in shares}) == (trustees if threshold > 1 else 1)
+    # v is a square that generates them all: no power by n m / f is 1
+    v, order = key.base, N * m
+    assert all(pow(v, (prime - 1) // 2, prime) == 1 for prime in (p, q))
+    assert pow(v, order, N * N) == 1
+    assert all(pow(v, order // f, N * N) != 1 for f in (p, q, p // 2, q // 2))
+
+
+def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
+    key, shares = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
+    again, _ = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
+    assert key.to_bytes() == again.to_bytes()
+    assert key.key_id != deal_insecure(3, 2, bits=512, entropy=Stream("other"))[0].key_id
+    assert key.public_key.bits == 512
+    ciphertexts = key.public_key.encrypt([5, -6])
+    partials = [shares[i].decrypt_partially(ciphertexts) for i in (2, 0)]
+    assert key.combine(ciphertexts, partials) == [5, -6]
+
+
+def test_a_key_that_is_too_short_or_shared_oddly_is_not_dealt() -> None:
+    for bad in (
+        lambda: deal(5, 3, bits=1024),
+        lambda: deal(5, 3, bits=8256),
+        lambda: deal_insecure(5, 3, bits=2048),
+        lambda: deal_insecure(5, 3, bits=448),
+        lambda: deal_insecure(5, 3, bits=520),
+        lambda: deal_insecure(0, 0),
+        lambda: deal_insecure(5, 6),
+        lambda: deal_insecure(5, 0),
+        lambda: deal_insecure(101, 3),
+        lambda: deal_insecure(5.0, 3),
+        lambda: deal_insecure(5, True),
+    ):
+        with pytest.raises(ParameterError):
+            bad()
+
+
+def test_a_key_cannot_be_built_of_the_wrong_parts() -> None:
+    p = SAFE[0]
+    for field, value in (
+        ("threshold", 0),
+        ("threshold", 6),
+        ("images", ()),
+        ("images", KEY.images * 21),
+        ("base", 0),
+        ("base", 1),
+        ("base", N * N),
+        ("base", 7 * p),
+        ("images", (*KEY.images[:4], 7 * p)),
+        ("public_key", N),
+    ):
+        with pytest.raises(ParameterError):
+            replace(KEY, **{field: value})
+
+
+def test_a_share_cannot_be_built_of_another_secret() -> None:
+    for index, secret in ((1, SHARES[1]._secret), (2, SHARES[1]._secret + 1), (1, -1)):
+        with pytest.raises(ParameterError, match="is not that of trustee") as caught:
+            KeyShare(KEY, index, secret)
+        assert str(secret) not in str(caught.value)
+    order = N * (SAFE[0] // 2) * (SAFE[1] // 2)
+    with pytest.raises(ParameterError, match="is not that of trustee"):
+        KeyShare(KEY, 1, SHARES[0]._secret + order * 4 * N)  # the same power, out of range
+    for index in (0, 6, True):
+        with pytest.raises(ParameterError, match="index"):
+            KeyShare(KEY, index, SHARES[0]._secret)
+    with pytest.raises(ParameterError, match="ThresholdKey"):
+        KeyShare(PUBLIC, 1, SHARES[0]._secret)
+
+
+def test_check29_no_secret_is_in_any_repr() -> None:
+    shown = f"{KEY!r} {SHARES!r} {PARTIALS[1]!r}"
+    for share in SHARES:
+        assert str(share._secret) not in shown
+        assert hex(share._secret)[2:] not in shown
+    assert f"{SHARES[1]!r}" == f"KeyShare(trustee 2 of {KEY!r})"
+    assert "3 of 5, 512 bits" in repr(KEY)
+    assert "trustee 1, 6 ciphertexts" in repr(PARTIALS[1])
+
+
+def test_nothing_to_decrypt_is_decrypted_to_nothing() -> None:
+    none = PUBLIC.encrypt([])
+    assert KEY.combine(none, [share.decrypt_partially(none) for share in SHARES[:3]]) == []
+
+
+def test_a_key_is_the_same_for_whoever_holds_it() -> None:
+    assert isinstance(KEY, ThresholdKey)
+    assert dealing(5, 3)[0].key_id != dealing(5, 2)[0].key_id
+    assert replace(KEY, threshold=2).key_id != KEY.key_id
+    assert replace(KEY, base=KEY.images[0]).key_id != KEY.key_id
+    swapped = (KEY.images[1], KEY.images[0], *KEY.images[2:])
+    assert replace(KEY, images=swapped).key_id != KEY.key_id

@@ -1,0 +1,192 @@
+"""Proofs of equal exponents: what is true can be proved, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gmpy2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paillier_keys import Stream
+from secagg import proofs
+from secagg.modular import Modulus
+from secagg.proofs import Statement, proof_bytes
+from threshold_keys import SAFE
+
+P, Q = (gmpy2.mpz(p) for p in SAFE[:2])
+N2 = (P * Q) ** 2
+ORDER = P * Q * (P // 2) * (Q // 2)
+MODULUS = Modulus(N2)
+V = gmpy2.powmod(5, 2, N2)
+X = 3**300
+X_BITS = 512
+
+
+def statement_of(count: int, x: int = X) -> Statement:
+    """Return a true statement about powers by x."""
+    inputs = [gmpy2.powmod(7 + j, 11, N2) for j in range(count)]
+    outputs = [gmpy2.powmod(c, 2 * x, N2) for c in inputs]
+    image = int(gmpy2.powmod(V, x, N2))
+    pack = MODULUS.pack
+    return Statement(MODULUS, int(V), image, pack(inputs), pack(outputs), b"context")
+
+
+def with_outputs(statement: Statement, outputs: list[int]) -> Statement:
+    return replace(statement, outputs=MODULUS.pack(x % N2 for x in outputs))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 33, 70])
+def test_what_is_true_is_proved(count: int) -> None:
+    statement = statement_of(count)
+    proof = statement.prove(X, X_BITS, Stream("nonce"))
+    assert len(proof) == proof_bytes(X_BITS)
+    assert statement.holds(proof)
+
+
+def test_a_batch_of_one_has_the_plain_proof_of_chaum_and_pedersen() -> None:
+    statement = statement_of(1)
+    proof = statement.prove(X, X_BITS, Stream("nonce"))
+    e, z = (int.from_bytes(part, "little") for part in (proof[:16], proof[16:]))
+    c, d = (MODULUS.unpack(batch)[0] for batch in (statement.inputs, statement.outputs))
+    r = z - e * X
+    assert 0 <= r < 1 << (X_BITS + 256)
+    commitments = [gmpy2.powmod(c**4, r, N2), gmpy2.powmod(V, r, N2)]
+    assert commitments[0] == gmpy2.powmod(c**4, z, N2) * gmpy2.powmod(d**2, -e, N2) % N2
+    challenge = statement._challenge(statement._seed(), MODULUS.pack(commitments))
+    assert challenge == proof[:16]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_proof_holds_for_nothing_else(count: int) -> None:
+    statement = statement_of(count)
+    proof = statement.prove(X, X_BITS, Stream("nonce"))
+    inputs, outputs = (MODULUS.unpack(x) for x in (statement.inputs, statement.outputs))
+    for other in (
+        replace(statement, context=b"contexs"),
+        replace(statement, context=b"context\x00"),
+        replace(statement, base=int(V * V % N2)),
+        replace(statement, image=statement.image + 1),
+        replace(statement, image=int(-statement.image % N2)),
+        replace(statement, inputs=MODULUS.pack([-inputs[0] % N2, *inputs[1:]])),
+        with_outputs(statement, [-outputs[0], *outputs[1:]]),
+        replace(statement, inputs=statement.outputs, outputs=statement.inputs),
+        statement_of(count + 1),
+    ):
+        assert not other.holds(proof)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 8 * proof_bytes(X_BITS) - 1))
+def test_no_bit_of_a_proof_can_be_changed(bit: int) -> None:
+    statement = statement_of(2)
+    proof = bytearray(statement.prove(X, X_BITS, Stream("nonce")))
+    proof[bit // 8] ^= 1 << bit % 8
+    assert not statement.holds(bytes(proof))
+
+
+def test_other_exponents_prove_nothing() -> None:
+    """Neither a wrong x, nor values of which only some, or none, have the exponent x."""
+    statement = statement_of(3)
+    assert not statement.holds(statement.prove(X + 1, X_BITS, Stream("nonce")))
+    honest = MODULUS.unpack(statement.outputs)
+    inputs = MODULUS.unpack(statement.inputs)
+    for outputs in (
+        [honest[0] * 4, *honest[1:]],
+        [*honest[:2], honest[2] * 4],
+        [gmpy2.powmod(c, 2 * X + 2, N2) for c in inputs],
+        [honest[1], honest[0], honest[2]],
+    ):
+        for nonce in range(8):
+            false = with_outputs(statement, outputs)
+            assert not false.holds(false.prove(X, X_BITS, Stream(f"nonce {nonce}")))
+
+
+def test_values_cannot_be_made_for_coefficients_that_are_known_before() -> None:
+    """Were a_j not hashed from the outputs, these would cancel: δ^a_1 · (δ^−a_0)... = 1."""
+    statement = statement_of(3)
+    coefficients = proofs._coefficients(statement._seed(), 3)
+    delta, honest = gmpy2.mpz(4), MODULUS.unpack(statement.outputs)
+    cancelling = [
+        honest[0],
+        honest[1] * gmpy2.powmod(delta, coefficients[2], N2),
+        honest[2] * gmpy2.powmod(delta, -coefficients[1], N2),
+    ]
+    false = with_outputs(statement, cancelling)
+    product = gmpy2.mpz(1)
+    for x, y, a in zip(honest, cancelling, coefficients, strict=True):
+        product = product * gmpy2.powmod(y * gmpy2.invert(x, N2), a, N2) % N2
+    assert product == 1
+    assert not false.holds(false.prove(X, X_BITS, Stream("nonce")))
+
+
+def test_the_output_cannot_be_chosen_after_the_challenge() -> None:
+    """Were e hashed from the commitments alone, who knows the order could prove anything."""
+    statement = statement_of(1)
+    c = MODULUS.unpack(statement.inputs)[0]
+    r, other = 12345, 67890
+    commitments = [gmpy2.powmod(c**4, other, N2), gmpy2.powmod(V, r, N2)]
+    challenge = statement._challenge(statement._seed(), MODULUS.pack(commitments))
+    e = int.from_bytes(challenge, "little")
+    z = r + e * X
+    y = (z - other) * gmpy2.invert(e, ORDER) % ORDER
+    false = with_outputs(statement, [gmpy2.powmod(c, 2 * y, N2)])
+    d = MODULUS.unpack(false.outputs)[0]
+    assert commitments[0] == gmpy2.powmod(c**4, z, N2) * gmpy2.powmod(d**2, -e, N2) % N2
+    proof = challenge + z.to_bytes(proof_bytes(X_BITS) - 16, "little")
+    assert not false.holds(proof)
+
+
+@pytest.mark.parametrize("hashed", [0, 1])
+def test_no_commitment_can_be_chosen_after_the_challenge(hashed: int) -> None:
+    """Were e hashed from one of them, who knows the exponent there could prove anything."""
+    y, r = X + 1, 12345
+    statement = statement_of(1)
+    c = MODULUS.unpack(statement.inputs)[0]
+    false = with_outputs(statement, [gmpy2.powmod(c, 2 * y, N2)])
+    commitments = [gmpy2.mpz(1), gmpy2.mpz(1)]
+    commitments[hashed] = gmpy2.powmod((c**4, V)[hashed], r, N2)
+    challenge = false._challenge(false._seed(), MODULUS.pack(commitments))
+    z = r + int.from_bytes(challenge, "little") * (y, X)[hashed]
+    proof = challenge + z.to_bytes(proof_bytes(X_BITS) - 16, "little")
+    assert not false.holds(proof)
+
+
+def test_the_nonce_is_fresh_and_hides_the_exponent() -> None:
+    """r has 128 bits more than e x, so that z = r + e x tells nothing of x."""
+    drawn: list[int] = []
+
+    def entropy(size: int) -> bytes:
+        drawn.append(size)
+        return Stream(str(len(drawn)))(size)
+
+    statement = statement_of(2)
+    first, second = (statement.prove(X, X_BITS, entropy) for _ in range(2))
+    assert first[:16] != second[:16]
+    assert first[16:] != second[16:]
+    assert [8 * size >= X_BITS + 128 + 128 for size in drawn] == [True, True]
+    x = (1 << X_BITS) - 1
+    largest = statement_of(1, x).prove(x, X_BITS, lambda size: b"\xff" * size)
+    assert len(largest) == len(first) == proof_bytes(X_BITS)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 80), st.integers())
+def test_a_product_of_powers_is_what_it_is_one_by_one(count: int, seed: int) -> None:
+    values = [gmpy2.powmod(3 + j, 5 + seed % 97, N2) for j in range(count)]
+    exponents = proofs._coefficients(Stream(str(seed))(32), count)
+    expected = gmpy2.mpz(1)
+    for x, a in zip(values, exponents, strict=True):
+        expected = expected * gmpy2.powmod(x, a, N2) % N2
+    assert proofs._product_of_powers(values, exponents, N2) == expected
+
+
+def test_coefficients_are_long_different_and_of_the_statement() -> None:
+    coefficients = proofs._coefficients(b"seed", 200)
+    assert coefficients[0] == 1
+    assert len(set(coefficients)) == 200
+    assert all(a < 1 << 128 for a in coefficients)
+    assert sum(a.bit_length() for a in coefficients[1:]) > 199 * 126
+    assert sum(a & 1 for a in coefficients[1:]) in range(70, 130)
+    assert not set(coefficients[1:]) & set(proofs._coefficients(b"sees", 200))

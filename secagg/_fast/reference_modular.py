@@ -1,8 +1,9 @@
 """Batches of large numbers modulo one odd number, through gmpy2: the twin of the C kernels.
 
-A batch is a uint64 array of shape (count, limbs), limb 0 the least significant; every element
-lies in [0, N). ``modulus`` is N as an array of shape (limbs,), odd, its highest limb not zero,
-of 256 limbs at most. `out` may be one of the batches that are read.
+A batch is a uint64 array of shape (count, limbs), limb 0 the least significant. Results lie in
+[0, N); what is read may be any number of that many limbs. ``modulus`` is N as an array of shape
+(limbs,), odd, its highest limb not zero, of 256 limbs at most. `out` may be one of the batches
+that are read.
 The kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
 and are given R² mod N as ``square``; here R = 1. Tables of powers are opaque: only the
 implementation that made one can read it.

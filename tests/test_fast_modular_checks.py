@@ -1,0 +1,103 @@
+"""Arrays that do not fit, and moduli and exponents out of range, are refused by all tiers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from modular_case import Case, every, limbs_of
+from secagg import _fast
+
+
+@every
+@pytest.mark.parametrize("name", ["a", "b", "out", "modulus", "square"])
+def test_shapes_of_a_product_are_checked(modular, name):
+    case = Case(modular, 2**127 - 1)
+    good = {
+        "a": case.empty(3),
+        "b": case.empty(3),
+        "out": case.empty(3),
+        "modulus": case.constants[0],
+        "square": case.constants[1],
+    }
+    modular.modular_multiply(**good)
+    bad = [good[name][..., :1].copy(), good[name][..., ::-1], good[name].astype(np.int64)]
+    if good[name].ndim == 2:
+        bad += [good[name][:2].copy(), good[name][:0].copy(), good[name][0].copy()]
+    else:
+        bad += [good[name][None, :].copy()]
+    for array in bad:
+        with pytest.raises(ValueError):  # noqa: PT011
+            modular.modular_multiply(**{**good, name: array})
+
+
+@every
+def test_shapes_of_powers_are_checked(modular):
+    case = Case(modular, 2**127 - 1)
+    base, out, exponent = case.empty(3), case.empty(3), limbs_of(5, 1)
+    width = modular.modular_width(2)
+    table = case.table(3, 4, 3)
+    wrong = [
+        lambda: modular.modular_power(base, exponent, out[:2], *case.constants),
+        lambda: modular.modular_power(base, exponent[None, :], out, *case.constants),
+        lambda: modular.modular_power(base, exponent.astype(float), out, *case.constants),
+        lambda: modular.modular_table(base, table, 3, *case.constants),
+        lambda: modular.modular_table(base[0, :1].copy(), table, 3, *case.constants),
+        lambda: modular.modular_table(base[0], table, 2, *case.constants),
+        lambda: modular.modular_table(base[0], table, 0, *case.constants),
+        lambda: modular.modular_table(base[0], table, 17, *case.constants),
+        lambda: modular.modular_table(base[0], table[0], 3, *case.constants),
+        lambda: modular.modular_table(
+            base[0], np.zeros((4, 8, width + 1), np.uint64), 3, *case.constants
+        ),
+        lambda: modular.modular_power_fixed(table, base[:2], out, 3, *case.constants),
+        lambda: modular.modular_power_fixed(table, exponent, out, 3, *case.constants),
+        lambda: modular.modular_power_fixed(table, base, out, 2, *case.constants),
+    ]
+    for call in wrong:
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+
+
+@every
+@pytest.mark.parametrize("beyond", [12, 13, 31, 63, 64, 76, 127])
+def test_an_exponent_beyond_the_table_is_refused(modular, beyond):
+    case = Case(modular, 2**127 - 1)
+    table = case.table(3, 4, 3)
+    assert case.power_fixed(table, [2**12 - 1], 2, 3) == [pow(3, 2**12 - 1, 2**127 - 1)]
+    for place in range(3):
+        exponents = [1, 2, 3]
+        exponents[place] |= 1 << beyond
+        with pytest.raises(ValueError, match="more bits than the table has windows for"):
+            case.power_fixed(table, exponents, 2, 3)
+
+
+@every
+def test_an_even_modulus_is_refused(modular):
+    case = Case(modular, 2**127 - 1)
+    for n in (2**127 - 2, 2**63 - 1):
+        with pytest.raises(ValueError, match="is even, or its highest limb is zero"):
+            modular.modular_multiply(*[case.empty(1)] * 3, limbs_of(n, 2), case.constants[1])
+
+
+@every
+def test_a_modulus_beyond_the_headroom_is_refused(modular):
+    one = np.ones((1, 257), np.uint64)
+    for call in (
+        lambda: modular.modular_radix(257),
+        lambda: modular.modular_width(0),
+        lambda: modular.modular_multiply(one, one, one.copy(), one[0], one[0]),
+        lambda: modular.modular_multiply(*[one[:, :0].copy()] * 3, *[one[0, :0]] * 2),
+    ):
+        with pytest.raises(ValueError, match=r"limbs of a modulus are outside \[1, 256\]"):
+            call()
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
+def test_numbers_of_an_unknown_tier_do_not_exist():
+    from secagg._fast import _kernels
+
+    with pytest.raises(ValueError, match="abacus"):
+        _kernels.Modular("abacus")
+    with pytest.raises(TypeError):
+        _kernels.Modular()

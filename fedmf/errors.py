@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DataError", "FedMFError", "ModelError", "SettingError"]
+__all__ = ["DataError", "FedMFError", "MissingExtra", "ModelError", "SettingError"]
 
 
 class FedMFError(Exception):
@@ -11,6 +11,10 @@ class FedMFError(Exception):
 
 class DataError(FedMFError):
     """A data set is unknown, missing or damaged; the message names file and line."""
+
+
+class MissingExtra(FedMFError, ModuleNotFoundError):
+    """A part of fedmf needs a package that is not installed; the message says which extra."""
 
 
 class ModelError(FedMFError):

@@ -39,7 +39,7 @@ def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Rating
     kept = ratings.take(of_items & np.isin(ratings.users, users))
     catalogue = ratings.catalogue
     return from_triples(
-        f"{n_items} most rated items of {ratings.name}, {n_users} users",
+        f"the most rated of {ratings.name}",
         ratings.user_ids[kept.users],
         ratings.item_ids[kept.items],
         kept.values,

@@ -34,7 +34,7 @@ def test_the_items_most_rated_and_the_users_who_rated_most_of_them(ratings):
     assert few.catalogue.years.tolist() == [0, 1]
     assert few.catalogue.genres.tolist() == [[True, False], [False, True]]
     assert few.scale == ratings.scale
-    assert few.name == "2 most rated items of tiny, 3 users"
+    assert few.name == "the most rated of tiny"
     found = [[few.of_user(u)[part].tolist() for part in (0, 1)] for u in range(3)]
     assert found == [[[0, 1], [0.0, 0.5]], [[1, 0], [2.0, 3.0]], [[0, 1], [3.5, 4.0]]]
     assert few.times.tolist() == [0, 1, 4, 6, 7, 8]

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import secagg.compare
+from fedmf import FedMF, PlainSum, Trainer, experiments
+from fedmf.comparison import Comparison, Cost
+from fedmf.encrypted_items import PlainItems
+from fedmf.errors import MissingExtra, SettingError
+from fedmf.experiments import BASU, fedmf_under_encryption, items_under_encryption, main
+from fedmf.phe_sums import PheSample, measure_phe
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+from fedmf.subset import most_rated
+from paillier_keys import keypair
+
+SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
+
+
+def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe():
+    found = fedmf_under_encryption(SPLIT, keypair(), model=FedMF(k=2), rounds=3, seed=4)
+    run = Trainer(FedMF(k=2), PlainSum(), rounds=3, seed=4).fit(SPLIT.train, SPLIT.test)
+    assert found.rmse_plain == found.rmse_encrypted == run.history_.last.test_rmse
+    assert found.difference == 0
+    assert found.same_integers
+    assert (found.users, found.items, found.factors, found.rounds) == (5, 6, 2, 3)
+    assert found.bits == 512
+    clear, encrypted, phe = found.costs
+    assert (clear.scaled, encrypted.scaled, phe.scaled) == (False, False, True)
+    assert clear.key_holder == 0
+    assert encrypted.key_holder > 0
+    assert (found.phe.users, found.phe.floats) == (3, 12)
+    assert found.phe.error < 1e-12
+    assert phe.user == found.phe.encrypting * 12
+    assert phe.server == found.phe.adding * 12 * 4
+    assert phe.key_holder == found.phe.decrypting * 12
+    assert phe.everybody == pytest.approx(5 * phe.user + phe.server + phe.key_holder)
+    assert phe.bytes_up == 12 * (2 * 512 / 8 + 4)
+    without = fedmf_under_encryption(SPLIT, keypair(), rounds=1, with_phe=False)
+    assert len(without.costs) == 2
+    assert without.phe is None
+
+
+def test_what_an_iteration_costs_is_averaged_over_those_that_do_not_count_raters(monkeypatch):
+    taken = []
+
+    class Watched(Trainer):
+        def fit(self, train, test):
+            super().fit(train, test)
+            records = [
+                replace(r, client_seconds=r.round * 50.0, server_seconds=r.round * 1.0,
+                        key_holder_seconds=r.round * 0.5, bytes_up=r.round * 8.0)
+                for r in self.history_
+            ]  # fmt: skip
+            self.history_ = type(self.history_)(tuple(records))
+            taken.append(self.history_)
+            return self
+
+    monkeypatch.setattr(experiments, "Trainer", Watched)
+    found = fedmf_under_encryption(SPLIT, keypair(), rounds=3, with_phe=False)
+    assert [r.count_digest is None for r in taken[0]] == [False, True, True]
+    assert found.costs[1] == Cost(
+        how="PaillierSum, 512 bits", user=25.0, server=2.5, key_holder=1.25,
+        everybody=128.75, bytes_up=20.0,
+    )  # fmt: skip
+    only = fedmf_under_encryption(SPLIT, keypair(), rounds=1, with_phe=False)
+    assert only.costs[0].user == 10.0
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_different_integers_are_told(broken, monkeypatch):
+    if broken:
+        monkeypatch.setattr(experiments, "PlainSum", lambda: PlainSum(clip=0.25))
+    found = fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
+    assert found.same_integers is not broken
+    assert ("the integers are DIFFERENT" in found.table()) is broken
+
+
+def test_an_encrypted_item_matrix_is_the_plain_one(monkeypatch):
+    found = items_under_encryption(SPLIT, keypair(), rounds=5, refresh_every=2)
+    assert found.same_integers
+    assert found.difference == 0
+    assert found.refreshes == 2
+    assert (found.factors, found.rounds, found.bits) == (BASU.k, 5, 512)
+    (cost,) = found.costs
+    assert cost.everybody == pytest.approx(5 * cost.user + cost.server)
+    assert cost.key_holder == 0
+    subtract = PlainItems.subtract
+    monkeypatch.setattr(PlainItems, "subtract", lambda self, g: subtract(self, list(g)[1:]))
+    assert not items_under_encryption(SPLIT, keypair(), rounds=1).same_integers
+
+
+@pytest.mark.parametrize("setting", [{"rounds": 0}, {"refresh_every": 0}])
+def test_impossible_settings_are_refused(setting):
+    with pytest.raises(SettingError, match="must be at least 1"):
+        items_under_encryption(SPLIT, keypair(), **setting)
+
+
+def test_phe_sums_what_it_is_given():
+    vectors = [np.array([1.5, -2.0, 1e-9]), np.array([0.25, 4.0, 3.0])]
+    found = measure_phe(vectors, 512)
+    assert (found.users, found.floats, found.error) == (2, 3, 0.0)
+    assert min(found.encrypting, found.adding, found.decrypting) > 0
+
+
+def test_without_phe_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "phe", None)
+    monkeypatch.delitem(sys.modules, "secagg.compare.peers", raising=False)
+    monkeypatch.delattr(secagg.compare, "peers", raising=False)
+    with pytest.raises(MissingExtra, match=r"pip install 'secagg\[bench\]'"):
+        measure_phe([np.zeros(1)] * 2, 512)
+
+
+def test_the_table_and_the_document_say_the_same():
+    phe = PheSample(
+        users=3, floats=100, encrypting=0.1, adding=1e-5, decrypting=1e-2, bytes_up=800,
+        error=1e-15,
+    )  # fmt: skip
+    costs = (
+        Cost(how="encrypted", user=0.25, server=2.0, key_holder=0.5, everybody=15.0,
+             bytes_up=4e3),
+        Cost(how="phe", user=80.0, server=0.3, key_holder=0.0, everybody=4e3, scaled=True),
+    )  # fmt: skip
+    found = Comparison(
+        data="films", users=50, items=40, factors=20, rounds=3, bits=3072,
+        rmse_plain=0.75, rmse_encrypted=0.75 + 1e-6, same_integers=True, refreshes=2,
+        costs=costs, phe=phe,
+    )  # fmt: skip
+    lines = found.table().splitlines()
+    assert lines[0] == "films: 50 users, 40 items, k = 20, 3 iterations, encrypted anew 2×"
+    assert lines[1] == (
+        "test RMSE in the clear 0.750000000000, encrypted 0.750001000000, difference 1.0e-06; "
+        "the integers are the same"
+    )
+    assert lines[3].split("  ")[-1] == "a user sends"
+    cells = [re.split("  +", line) for line in lines[4:6]]
+    assert cells == [
+        ["encrypted", "250 ms", "2 s", "500 ms", "15 s", "4 kB"],
+        ["phe", "~1.3 min", "~300 ms", "–", "~1.1 h", "–"],
+    ]
+    assert lines[-1].endswith("of 100 floats each of 3 users, which was right to 1e-15")
+    document = json.loads(json.dumps(found.document()))
+    assert document["difference"] == pytest.approx(1e-6)
+    assert document["costs"][1]["user"] == 80.0
+    assert document["phe"]["adding"] == 1e-5
+    assert document["machine"]["gmp"] in lines[-2]
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
+    main()
+
+
+def test_the_command(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        experiments, "generate_keypair", lambda bits: (asked.append(bits), keypair())[1]
+    )
+    small = ("--data", "simulated", "--items", "4", "--users", "3")
+    run(monkeypatch, "fedmf", *small, "--rounds", "1", "--no-phe", "--json", "--bits", "2048")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["users"], found["items"], found["rounds"]) == (3, 4, 1)
+    assert found["same_integers"]
+    assert len(found["costs"]) == 2
+    run(monkeypatch, "fedmf", *small, "--rounds", "1")
+    assert "phe, a ciphertext per float  ~" in capsys.readouterr().out
+    run(monkeypatch, "basu", *small, "--rounds", "2", "--refresh-every", "1")
+    shown = capsys.readouterr().out
+    assert "2 iterations, encrypted anew 1×" in shown
+    assert "the integers are the same" in shown
+    assert asked == [2048, 3072, 3072]
+
+
+def test_the_command_says_in_one_line_what_is_wrong():
+    command = (sys.executable, "-m", "fedmf.experiments")
+    arguments = ("basu", "--data", "simulated", "--bits", "1024")
+    ran = subprocess.run(  # noqa: S603
+        [*command, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("fedmf: bits is 1024")
+    assert ran.stderr.count("\n") == 1

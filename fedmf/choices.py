@@ -45,6 +45,7 @@ class TrustName(StrEnum):
 
     SHARED = "shared client key"
     HOLDER = "key holder"
+    THRESHOLD = "threshold"
 
 
 class SplitName(StrEnum):
@@ -61,7 +62,7 @@ class SplitName(StrEnum):
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
     SumName.SECAGG: frozenset({"neighbours", "threshold"}),
-    SumName.PAILLIER: frozenset({"trust", "bits"}),
+    SumName.PAILLIER: frozenset({"trust", "trustees", "threshold", "bits"}),
     SumName.PLAIN: frozenset(),
 }
 
@@ -79,6 +80,7 @@ def aggregation(
     neighbours: int | None = None,
     threshold: int | None = None,
     trust: TrustName | None = None,
+    trustees: int | None = None,
     bits: int | None = None,
     progress: Progress,
 ) -> PlainSum | SecAggSum | PaillierSum:
@@ -93,6 +95,7 @@ def aggregation(
         "neighbours": neighbours,
         "threshold": threshold,
         "trust": trust,
+        "trustees": trustees,
         "bits": bits,
     }
     given = {option: value for option, value in options.items() if value is not None}
@@ -114,6 +117,8 @@ def aggregation(
         raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
     return PaillierSum(
         trust=trust.value,
+        trustees=trustees,
+        threshold=threshold,
         bits=3072 if bits is None else bits,
         progress=progress,
     )

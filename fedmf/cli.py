@@ -106,8 +106,8 @@ def train(
         int | None,
         typer.Option(
             help="secagg: how many of the neighbours and the user must be left to recover the "
-            "user's masks.",
-            show_default="two thirds",
+            "user's masks. paillier: how many trustees it takes to decrypt.",
+            show_default="secagg: two thirds",
         ),
     ] = None,
     trust: Annotated[
@@ -117,6 +117,10 @@ def train(
             "named; the warning that goes with it is printed.",
             show_default=False,
         ),
+    ] = None,
+    trustees: Annotated[
+        int | None,
+        typer.Option(help="paillier, --trust threshold: how many hold a share of the key."),
     ] = None,
     bits: Annotated[
         int | None,
@@ -189,6 +193,7 @@ def train(
             neighbours=neighbours,
             threshold=threshold,
             trust=trust,
+            trustees=trustees,
             bits=bits,
             progress=live.phase,
         )

@@ -21,13 +21,16 @@ from fedmf.integer_sum import (
     refusals,
 )
 from fedmf.stopwatch import Stopwatch
-from fedmf.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust
+from fedmf.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
 from fedmf.vectors import Aggregate, Vectors
 from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
 from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
+from secagg.threshold import KeyShare, deal
+from secagg.threshold_key import MAX_TRUSTEES
 
 __all__ = ["PaillierSum"]
 
+FEWEST_TRUSTEES = 2
 FEWEST = 3  # as secret sharing: in the sum of two, either is all that the other does not know
 
 
@@ -50,10 +53,18 @@ class PaillierSum(IntegerSum):
         a user, reads every user's vector.*
         "key holder": a party apart from users and server holds it. *If it colludes with the
         server, the two read every user's vector.*
+        "threshold": trustees hold shares of it, of which `threshold` decrypt together (Damgård
+        and Jurik 2001). *No single party can decrypt, but so many trustees who collude with
+        the server read every user's vector.* The dealer makes the key, hands out the shares
+        and must forget it; where no key is given, the dealer is this process.
+    trustees, threshold
+        How many hold a share, and how many of them it takes: 2 ≤ threshold ≤ trustees ≤ 100.
+        To be given for "threshold" without a key, and only then.
     bits
         Of the key that is made where none is given: 2048 to 8192, a multiple of 64.
     key
-        A private key of `secagg.paillier`. None: one is made for this object, when it is first
+        A private key of `secagg.paillier`; for "threshold", the shares that
+        `secagg.threshold.deal` gave. None: one is made for this object, when it is first
         needed.
     progress
         Called now and then with what is being done, and how many of how many are through it.
@@ -67,8 +78,10 @@ class PaillierSum(IntegerSum):
     """
 
     trust: Trust
+    trustees: int | None = None
+    threshold: int | None = None
     bits: int = 3072
-    key: PrivateKey | None = None
+    key: PrivateKey | tuple[KeyShare, ...] | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -85,6 +98,44 @@ class PaillierSum(IntegerSum):
             )
         if self.bits % 64:
             raise SettingError(f"bits = {self.bits} must be a multiple of 64")
+        self._check_key()
+        self._check_trustees()
+
+    def _check_key(self) -> None:
+        key = self.key
+        if key is None:
+            return
+        if self.trust != "threshold":
+            if not isinstance(key, PrivateKey):
+                raise SettingError(f"key must be a PrivateKey, not {type(key).__name__}")
+        elif not isinstance(key, tuple) or not all(isinstance(s, KeyShare) for s in key):
+            raise SettingError(
+                "key must be a tuple of KeyShare, as secagg.threshold.deal gives them second"
+            )
+        elif not key or not FEWEST_TRUSTEES <= key[0].key.threshold <= len(key):
+            raise SettingError(
+                f"{len(key)} shares of the key: give as many as it takes to decrypt, and at "
+                f"least {FEWEST_TRUSTEES}, or one could alone"
+            )
+
+    def _check_trustees(self) -> None:
+        trustees, threshold = self.trustees, self.threshold
+        shown = f"trustees = {trustees!r} and threshold = {threshold!r}"
+        if self.trust != "threshold" or self.key is not None:
+            if trustees is not None or threshold is not None:
+                raise SettingError(
+                    f"{shown} are for trust = 'threshold' without a key: leave them out"
+                )
+        elif (
+            not isinstance(trustees, int)
+            or not isinstance(threshold, int)
+            or not FEWEST_TRUSTEES <= threshold <= trustees <= MAX_TRUSTEES
+        ):
+            raise SettingError(
+                f"{shown}: trust = 'threshold' needs up to {MAX_TRUSTEES} trustees and a "
+                f"threshold of at least {FEWEST_TRUSTEES} of them, or one could decrypt alone; "
+                "such as trustees = 3 and threshold = 2"
+            )
 
     @property
     def warning(self) -> str:
@@ -97,8 +148,15 @@ class PaillierSum(IntegerSum):
         key = self.key
         if key is None:
             self._tell("making the key", 0, 1)
-            key = generate_keypair(self.bits)
+            key = self._make_key()
+        if isinstance(key, tuple):
+            return Trustees(key)
         return SharedClientKey(key) if self.trust == "shared client key" else KeyHolder(key)
+
+    def _make_key(self) -> PrivateKey | tuple[KeyShare, ...]:
+        if self.trustees is None or self.threshold is None:
+            return generate_keypair(self.bits)
+        return deal(self.trustees, self.threshold, bits=self.bits)[1]
 
     def _add(
         self,

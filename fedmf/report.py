@@ -93,6 +93,8 @@ def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]
         how |= {
             "trust": aggregation.trust,
             "warning": aggregation.warning,
+            "trustees": aggregation.trustees,
+            "threshold": aggregation.threshold,
             "bits": aggregation.bits,
         }
     result: dict[str, object] = {"rounds": len(rounds), "aborted": len(rounds) - len(summed)}

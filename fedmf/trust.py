@@ -15,10 +15,19 @@ from fedmf.stopwatch import Stopwatch
 from fedmf.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
+from secagg.threshold import KeyShare, ThresholdKey
 
-__all__ = ["WARNINGS", "Decryption", "KeyHolder", "Parties", "SharedClientKey", "Trust"]
+__all__ = [
+    "WARNINGS",
+    "Decryption",
+    "KeyHolder",
+    "Parties",
+    "SharedClientKey",
+    "Trust",
+    "Trustees",
+]
 
-Trust = Literal["shared client key", "key holder"]
+Trust = Literal["shared client key", "key holder", "threshold"]
 
 WARNINGS: Mapping[Trust, str] = MappingProxyType(
     {
@@ -29,6 +38,11 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
         "key holder": (
             "the key holder can read every vector it is given: if it colludes with the server, "
             "the two read every user's"
+        ),
+        "threshold": (
+            "no single party can decrypt, but as many trustees as a decryption takes can, if "
+            "they collude with the server, read every user's vector; the dealer had the whole "
+            "key in its hands and must have forgotten it"
         ),
     }
 )
@@ -131,3 +145,45 @@ class KeyHolder:
             vector = self.public_key.load_vector(data, packing, summands)
             total = self.private_key.decrypt_vector(vector)
         return Decryption(total=total, key_holder_seconds=watch.seconds)
+
+
+@dataclass(frozen=True)
+class Trustees:
+    """The private key is shared out; the server combines what t of the trustees answer.
+
+    Each trustee helps to read a sum of as many vectors as the round has, and nothing else.
+    Here the first t of them answer.
+    """
+
+    shares: tuple[KeyShare, ...]
+    users_decrypt: ClassVar[bool] = False
+
+    @property
+    def key(self) -> ThresholdKey:
+        """What everybody knows of the key."""
+        return self.shares[0].key
+
+    @property
+    def public_key(self) -> PublicKey:
+        """See `Parties`."""
+        return self.key.public_key
+
+    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
+        """See `Parties`."""
+        return self.public_key.encrypt_vector(vector, packing)
+
+    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
+        """See `Parties`."""
+        trustees, server = Stopwatch(), Stopwatch()
+        answers = []
+        for share in self.shares[: self.key.threshold]:
+            with trustees.running():
+                asked = share.key.public_key.load_vector(data, packing, summands)
+                answers.append(share.decrypt_partially(asked.ciphertexts).to_bytes())
+        with server.running():
+            encrypted = self.public_key.load_vector(data, packing, summands)
+            partials = [self.key.load_partial(answer) for answer in answers]
+            total = self.key.combine_vector(encrypted, partials)
+        return Decryption(
+            total=total, server_seconds=server.seconds, key_holder_seconds=trustees.seconds
+        )

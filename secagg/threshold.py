@@ -96,7 +96,9 @@ def _share(
     n, m = gmpy2.mpz(p.p * q.p), p.p_prime * q.p_prime
     square = n * n
     h = int(-(_unit(n, entropy) ** 2) % n)
-    public_key = PublicKey(int(n), h, n.bit_length() // 2, allow_insecure=n.bit_length() < MIN_BITS)
+    public_key = PublicKey(
+        int(n), h, n.bit_length() // 2, allow_insecure=n.bit_length() < MIN_BITS
+    )
     d = m * gmpy2.invert(m, n)  # 0 modulo m, 1 modulo n
     polynomial = [d, *(uniform_below(n * m, entropy) for _ in range(threshold - 1))]
     secrets = [

@@ -14,6 +14,7 @@ from fedmf.aggregate import WARNINGS
 from fedmf.cli import app
 from fedmf.model import Factors
 from paillier_keys import keypair
+from threshold_keys import dealing
 
 RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
 
@@ -31,7 +32,12 @@ def small_key(monkeypatch):
         asked.append(bits)
         return keypair()
 
+    def deal(trustees, threshold, *, bits):
+        asked.append(bits)
+        return dealing(trustees, threshold)
+
     monkeypatch.setattr("fedmf.paillier_sum.generate_keypair", make)
+    monkeypatch.setattr("fedmf.paillier_sum.deal", deal)
     return asked
 
 
@@ -63,13 +69,18 @@ def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(tmp_pa
     plain = invoke(*common, "--aggregation", "plain", "--json")
     for trust, warning in WARNINGS.items():
         out = tmp_path / trust
-        ran = invoke(*common, "--aggregation", "paillier", "--trust", trust, "--out", str(out))
+        named = ("--aggregation", "paillier", "--trust", trust)
+        if trust == "threshold":
+            named += ("--trustees", "3", "--threshold", "2")
+        ran = invoke(*common, *named, "--out", str(out))
         assert ran.exit_code == 0, ran.stderr
         assert (ran.stdout + ran.stderr).count(warning) == 1
         assert re.search(f"aggregation +PaillierSum, trust: {trust}", ran.stdout)
         run = json.loads((out / "history.json").read_text())
         how = run["settings"]["aggregation"]
         assert (how["name"], how["trust"], how["warning"]) == ("PaillierSum", trust, warning)
+        dealt = (3, 2) if trust == "threshold" else (None, None)
+        assert (how["trustees"], how["threshold"]) == dealt
         assert how["bits"] == 3072
         assert result_of(plain.stdout)["rmse"] == run["result"]["rmse"]
         rounds = [json.loads(plain.stdout)["history"]["rounds"], run["history"]["rounds"]]
@@ -147,6 +158,14 @@ def test_presets_and_options_reach_the_training():
         (
             ("--aggregation", "paillier", "--trust", "key holder", "--bits", "1024"),
             "bits = 1024 must be from 2048",
+        ),
+        (
+            ("--aggregation", "paillier", "--trust", "threshold", "--trustees", "3"),
+            "threshold = None: trust = 'threshold' needs",
+        ),
+        (
+            ("--aggregation", "paillier", "--trust", "key holder", "--threshold", "3"),
+            "are for trust = 'threshold'",
         ),
         (("--split", "u1"), "only ml-100k"),
         (("-k", "0"), "k = 0"),

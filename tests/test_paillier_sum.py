@@ -15,16 +15,20 @@ from fedmf.splits import random_split
 from fedmf.trust import SharedClientKey
 from fedmf.vectors import Rows, Vectors
 from paillier_keys import keypair
-from secagg import ParameterError
+from secagg import Integers, Packing, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.combination import combine_parts
 from secagg.encrypted import HEADER
 from secagg.paillier import PrivateKey, PublicKey
+from secagg.threshold import KeyShare
+from threshold_keys import claim, dealing
 
 K = 3
 
 
 def paillier(trust, **more):
     """Return a sum under a small key that is the same in every run."""
-    return PaillierSum(trust=trust, key=keypair(), **more)
+    key = dealing(4, 3)[1] if trust == "threshold" else keypair()
+    return PaillierSum(trust=trust, key=key, **more)
 
 
 def tables(users, m, *, counted=False):
@@ -105,9 +109,10 @@ def test_a_training_is_the_same_under_encryption(trust):
     assert all((r.key_holder_seconds > 0) == holds for r in encrypted)
 
 
-def test_what_is_sent_is_counted_and_who_decrypts_is_timed():
+@pytest.mark.parametrize("trust", ["key holder", "threshold"])
+def test_what_is_sent_is_counted_and_who_decrypts_is_timed(trust):
     vectors = tables(range(5), 8)
-    held = paillier("key holder").sum(vectors, dropouts={2: "masked_input"})
+    held = paillier(trust).sum(vectors, dropouts={2: "masked_input"})
     # 8 · 3 elements and the count in slots of 24 bits, 21 of which fit 511 bits
     assert held.bytes_up * 5 / 4 == HEADER.size + 2 * 1024 / 8
     assert held.bytes_down == 0
@@ -169,6 +174,21 @@ def test_a_key_is_made_once_and_only_when_it_is_needed(monkeypatch):
     assert made == [2048]
 
 
+def test_a_threshold_key_is_dealt_once_to_so_many_trustees(monkeypatch):
+    asked = []
+
+    def deal(trustees, threshold, *, bits):
+        asked.append((trustees, threshold, bits))
+        return dealing(trustees, threshold)
+
+    monkeypatch.setattr("fedmf.paillier_sum.deal", deal)
+    aggregation = PaillierSum(trust="threshold", trustees=4, threshold=2, bits=2048)
+    assert asked == []
+    for _ in range(2):
+        aggregation.sum(tables(range(4), 4), dropouts={})
+    assert asked == [(4, 2, 2048)]
+
+
 @pytest.mark.check(33)
 def test_check33_the_trust_model_has_to_be_named():
     with pytest.raises(TypeError, match="trust"):
@@ -180,7 +200,7 @@ def test_check33_the_trust_model_has_to_be_named():
 @pytest.mark.check(33)
 @pytest.mark.parametrize("trust", WARNINGS)
 def test_check33_each_trust_model_says_who_reads_every_vector(trust):
-    aggregation = PaillierSum(trust=trust)
+    aggregation = paillier(trust)
     assert aggregation.warning == WARNINGS[trust]
     assert "collude" in aggregation.warning
     assert "every" in aggregation.warning
@@ -217,9 +237,62 @@ def test_check33_under_a_shared_key_one_colluding_user_reads_another_ones_vector
 
 
 @pytest.mark.check(33)
+def test_check33_under_a_threshold_one_trustee_too_few_reads_nothing(seen_by_server):
+    """Neither of a vector nor of the sum, with all that the server was sent besides."""
+    vectors = tables(range(5), 4)
+    aggregation = paillier("threshold")
+    total = aggregation.sum(vectors, dropouts={}, session=b"1")
+    meant = {3: PlainSum().encoding.encode_integers(vectors[3].dense())[0], 5: total.integers}
+    shares, key = aggregation.parties.shares, aggregation.parties.key
+    for position in (3, 5):  # a user's message, and after the five of them the sum
+        data, packing = seen_by_server[position]
+        vector = key.public_key.load_vector(data, packing, summands=None)
+        answers = [share.decrypt_partially(vector.ciphertexts) for share in shares]
+        read = key.combine_vector(vector, answers[1:])
+        np.testing.assert_array_equal(read.integers, meant[position])
+        with pytest.raises(TooFewSurvivors, match="2 partial decryptions; it takes 3"):
+            key.combine_vector(vector, answers[:2])
+        with pytest.raises(RemoteProtocolError, match="dealing"):  # and by hand
+            combine_parts([(one.index, one.values) for one in answers[:2]], key.delta)
+
+
+@pytest.mark.check(33)
+def test_check33_trustees_are_only_asked_for_sums_of_the_whole_round(monkeypatch):
+    asked = []
+    decrypt = KeyShare.decrypt_partially
+
+    def watched(self, ciphertexts):
+        asked.append(self.index)
+        return decrypt(self, ciphertexts)
+
+    monkeypatch.setattr(KeyShare, "decrypt_partially", watched)
+    aggregation = paillier("threshold")
+    aggregation.sum(tables(range(4), 4), dropouts={})
+    assert asked == [1, 2, 3]
+    packing = Packing(encoding=Integers(1), length=2, summands=4)
+    single = aggregation.parties.encrypt(np.array([1, 0]), packing).to_bytes()
+    with pytest.raises(RemoteProtocolError, match="summands: the sum of 1 vectors"):
+        aggregation.parties.decrypt(single, packing, 4)
+    assert asked == [1, 2, 3]
+
+
+def test_a_wrong_answer_of_a_trustee_is_refused_by_its_number(monkeypatch):
+    answer = KeyShare.decrypt_partially
+
+    def lying(self, ciphertexts):
+        if self.index != 2:
+            return answer(self, ciphertexts)
+        return claim(self, ciphertexts, [4] * len(ciphertexts))
+
+    monkeypatch.setattr(KeyShare, "decrypt_partially", lying)
+    with pytest.raises(RemoteProtocolError, match=r"proof: .* of trustees 2;"):
+        paillier("threshold").sum(tables(range(4), 4), dropouts={})
+
+
+@pytest.mark.check(33)
 @pytest.mark.parametrize(
     ("trust", "encrypts_with"),
-    [("shared client key", PrivateKey), ("key holder", PublicKey)],
+    [("shared client key", PrivateKey), ("key holder", PublicKey), ("threshold", PublicKey)],
 )
 def test_check33_users_have_the_private_key_only_where_they_share_it(
     trust, encrypts_with, monkeypatch
@@ -244,11 +317,37 @@ def test_check33_users_have_the_private_key_only_where_they_share_it(
         ({"bits": 2050}, "multiple of 64"),
         ({"bits": "3072"}, "bits = '3072'"),
         ({"clip": 0.0}, "clip"),
+        ({"trustees": 3}, "trustees = 3 and threshold = None are for trust = 'threshold'"),
+        ({"threshold": 3}, "leave them out"),
+        ({"key": dealing(4, 3)[1]}, "key must be a PrivateKey, not tuple"),
     ],
 )
 def test_impossible_settings_are_refused_at_once(setting, message):
     with pytest.raises(SettingError, match=message):
         PaillierSum(trust="key holder", **setting)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({}, "trustees = None and threshold = None: trust = 'threshold' needs"),
+        ({"trustees": 3}, "such as trustees = 3 and threshold = 2"),
+        ({"trustees": 3, "threshold": 1}, "or one could decrypt alone"),
+        ({"trustees": 3, "threshold": 4}, "threshold = 4"),
+        ({"trustees": 101, "threshold": 4}, "up to 100 trustees"),
+        ({"trustees": "3", "threshold": 2}, "trustees = '3'"),
+        ({"trustees": 3, "threshold": "2"}, "threshold = '2'"),
+        ({"trustees": 4, "threshold": 3, "key": dealing(4, 3)[1]}, "without a key"),
+        ({"key": keypair()}, "a tuple of KeyShare"),
+        ({"key": (keypair(),)}, "a tuple of KeyShare"),
+        ({"key": dealing(4, 3)[1][:2]}, "2 shares of the key: give as many as it takes"),
+        ({"key": ()}, "0 shares"),
+        ({"key": dealing(3, 1)[1]}, "at least 2, or one could alone"),
+    ],
+)
+def test_impossible_trustees_are_refused_at_once(setting, message):
+    with pytest.raises(SettingError, match=message):
+        PaillierSum(trust="threshold", **setting)
 
 
 def test_what_does_not_fit_the_sum_is_refused_as_a_setting():

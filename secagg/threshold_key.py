@@ -214,11 +214,11 @@ class ThresholdKey:
             if not statement.holds(partial.proof):
                 bad.append(partial.index)
         if bad:
-            named = ", ".join(map(str, bad))
+            named = ", ".join(f"trustee {index}" for index in bad)
             raise refusal(
                 bad[0],
                 "proof",
-                f"the proof does not hold, of trustees {named}; combine without them: "
+                f"no good proof from {named}; combine without: "
                 f"{len(partials) - len(bad)} good ones are left and {self.threshold} needed",
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import gmpy2
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,6 +76,17 @@ def test_a_proof_holds_for_nothing_else(count: int) -> None:
         statement_of(count + 1),
     ):
         assert not other.holds(proof)
+
+
+def test_what_a_proof_is_of_has_one_reading() -> None:
+    """The same bytes, cut in another place, are another statement."""
+    statement = statement_of(3)
+    rows = [*statement.inputs, *statement.outputs]
+    cuts = [
+        replace(statement, inputs=np.stack(rows[:i]), outputs=np.stack(rows[i:]))
+        for i in (1, 2, 3)
+    ]
+    assert len({cut._seed() for cut in cuts}) == 3
 
 
 @settings(max_examples=60)

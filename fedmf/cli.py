@@ -211,7 +211,7 @@ def train(
         ratings = load(data)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
-            warning = f"trust: {summing.trust}. {summing.warning}"
+            warning = f"trust: {summing.trust}, that is: {summing.warning}"
             console.print(warning, style="yellow", markup=False, soft_wrap=True)
         with live:
             trainer.fit(parts.train, parts.test)

@@ -40,9 +40,8 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
             "the two read every user's"
         ),
         "threshold": (
-            "no single party can decrypt, but as many trustees as a decryption takes can, if "
-            "they collude with the server, read every user's vector; the dealer had the whole "
-            "key in its hands and must have forgotten it"
+            "no single party can decrypt, yet as many trustees as it takes, if they collude "
+            "with the server, read every user's vector; so does a dealer that kept the key"
         ),
     }
 )

@@ -44,6 +44,15 @@ def test_the_encrypted_matrix_holds_the_integers_of_the_plain_one(refresh_every,
     assert items.refreshes == refreshes
 
 
+def test_factors_of_earlier_rounds_stay_as_they_were():
+    p, q = start()
+    begun = p.copy()
+    first, second = descend(MODEL, RATINGS, PlainItems(q.reshape(-1)), p, rounds=2)
+    np.testing.assert_array_equal(p, begun)
+    for one, other in ((begun, first.user_factors), (first.user_factors, second.user_factors)):
+        assert (one != other).any()
+
+
 def test_it_is_gradient_descent_to_within_the_rounding():
     """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate."""
     p, q = start()

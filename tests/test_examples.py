@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fedmf.aggregate import WARNINGS
 from secagg import _fast, testing
 
 ROOT = Path(__file__).parent.parent
@@ -105,6 +106,16 @@ def test_a_lying_server_gets_no_share() -> None:
     printed = run("examples/lying_server.py").splitlines()
     assert len(printed) == 6
     assert all("did not sign these survivors" in line for line in printed)
+
+
+@pure_repeats
+def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
+    printed = run("examples/encrypted_recommender.py").splitlines()
+    assert len(printed) == 1 + 2 * len(WARNINGS)
+    assert printed[1::2] == [
+        f"{trust}: the same integers in every round: True" for trust in WARNINGS
+    ]
+    assert printed[2::2] == [f"    warning: {warning}" for warning in WARNINGS.values()]
 
 
 @pure_repeats

@@ -20,6 +20,7 @@ from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.subset import most_rated
 from paillier_keys import keypair
+from secagg.compare import peers
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
 
@@ -108,6 +109,28 @@ def test_phe_sums_what_it_is_given():
     found = measure_phe(vectors, 512)
     assert (found.users, found.floats, found.error) == (2, 3, 0.0)
     assert min(found.encrypting, found.adding, found.decrypting) > 0
+
+
+def test_what_phe_takes_is_told_per_float_and_addition(monkeypatch):
+    """By a clock that an encryption moves by 12, an addition by 30, a decryption by 60."""
+    now = [0.0]
+    monkeypatch.setattr("fedmf.stopwatch.perf_counter", lambda: now[0])
+
+    def slowed(work, seconds):
+        def slow(self, *arguments):
+            now[0] += seconds
+            return work(self, *arguments)
+
+        return slow
+
+    for kind, name, seconds in (
+        (peers.FloatParty, "encrypt", 12.0),
+        (peers.FloatParty, "add", 30.0),
+        (peers.FloatHolder, "decrypt", 60.0),
+    ):
+        monkeypatch.setattr(kind, name, slowed(getattr(kind, name), seconds))
+    found = measure_phe([np.ones(3)] * 4, 512)
+    assert (found.encrypting, found.adding, found.decrypting) == (4.0, 10.0, 20.0)
 
 
 def test_without_phe_the_extra_is_named(monkeypatch):

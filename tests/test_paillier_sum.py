@@ -12,7 +12,7 @@ from fedmf.aggregate import PHASES, WARNINGS, PaillierSum, PlainSum, RoundAborte
 from fedmf.errors import SettingError
 from fedmf.simulated import simulate
 from fedmf.splits import random_split
-from fedmf.trust import SharedClientKey
+from fedmf.trust import SharedClientKey, Trustees
 from fedmf.vectors import Rows, Vectors
 from paillier_keys import keypair
 from secagg import Integers, Packing, ParameterError, RemoteProtocolError, TooFewSurvivors
@@ -133,6 +133,20 @@ def test_each_user_who_sent_decrypts_a_sum_under_a_shared_key(monkeypatch):
     dropouts = {1: "masked_input", 2: "unmasking"}
     found = paillier("shared client key").sum(tables(range(5), 2), dropouts=dropouts)
     assert 4e9 <= found.client_seconds < 4.1e9
+
+
+def test_combining_what_trustees_answer_is_the_servers_time(monkeypatch):
+    read = Trustees.decrypt
+
+    def slow(self, data, packing, summands):
+        found = read(self, data, packing, summands)
+        assert min(found.server_seconds, found.key_holder_seconds) > 0
+        assert found.user_seconds == 0
+        return replace(found, server_seconds=1e9)
+
+    monkeypatch.setattr(Trustees, "decrypt", slow)
+    found = paillier("threshold").sum(tables(range(5), 2), dropouts={})
+    assert 1e9 < found.server_seconds < 1.1e9
 
 
 @pytest.mark.parametrize("left", [0, 2])

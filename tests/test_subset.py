@@ -45,6 +45,21 @@ def test_of_equals_the_lower_number_is_taken(ratings):
     assert most_rated(ratings, 2, 2).user_ids.tolist() == [10, 30]
 
 
+def test_of_many_equals_too(ratings):
+    """Short arrays are sorted stably by any algorithm."""
+    users = np.concatenate([np.arange(300), np.arange(0, 300, 7)])
+    items = np.where(np.arange(users.size) < 300, 1, 2)
+    n = np.arange(users.size)
+    many = from_triples(
+        "many", users, items, n % 5 * 1.0, n, scale=(0.0, 5.0), item_ids=ratings.item_ids,
+        catalogue=ratings.catalogue,
+    )  # fmt: skip
+    assert most_rated(many, 2, 43).user_ids.tolist() == list(range(0, 300, 7))
+    others = [user for user in range(300) if user % 7]
+    found = most_rated(many, 2, 143).user_ids.tolist()
+    assert found == sorted([*range(0, 300, 7), *others[:100]])
+
+
 def test_users_are_chosen_by_the_items_that_are_left(ratings):
     """User 30 has most ratings, but of item 2 no more than user 10."""
     assert most_rated(ratings, 1, 1).user_ids.tolist() == [10]

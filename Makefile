@@ -31,6 +31,7 @@ fuzz: $(READY)
 	$(BIN)/python -m pip install -q "atheris>=3"
 	PYTHONPATH=tests $(BIN)/python -m fuzz decoders --runs 2000000
 	PYTHONPATH=tests $(BIN)/python -m fuzz transcripts --runs 20000
+	PYTHONPATH=tests $(BIN)/python -m fuzz paillier --runs 300000
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info secagg/_fast/_kernels.c secagg/_fast/*.so

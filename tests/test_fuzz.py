@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz.paillier_targets import PACKINGS, paillier, paillier_seeds
 from fuzz.targets import KINDS, TARGETS, WORLDS, decoders, seeds, transcripts
-from secagg import RemoteProtocolError
+from paillier_keys import keypair
+from secagg import ParameterError, RemoteProtocolError
 from secagg.messages import decode, max_bytes
+from secagg.paillier import PrivateKey, PublicKey
 
 CORPUS = Path(__file__).parent / "fuzz" / "corpus"
 
@@ -32,6 +37,22 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
         at = data.draw(st.integers(0, len(message)))
         message[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
     decoders(bytes(message))
+
+
+@given(st.data())
+@settings(max_examples=500, deadline=None)
+def test_check26_altered_paillier_bytes_have_no_other_outcome(data: st.DataObject) -> None:
+    bytes_ = bytearray(data.draw(st.sampled_from(paillier_seeds())))
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(bytes_)))
+        bytes_[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    paillier(bytes(bytes_))
+
+
+@given(st.integers(0, 255), st.binary(max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_check26_any_paillier_bytes_have_no_other_outcome(first: int, data: bytes) -> None:
+    paillier(bytes([first]) + data)
 
 
 @given(st.integers(0, len(WORLDS) - 1), st.binary(max_size=300))
@@ -56,4 +77,36 @@ def test_check26_memory_is_bounded_by_the_parameters(kind: type, world: int) -> 
             with pytest.raises(RemoteProtocolError):
                 decode(message, kind, params, sender=None, phase="fuzzing")
             assert tracemalloc.get_traced_memory()[1] - before < 4 * limit + (64 << 10)
+    tracemalloc.stop()
+
+
+def test_check26_paillier_memory_is_bounded_by_what_came() -> None:
+    """Headers of the longest key and the most summands, before too few bytes and too many."""
+    key, packing = keypair(), PACKINGS[0]
+    public = key.public_key
+    vector = public.encrypt_vector(np.zeros(packing.length), packing).to_bytes()
+    longest = b"\1" + b"\xff" * 4
+    headers = (
+        b"",
+        vector[:69],
+        vector[:69] + b"\xff" * 16,
+        b"SAPK" + longest,
+        b"SASK" + longest,
+    )
+    tracemalloc.start()
+    for header in headers:
+        for size in (len(header), len(vector), 100 * len(vector)):
+            data = header.ljust(size, b"\xff")[:size]
+            sealed = data[:-32] + hashlib.sha256(data[:-32]).digest()
+            for decode_it, error in (
+                (lambda d=data: public.load_vector(d, packing), RemoteProtocolError),
+                (lambda d=data: public.load(d, 1 << 40), RemoteProtocolError),
+                (lambda d=data: PublicKey.from_bytes(d), RemoteProtocolError),
+                (lambda d=sealed: PrivateKey.from_bytes(d), ParameterError),
+            ):
+                tracemalloc.reset_peak()
+                before = tracemalloc.get_traced_memory()[0]
+                with pytest.raises(error):
+                    decode_it()
+                assert tracemalloc.get_traced_memory()[1] - before < 2 * size + (64 << 10)
     tracemalloc.stop()

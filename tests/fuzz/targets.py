@@ -2,7 +2,7 @@
 
 ``decoders`` reads the bytes as one message and passes what comes out through the checks a
 client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
-exchanges and loses the messages of a whole round.
+exchanges and loses the messages of a whole round. ``paillier`` is in paillier_targets.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from fuzz.paillier_targets import paillier, paillier_seeds
 from harness import Cohort, make_params, read
 from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
 from secagg.consistency import check_agreement, check_survivors
@@ -223,11 +224,14 @@ _ALTERATIONS: dict[int, Callable[[bytes, Script, list[bytes]], bytes]] = {
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "decoders": decoders,
     "transcripts": transcripts,
+    "paillier": paillier,
 }
 
 
 def seeds(target: str) -> list[bytes]:
     """Where fuzzing starts: every real message, or rounds with a few decisions each."""
+    if target == "paillier":
+        return paillier_seeds()
     if target == "decoders":
         real = []
         for w, world in enumerate(_KNOWN):

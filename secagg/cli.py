@@ -216,7 +216,7 @@ def bench(
             help="Seconds for each party of a case; what takes longer is measured on a sample "
             "and scaled, and marked ~. SS is always measured whole."
         ),
-    ] = 3.0,
+    ] = 5.0,
     as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option(help="A folder for compare.json and compare.png.")

@@ -59,7 +59,6 @@ def _per_float(one: PerFloat) -> Document:
         "operation": one.operation,
         "bits": one.bits,
         "seconds": one.seconds,
-        "two_threads": one.two_threads,
         "phe": one.peer,
         "ratio": one.ratio,
         "speed_up": one.speed_up,

@@ -15,8 +15,8 @@ from secagg.parallel import set_threads
 
 __all__ = ["Aggregator", "Holder", "Owner", "Sender", "packing", "public", "shared"]
 
-PILOT = 64
-"""Ciphertexts: enough for a kernel of eight lanes to settle."""
+PILOT = 256
+"""Ciphertexts: fewer are slower, each of them, as tables grow with the work."""
 
 PUBLIC = System(
     name="he",

@@ -5,10 +5,10 @@ Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Work:
 
 @dataclass(frozen=True)
 class PerFloat:
-    """An operation, in seconds for a float.
+    """An operation.
 
     Attributes
     ----------
@@ -46,28 +46,23 @@ class PerFloat:
     bits : int
         Of the key.
     seconds : float
-        With one thread.
-    two_threads : float
-        Elapsed with two.
+        Of processor time for a float, with one thread.
     peer : float or None
-        By phe; None if it is not installed.
+        The same by phe; None if it is not installed.
+    speed_up : float
+        How many times less time passes with two threads than with one.
     """
 
     operation: str
     bits: int
     seconds: float
-    two_threads: float
     peer: float | None
+    speed_up: float
 
     @property
     def ratio(self) -> float | None:
         """How many times faster than phe."""
         return None if self.peer is None else self.peer / self.seconds
-
-    @property
-    def speed_up(self) -> float:
-        """How many times faster two threads are than one."""
-        return self.seconds / self.two_threads
 
 
 def sample(length: int) -> list[float]:
@@ -102,7 +97,8 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
             one, two, *other = _in_turn(works)
         finally:
             set_threads(None)
-        yield PerFloat(name, bits, one, two, other[0] if other else None)
+        by_peer = other[0].processor if other else None
+        yield PerFloat(name, bits, one.processor, by_peer, one.elapsed / two.elapsed)
 
 
 def _works(key: PrivateKey) -> dict[str, Work]:
@@ -126,14 +122,25 @@ def _works(key: PrivateKey) -> dict[str, Work]:
     }
 
 
-def _in_turn(works: Sequence[Work]) -> list[float]:
-    """Return each one's median, in seconds per float, after a run that warms up."""
-    times: list[list[float]] = [[] for _ in works]
+@dataclass(frozen=True)
+class _Taken:
+    """Seconds for a float."""
+
+    processor: float
+    elapsed: float
+
+
+def _in_turn(works: Sequence[Work]) -> list[_Taken]:
+    """Return each one's medians, after a run that warms up."""
+    taken: list[list[_Taken]] = [[] for _ in works]
     for repeat in range(1 + REPEATS):
-        for work, taken in zip(works, times, strict=True):
-            start = time.perf_counter()
+        for work, so_far in zip(works, taken, strict=True):
+            processor, elapsed = time.process_time(), time.perf_counter()
             work.call()
-            passed = time.perf_counter() - start
+            processor, elapsed = time.process_time() - processor, time.perf_counter() - elapsed
             if repeat:
-                taken.append(passed / work.floats)
-    return [statistics.median(taken) for taken in times]
+                so_far.append(_Taken(processor / work.floats, elapsed / work.floats))
+    return [
+        _Taken(median(one.processor for one in each), median(one.elapsed for one in each))
+        for each in taken
+    ]

@@ -1,6 +1,7 @@
 """A party of a system in a process of its own, which is timed there and whose memory is told.
 
-The parties take turns, so that times are each one's own, on one core.
+Times are of the processor, all threads of the party together: what others do on the machine
+lengthens none of them, and neither does what a party waits for.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _context = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Took(Generic[R_co]):
-    """What a step returned, and its seconds."""
+    """What a step returned, and its seconds of processor time."""
 
     result: R_co
     seconds: float
@@ -143,10 +144,10 @@ def _serve(link: Connection) -> None:
 
 def _answer(link: Connection, call: Callable[[], object]) -> None:
     """Send what the call returns and how long it took, or what went wrong."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         result = call()
     except Exception as error:
         link.send(f"{type(error).__name__}: {error}")
     else:
-        link.send(Took(result, time.perf_counter() - start))
+        link.send(Took(result, time.process_time() - start))

@@ -36,6 +36,15 @@ ANSWERED = {
 SIDES = {
     "client": {"client", "consistency", "masking", "rounds", "sealing"},
     "server": {"recovery", "server", "stage", "stages", "unmasking"},
+    "encryption": {
+        "ciphertexts",
+        "combination",
+        "encrypted",
+        "key_share",
+        "partials",
+        "public_key",
+        "threshold_key",
+    },
 }
 """Which modules check messages of the peer; ``messages`` does on both sides."""
 
@@ -73,7 +82,23 @@ def documented_checks() -> dict[tuple[str, str], str]:
     return {(check, side): phases for check, side, phases in rows}
 
 
+def documented_encryption_checks() -> set[str]:
+    """The checks of the tables in docs/paillier.md."""
+    text = (ROOT / "docs" / "paillier.md").read_text()
+    return set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
+
+
+def encryption_checks_in_code() -> set[str]:
+    """The checks of what is sent under homomorphic encryption."""
+    return {check for check, side in _checks() if side == "encryption"}
+
+
 def checks_in_code() -> set[tuple[str, str]]:
+    """(check, side) of every check of the protocol."""
+    return {(check, side) for check, side in _checks() if side != "encryption"}
+
+
+def _checks() -> set[tuple[str, str]]:
     """(check, side) of every literal that is passed for a parameter named `check`."""
     trees = {path.stem: ast.parse(path.read_text()) for path in (ROOT / "secagg").glob("*.py")}
     shared: dict[str, int] = {}
@@ -100,7 +125,7 @@ def _places(nodes: Iterable[ast.AST]) -> dict[str, int]:
 
 def _sides(module: str) -> list[str]:
     if module == "messages":
-        return list(SIDES)
+        return ["client", "server"]
     sides = [side for side, modules in SIDES.items() if module in modules]
     assert sides, f"say in SIDES whose checks those of secagg.{module} are"
     return sides

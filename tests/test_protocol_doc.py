@@ -91,6 +91,11 @@ def test_the_table_of_checks_is_that_of_the_code() -> None:
     assert set(protocol_doc.documented_checks()) == protocol_doc.checks_in_code()
 
 
+def test_the_checks_of_encryption_are_those_of_the_code() -> None:
+    documented = protocol_doc.documented_encryption_checks()
+    assert documented == protocol_doc.encryption_checks_in_code()
+
+
 def test_the_phases_of_the_table_of_checks_exist() -> None:
     phases = {phase.value for phase in Phase}
     for text in protocol_doc.documented_checks().values():

@@ -111,6 +111,9 @@ def test_an_element_beyond_a_slot_is_refused():
         ({"session": bytes(65)}, "session"),
         ({"encoding": FixedPoint(2.0**40), "summands": 128}, "2\\^62"),
         ({"encoding": Integers(2**40), "max_weight": 2**30}, "2\\^62"),
+        ({"encoding": Integers(2**40), "summands": 2**22}, "2\\^62"),
+        ({"encoding": Integers(2**40), "summands": np.int64(2**32)}, "2\\^62"),
+        ({"summands": 2**40 + 1}, "summands"),
     ],
 )
 def test_impossible_packings_are_refused(change, match):

@@ -167,6 +167,21 @@ def test_check27_paillier_vectors(case: Vector) -> None:
             check_sum(each, private, client, slot)
 
 
+@pytest.mark.parametrize("name", ["half", "short"])
+def test_check37_the_owners_noise_is_drawn_modulo_both_primes(name: str) -> None:
+    """Each ciphertext takes one draw modulo p and one modulo q, and no exponent of h."""
+    case = next(c for c in VECTORS["vectors"] if c["key"] == name)
+    packing, private = packing_of(case["packing"]), private_key(name)
+    client, n = case["clients"][0], private.public_key.n
+    plaintexts = [int(m) for m in client["plaintexts"]]
+    exponent = bytes(private.public_key.bits // 16).hex()  # 0, so that the noise is 1
+    entropy = Fed([exponent] * (2 * len(plaintexts)))
+    vector = vector_of(client["vector"], packing)
+    made = private.encrypt_vector(vector, packing, client["weight"], entropy)
+    assert not entropy.left
+    assert made.ciphertexts.to_ints() == [(1 + m * n) % (n * n) for m in plaintexts]
+
+
 COMPUTED: dict[str, Callable[[EncryptedVector, EncryptedVector], EncryptedVector]] = {
     "first + second": lambda x, y: x + y,
     "first - second": lambda x, y: x - y,

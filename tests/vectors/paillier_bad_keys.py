@@ -1,6 +1,7 @@
 """Damaged keys: bytes that are no key of docs/paillier.md §2."""
 
 from dataclasses import replace
+from math import gcd
 
 from paillier_malformed import flip
 from paillier_scheme import Key, plain_prime
@@ -102,11 +103,21 @@ def private_keys(key: Key, textbook: Key) -> list[dict[str, object]]:
         "exponents of 64 bits": replace(key, exponent_bits=64),
         "h has the factor p": replace(key, h=3 * key.p),
         "h of textbook noise": replace(textbook, h=1),
+        "p is 1 modulo 4, with h": replace(key, p=odd_one(key.q, 1, 2), h=16),
+        "q is 1 modulo 4, with h": replace(key, q=odd_one(key.p, 1, 2), h=16),
+        "p - 1 and q - 1 have 10 in common": replace(key, p=odd_one(key.q, 3, 10), h=16),
     }.items():
         bad[name] = changed.private()
     return [
         {"name": name, "bytes": data, "error": "ParameterError"} for name, data in bad.items()
     ]
+
+
+def odd_one(other: int, residue: int, common: int) -> int:
+    """A prime that is `residue` modulo 4 and has gcd(p - 1, other - 1) = common."""
+    bits = other.bit_length()
+    primes = (plain_prime(f"odd one {common} {i}", bits, residue) for i in range(1000))
+    return next(p for p in primes if gcd(p - 1, other - 1) == common)
 
 
 def composite(key: Key) -> int:

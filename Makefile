@@ -32,6 +32,7 @@ fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz decoders --runs 2000000
 	PYTHONPATH=tests $(BIN)/python -m fuzz transcripts --runs 20000
 	PYTHONPATH=tests $(BIN)/python -m fuzz paillier --runs 300000
+	PYTHONPATH=tests $(BIN)/python -m fuzz threshold --runs 100000
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info secagg/_fast/_kernels.c secagg/_fast/*.so

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.paillier_targets import PACKINGS, paillier, paillier_seeds
+from fuzz.paillier_targets import PACKINGS, paillier
 from fuzz.targets import KINDS, TARGETS, WORLDS, decoders, seeds, transcripts
 from paillier_keys import keypair
 from secagg import ParameterError, RemoteProtocolError
@@ -39,14 +39,17 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
     decoders(bytes(message))
 
 
-@given(st.data())
-@settings(max_examples=500, deadline=None)
-def test_check26_altered_paillier_bytes_have_no_other_outcome(data: st.DataObject) -> None:
-    bytes_ = bytearray(data.draw(st.sampled_from(paillier_seeds())))
+@pytest.mark.parametrize("target", ["paillier", "threshold"])
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_check26_altered_keys_and_ciphertexts_have_no_other_outcome(
+    target: str, data: st.DataObject
+) -> None:
+    bytes_ = bytearray(data.draw(st.sampled_from(seeds(target))))
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(bytes_)))
         bytes_[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
-    paillier(bytes(bytes_))
+    TARGETS[target](bytes(bytes_))
 
 
 @given(st.integers(0, 255), st.binary(max_size=300))

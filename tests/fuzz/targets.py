@@ -2,7 +2,8 @@
 
 ``decoders`` reads the bytes as one message and passes what comes out through the checks a
 client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
-exchanges and loses the messages of a whole round. ``paillier`` is in paillier_targets.py.
+exchanges and loses the messages of a whole round. ``paillier`` and ``threshold`` are in
+paillier_targets.py and threshold_targets.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 import numpy as np
 
 from fuzz.paillier_targets import paillier, paillier_seeds
+from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
 from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
 from secagg.consistency import check_agreement, check_survivors
@@ -225,6 +227,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "decoders": decoders,
     "transcripts": transcripts,
     "paillier": paillier,
+    "threshold": threshold_parts,
 }
 
 
@@ -232,6 +235,8 @@ def seeds(target: str) -> list[bytes]:
     """Where fuzzing starts: every real message, or rounds with a few decisions each."""
     if target == "paillier":
         return paillier_seeds()
+    if target == "threshold":
+        return threshold_seeds()
     if target == "decoders":
         real = []
         for w, world in enumerate(_KNOWN):

@@ -1,0 +1,89 @@
+"""What is fuzzed of threshold decryption: the public key, shares, and partial decryptions.
+
+The first byte says which decoder, the rest is what it reads. A partial decryption that is taken
+is combined with an honest one: the messages are right, or it is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from paillier_keys import Stream
+from secagg import ParameterError, RemoteProtocolError, threshold
+
+__all__ = ["threshold_parts", "threshold_seeds"]
+
+MESSAGES = [5, -(1 << 100)]
+ENTROPY = Stream("threshold")
+KEY, SHARES = threshold.deal_insecure(trustees=3, threshold=2, bits=512, entropy=ENTROPY)
+SENT = KEY.public_key.encrypt(MESSAGES, ENTROPY)
+PARTS = [share.decrypt_partially(SENT, ENTROPY) for share in SHARES]
+
+ARRIVING = {"length", "version", "key", "trustee", "values"}
+COMBINED = {"duplicate", "ciphertexts", "proof"}
+
+
+def _refused(error: RemoteProtocolError, checks: set[str]) -> None:
+    assert error.check in checks
+    assert len(str(error)) < 300
+
+
+def _key(data: bytes) -> None:
+    try:
+        key = threshold.ThresholdKey.from_bytes(data, allow_insecure=True)
+    except RemoteProtocolError as error:
+        _refused(error, {"threshold_key", "public_key"})
+        return
+    assert key.to_bytes() == data
+
+
+def _sealed(data: bytes) -> None:
+    """As `_key`, with the id set right: what comes after it is reached."""
+    _key(data + hashlib.sha256(data).digest())
+
+
+def _share(data: bytes) -> None:
+    try:
+        share = threshold.KeyShare.from_bytes(data, KEY)
+    except ParameterError as error:
+        assert len(str(error)) < 300
+        return
+    assert share.to_bytes() == data
+
+
+def _partial(data: bytes) -> None:
+    try:
+        part = KEY.load_partial(data)
+    except RemoteProtocolError as error:
+        _refused(error, ARRIVING)
+        return
+    assert part.to_bytes() == data
+    try:
+        messages = KEY.combine(SENT, [PARTS[0], part])
+    except RemoteProtocolError as error:
+        _refused(error, COMBINED)
+        assert error.sender == part.index
+    else:
+        assert messages == MESSAGES
+
+
+DECODERS = (_key, _sealed, _share, _partial)
+
+
+def threshold_parts(data: bytes) -> None:
+    """The first byte says which decoder; the rest is what it reads."""
+    if data:
+        DECODERS[data[0] % len(DECODERS)](data[1:])
+
+
+@cache
+def threshold_seeds() -> list[bytes]:
+    """The key, the shares, and what each trustee sends."""
+    key = KEY.to_bytes()
+    return [
+        b"\0" + key,
+        b"\1" + key[:-32],
+        *(b"\2" + share.to_bytes() for share in SHARES),
+        *(b"\3" + part.to_bytes() for part in PARTS),
+    ]

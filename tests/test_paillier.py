@@ -199,6 +199,22 @@ def test_check37_primes_that_make_no_key_are_refused_without_being_told(case):
     assert not any(str(prime) in str(caught.value) for prime in primes)
 
 
+def test_check37_without_h_primes_are_no_less_checked():
+    """Nothing else notices here: with h, most of these give an h that is none."""
+    p, q = KEY.primes
+    longer = int(gmpy2.next_prime(1 << 255)), int(gmpy2.next_prime(1 << 256))
+    assert (longer[0] * longer[1]).bit_length() == 512
+    for primes, match in (
+        ((p, p), "different primes"),
+        ((p, q + 2), "different primes"),
+        ((p + 2, q), "different primes"),
+        (longer, "one size"),
+        (longer[::-1], "one size"),
+    ):
+        with pytest.raises(ParameterError, match=match):
+            PrivateKey(*primes, allow_insecure=True)
+
+
 def _prime_with_shared_factor(p: int) -> int:
     """Return a prime whose p − 1 shares an odd factor with another's."""
     factor = next(f for f in range(3, 2**20, 2) if (p - 1) % f == 0)
@@ -307,6 +323,7 @@ def test_any_bytes_are_a_public_key_or_refused(data):
         (N, PUBLIC.h, 255),
         (N, PUBLIC.h, 513),
         (N >> 3, None, None),
+        ((1 << 8256) - 1, None, None),
     ],
 )
 def test_public_keys_that_cannot_be_are_refused(arguments):

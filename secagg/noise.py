@@ -12,7 +12,7 @@ import numpy as np
 
 from secagg.encoding import Entropy
 from secagg.modular import Batch, FixedBase, Modulus
-from secagg.primes import recover
+from secagg.primes import recover, uniform_below
 
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 
@@ -122,7 +122,7 @@ class _PrimeNoise:
         if self._powers is None:
             roots = _uniform_units(self._p, count, entropy)
             return self.square.unpack(self.square.power(self.square.pack(roots), self._p))
-        exponents = [_uniform_below(self._p - 1, entropy) for _ in range(count)]
+        exponents = [uniform_below(self._p - 1, entropy) for _ in range(count)]
         rows = _rows(exponents, self._powers.exponent_limbs)
         return self.square.unpack(self._powers.power(rows))
 
@@ -136,20 +136,11 @@ def _random_bits(bits: int, entropy: Entropy) -> int:
     return int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)
 
 
-def _uniform_below(bound: int, entropy: Entropy) -> int:
-    """Return a uniform integer of [0, bound), by rejection."""
-    bits = (int(bound) - 1).bit_length()
-    while True:
-        number = _random_bits(bits, entropy)
-        if number < bound:
-            return number
-
-
 def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:
     """Return uniform elements of Z*_n."""
     units: list[int] = []
     while len(units) < count:
-        candidate = _uniform_below(n, entropy)
+        candidate = uniform_below(n, entropy)
         if gmpy2.gcd(candidate, n) == 1:
             units.append(candidate)
     return units

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import secagg.compare
 from fedmf import FedMF, PlainSum, Trainer, experiments
 from fedmf.comparison import Comparison, Cost
+from fedmf.data import load
 from fedmf.encrypted_items import PlainItems
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.experiments import BASU, fedmf_under_encryption, items_under_encryption, main
@@ -21,6 +23,7 @@ from fedmf.splits import random_split
 from fedmf.subset import most_rated
 from paillier_keys import keypair
 from secagg.compare import peers
+from secagg.paillier import generate_keypair
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
 
@@ -174,6 +177,18 @@ def test_the_table_and_the_document_say_the_same():
     assert document["costs"][1]["user"] == 80.0
     assert document["phe"]["adding"] == 1e-5
     assert document["machine"]["gmp"] in lines[-2]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+def test_the_corner_of_ml_latest_small_reaches_the_same_rmse_at_3072_bits():
+    split = random_split(most_rated(load("ml-latest-small")), seed=0)
+    found = fedmf_under_encryption(split, generate_keypair(), with_phe=False)
+    print(found.table())
+    assert (found.users, found.items, found.bits) == (50, 40, 3072)
+    assert found.difference <= 1e-9
+    assert found.same_integers
+    assert found.rmse_encrypted < 0.75
 
 
 def run(monkeypatch, *arguments):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from secagg.compare import keyed, run, ss
-from secagg.compare.keyed import F64, Keyed
+from secagg.compare.keyed import F64, Keyed, Opened
 from secagg.compare.memory import Peak
 from secagg.compare.roles import Role
 from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
@@ -43,9 +43,9 @@ class Plain:
         total, self.sum = self.sum, None
         return total.tobytes()
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         assert len(total) == 8 * length
-        return np.frombuffer(total) + self.wrong
+        return Opened.clear(np.frombuffer(total) + self.wrong)
 
 
 def plain(wrong: float = 0.0, *, shared: bool = False) -> Keyed:
@@ -81,7 +81,7 @@ def test_what_fits_the_budget_is_measured_whole() -> None:
         assert load.memory is not None
     assert (row.bytes_up.value, row.bytes_down.value, row.error) == (800, 0, 0.0)
     assert row.holder_bytes_in == Figure(800, 13, 13)
-    assert row.holder_bytes_out == Figure(800)
+    assert row.holder_bytes_out == Figure(800, 13, 13)
 
 
 def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from secagg.compare import he, ss
+from secagg.compare import he, ss, trustees
 from secagg.compare.keyed import Keyed, measure
 from secagg.compare.per_float import PerFloat, Work, per_float
 from secagg.compare.rows import Case, Row, System
@@ -49,6 +49,8 @@ def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[
     key = _generate(bits)
     found.append(_with_key(he.PUBLIC, lambda clients: he.public(key, clients)))
     found.append(_with_key(he.SHARED, lambda clients: he.shared(key, clients)))
+    dealt = trustees.generate(bits)
+    found.append(_with_key(trustees.SYSTEM, lambda clients: trustees.keyed(*dealt, clients)))
     with _optional("phe", absent):
         from secagg.compare import peers
 

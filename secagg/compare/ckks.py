@@ -10,7 +10,7 @@ import numpy as np
 import tenseal
 
 from secagg.compare.he import PUBLIC
-from secagg.compare.keyed import F64, Keyed
+from secagg.compare.keyed import F64, Keyed, Opened
 from secagg.compare.rows import System
 
 __all__ = ["keyed"]
@@ -74,9 +74,10 @@ class Party:
         total, self._total = self._total, []
         return _write(total)
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         """Return the sum, nearly."""
-        return np.concatenate([ciphertext.decrypt() for ciphertext in self._read(total)])
+        parts = [ciphertext.decrypt() for ciphertext in self._read(total)]
+        return Opened.clear(np.concatenate(parts))
 
     def _read(self, message: bytes) -> list[Ciphertext]:
         parts = msgspec.msgpack.decode(message, type=list[bytes])

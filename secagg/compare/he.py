@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from secagg.compare.keyed import F64, Keyed
+from secagg.compare.keyed import F64, Holder, Keyed, Opened
 from secagg.compare.rows import ENCODING, System
 from secagg.encrypted import EncryptedVector
 from secagg.packing import Packing
 from secagg.paillier import PrivateKey, PublicKey
 from secagg.parallel import set_threads
 
-__all__ = ["Aggregator", "Holder", "Owner", "Sender", "packing", "public", "shared"]
+__all__ = ["Aggregator", "KeyHolder", "Owner", "Sender", "packing", "public", "shared", "under"]
 
 PILOT = 256
 """Ciphertexts: fewer are slower, each of them, as tables grow with the work."""
@@ -86,45 +88,51 @@ class Aggregator:
         return b"" if total is None else total.to_bytes()
 
 
-class Holder:
+class KeyHolder:
     """Has the private key."""
 
     def __init__(self, key: bytes, clients: int) -> None:
         set_threads(1)
         self._key, self._clients = PrivateKey.from_bytes(key, allow_insecure=True), clients
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         """Return the sum."""
         packed = packing(length, self._clients)
         vector = self._key.public_key.load_vector(total, packed, summands=None)
-        return np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64)
+        return Opened.clear(np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64))
 
 
 def public(key: PrivateKey, clients: int) -> Keyed:
     """Say how the parties are made when a holder apart from the aggregator has the key."""
-    return _keyed(PUBLIC, key, clients, partial(Sender, key.public_key.to_bytes(), clients))
+    return under(PUBLIC, key.public_key, clients, partial(KeyHolder, key.to_bytes(), clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
     """Say how they are made when all clients have it (Chai et al. 2020)."""
-    return _keyed(SHARED, key, clients, partial(Owner, key.to_bytes(), clients))
+    holder = partial(KeyHolder, key.to_bytes(), clients)
+    owner = partial(Owner, key.to_bytes(), clients)
+    return replace(under(SHARED, key.public_key, clients, holder), sender=owner, shared=True)
 
 
-def _keyed(
-    system: System, key: PrivateKey, clients: int, sender: partial[Sender] | partial[Owner]
+def under(
+    system: System,
+    key: PublicKey,
+    clients: int,
+    holder: Callable[[], Holder],
+    trustees: int = 1,
 ) -> Keyed:
-    bits = key.public_key.bits
+    """Say how the parties are made when clients have the public key only."""
     packed = packing(1, clients)
-    slots = packed.slots(bits)
+    slots = packed.slots(key.bits)
     return Keyed(
         system=system,
-        setting=f"{bits} bits, {slots} slots of {packed.slot_bits} bits",
-        sender=sender,
-        aggregator=partial(Aggregator, key.public_key.to_bytes(), clients),
-        holder=partial(Holder, key.to_bytes(), clients),
+        setting=f"{key.bits} bits, {slots} slots of {packed.slot_bits} bits",
+        sender=partial(Sender, key.to_bytes(), clients),
+        aggregator=partial(Aggregator, key.to_bytes(), clients),
+        holder=holder,
         slots=slots,
         reserved=1,
         pilot=PILOT,
         tables=True,
-        shared=system is SHARED,
+        trustees=trustees,
     )

@@ -19,15 +19,26 @@ from secagg.compare.roles import Role
 from secagg.compare.rows import Case, Figure, Load, Row, System, sample
 from secagg.errors import SecAggError
 
-__all__ = ["Aggregator", "Holder", "Keyed", "Sender", "measure"]
+__all__ = ["Aggregator", "Holder", "Keyed", "Opened", "Sender", "measure"]
 
 F64 = NDArray[np.float64]
 T = TypeVar("T")
 
 DISTINCT = 5
 """Vectors that are encrypted; the aggregator is sent them again until it has n."""
-FLOAT_BYTES = 8
-"""What the key holder returns of each element, as it has the sum in the clear."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A sum in the clear, and the bytes that were sent for the aggregator to have it."""
+
+    sum: F64
+    sent: int
+
+    @classmethod
+    def clear(cls, total: F64) -> Self:
+        """Return a sum that is sent as it is, eight bytes an element."""
+        return cls(total, total.nbytes)
 
 
 class Sender(Protocol):
@@ -53,7 +64,7 @@ class Aggregator(Protocol):
 class Holder(Protocol):
     """Has the key."""
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         """Return the sum, of so many elements."""
         ...
 
@@ -75,6 +86,8 @@ class Keyed:
         A client's first vector takes longer, because tables are made for the key.
     shared : bool
         Every client holds the key and decrypts the sum itself.
+    trustees : int
+        How many parties make up the holder, each of which is sent the total.
     tolerance : float
         The largest error of an element of the sum, for each vector that is in it.
     """
@@ -89,6 +102,7 @@ class Keyed:
     pilot: int = 1
     tables: bool = False
     shared: bool = False
+    trustees: int = 1
     tolerance: float = 0.0
 
     def ciphertexts(self, length: int) -> int:
@@ -108,9 +122,10 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
     with _Parties(keyed, case) as parties:
         trial = parties.encrypt(pilot, 2)  # the first of them warms up
-        seconds, _ = parties.decrypt(parties.add(trial.messages, pilot, 2, budget), pilot, 2)
+        total = parties.add(trial.messages, pilot, 2, budget)
+        pace = parties.decrypt(total, pilot, 2).seconds
     count = sample(whole, pilot, trial.later * distinct, budget)
-    few = sample(count, pilot, seconds, budget)
+    few = sample(count, pilot, pace, budget)
 
     with _Parties(keyed, case) as parties:
         sent = parties.encrypt(count, distinct)
@@ -123,10 +138,10 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         if few < count:
             short = parties.encrypt(few, distinct).messages
             added = parties.add(short, few, distinct, budget)
-        seconds, error = parties.decrypt(added, few, distinct)
-        holder = Load(Figure(seconds, few, whole), parties.memory(parties.holder, few))
+        opened = parties.decrypt(added, few, distinct)
+        holder = Load(Figure(opened.seconds, few, whole), parties.memory(parties.holder, few))
         setup = parties.sender.setup_seconds + max(0.0, sent.first - sent.later)
-    received = Figure(len(added.total), few, whole)
+    received = Figure(keyed.trustees * len(added.total), few, whole)
     return Row(
         system=keyed.system,
         case=case,
@@ -137,9 +152,9 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         bytes_up=Figure(len(sent.messages[0]), count, whole),
         bytes_down=received if keyed.shared else Figure(0),
         holder_bytes_in=None if keyed.shared else received,
-        holder_bytes_out=None if keyed.shared else Figure(FLOAT_BYTES * case.length),
+        holder_bytes_out=None if keyed.shared else Figure(opened.sent, few, whole),
         setup_seconds=setup if keyed.tables else 0.0,
-        error=error,
+        error=opened.error,
     )
 
 
@@ -159,6 +174,15 @@ class _Added:
     total: bytes
     vectors: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What it took to open a total, what was sent, and the largest error of an element."""
+
+    seconds: float
+    sent: int
+    error: float
 
 
 class _Parties:
@@ -202,21 +226,21 @@ class _Parties:
         # the total is written once, however many are added
         return _Added(total.result, vectors, seconds + total.seconds * vectors / clients)
 
-    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> tuple[float, float]:
-        """Return the seconds, and the largest error of the sum of so many different vectors."""
+    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> _Opened:
+        """Open the sum of so many different vectors, and check it."""
         length = self._length(ciphertexts)
         took = self.holder.do(_decrypt, added.total, length)
         expected = np.zeros(length)
         for u in range(min(distinct, added.vectors)):
             times = len(range(u, added.vectors, distinct))
             expected += times * self._case.vector(u, length)
-        error = float(np.abs(took.result - expected).max())
+        error = float(np.abs(took.result.sum - expected).max())
         if not error <= self._keyed.tolerance * added.vectors:
             raise SecAggError(
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
-        return took.seconds, error
+        return _Opened(took.seconds, took.result.sent, error)
 
     def memory(self, role: Role[T], ciphertexts: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
@@ -243,5 +267,5 @@ def _total(aggregator: Aggregator) -> bytes:
     return aggregator.total()
 
 
-def _decrypt(holder: Holder, total: bytes, length: int) -> F64:
+def _decrypt(holder: Holder, total: bytes, length: int) -> Opened:
     return holder.decrypt(total, length)

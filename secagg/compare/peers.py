@@ -15,7 +15,7 @@ import numpy as np
 from phe import paillier
 
 from secagg.compare.he import PUBLIC, packing
-from secagg.compare.keyed import F64, Keyed
+from secagg.compare.keyed import F64, Keyed, Opened
 from secagg.compare.per_float import ADD, DECRYPT, ENCRYPT, Work, sample
 from secagg.compare.rows import ENCODING, System
 
@@ -142,9 +142,10 @@ class FloatHolder(FloatParty):
         super().__init__(public)
         self._private = private
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         """Decrypt float by float."""
-        return np.array([self._private.decrypt(number) for number in self.read(total)])
+        floats = [self._private.decrypt(number) for number in self.read(total)]
+        return Opened.clear(np.array(floats))
 
 
 class PackedParty(FloatParty):
@@ -172,7 +173,7 @@ class PackedHolder(PackedParty):
         super().__init__(public, clients)
         self._private = private
 
-    def decrypt(self, total: bytes, length: int) -> F64:
+    def decrypt(self, total: bytes, length: int) -> Opened:
         """Decrypt one integer after the other, then unpack."""
         n = self._public.n
         found = (
@@ -180,7 +181,7 @@ class PackedHolder(PackedParty):
         )
         signed = [m - n if 2 * m > n else m for m in found]
         integers = packing(length, self.clients).unpack(signed, self.bits)
-        return integers[:-1] / ENCODING.scale
+        return Opened.clear(integers[:-1] / ENCODING.scale)
 
 
 def floats(public: PublicKey, private: PrivateKey) -> Keyed:

@@ -26,15 +26,14 @@ except ModuleNotFoundError as error:
 
 __all__ = ["draw", "spread"]
 
-# Okabe and Ito (2008), which people who are colour-blind tell apart
-COLOURS = {
+COLOURS = {  # Okabe and Ito (2008), which people who are colour-blind tell apart
     "ss": "#0072B2",
     "he": "#D55E00",
-    "he-shared": "#CC79A7",
     "phe-packed": "#E69F00",
     "phe-float": "#000000",
     "ckks": "#009E73",
 }
+"""Of the systems that are drawn: where the key is kept matters little for what is drawn."""
 INK, GRID = "#303238", "#e4e6ea"
 LABEL = 0.045
 """The height of a label, as a part of the axis."""
@@ -72,7 +71,7 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     """
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
-    shown = [row for row in rows if row.case.clients == n]
+    shown = [row for row in rows if row.case.clients == n and row.system.name in COLOURS]
     canvas = Canvas(figsize=(12.8, 7.2), dpi=150)
     FigureCanvasAgg(canvas)
     canvas.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.45)

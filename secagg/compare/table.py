@@ -97,8 +97,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield "~ scaled in proportion from a sample, whose size --json has."
     if comparison.per_float:
         yield (
-            "phe computes with gmpy2's GMP, which on a processor that is younger runs code for "
-            "any processor, and would be faster with its own."
+            "phe computes with gmpy2, whose GMP may have no code of its own for this processor; "
+            "with two threads: how many times less time passes."
         )
     yield from (f"{remedy}." for remedy in comparison.absent.values())
     yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."

@@ -10,14 +10,17 @@ from functools import partial
 import numpy as np
 import pytest
 
-from secagg.compare import keyed, run, ss
+from paillier_keys import keypair
+from secagg.compare import keyed, per_float, run, ss
 from secagg.compare.keyed import F64, Keyed, Opened
 from secagg.compare.memory import Peak
+from secagg.compare.per_float import Work
 from secagg.compare.roles import Role
 from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
 from secagg.compare.units import duration, memory, seconds, size, volume
 from secagg.costs import client_traffic
 from secagg.errors import ParameterError, SecAggError
+from secagg.parallel import threads
 
 PLAIN = System("plain", "plain", "he", 1, "-", "everybody")
 MEGABYTES = 1 << 24
@@ -103,6 +106,11 @@ def test_slots_that_are_reserved_count() -> None:
     row = keyed.measure(packed, Case(4, 100), budget=1e-12)
     assert (row.client.seconds.done, row.client.seconds.of) == (1, 11)
     assert row.bytes_up.amount == 9 * 8
+
+
+def test_the_total_goes_to_every_trustee() -> None:
+    row = keyed.measure(replace(plain(), trustees=3), Case(4, 8), budget=60.0)
+    assert row.holder_bytes_in == Figure(3 * 64, 1, 1)
 
 
 def test_only_where_tables_are_made_a_first_vector_takes_longer() -> None:
@@ -239,3 +247,45 @@ def test_sizes_are_readable(value: float, text: str) -> None:
     assert volume(value) == text
     assert size(Figure(value, 1, 2)) == "~" + volume(2 * value)
     assert (memory(2_600_000), memory(None)) == ("3", "–")
+
+
+def test_per_float_is_in_proportion_to_the_floats_and_to_the_peer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With clocks that tick with every call: with two threads, half as much."""
+    elapsed, processor = [0.0], [0.0]
+    monkeypatch.setattr(per_float.time, "perf_counter", lambda: elapsed[0])
+    monkeypatch.setattr(per_float.time, "process_time", lambda: processor[0])
+
+    def work(seconds: float) -> None:
+        elapsed[0] += seconds / threads()
+        processor[0] += seconds
+
+    works = {
+        per_float.ENCRYPT: Work(lambda: work(8.0), 4),
+        per_float.OWNER: Work(lambda: work(4.0), 4),
+        per_float.ADD: Work(lambda: work(1.0), 1),
+    }
+    monkeypatch.setattr(per_float, "_works", lambda _: works)
+    theirs = {per_float.ENCRYPT: Work(lambda: work(600.0), 3)}
+    encrypt, owner, add = per_float.per_float(keypair(512), theirs)
+    assert (encrypt.seconds, encrypt.peer, encrypt.ratio) == (2.0, 200.0, 100.0)
+    assert (owner.seconds, owner.peer, owner.ratio) == (1.0, 200.0, 200.0)
+    assert (add.seconds, add.peer, add.ratio) == (1.0, None, None)
+    assert encrypt.speed_up == owner.speed_up == 2.0
+    assert threads() == len(os.sched_getaffinity(0))
+
+
+def test_what_is_timed_per_float_is_the_library() -> None:
+    key = keypair(512)
+    works = per_float._works(key)
+    vector = works[per_float.ENCRYPT].call()
+    own = works[per_float.OWNER].call()
+    assert vector.packing.slot_bits == 32
+    assert len(vector.ciphertexts) == per_float.CIPHERTEXTS
+    assert works[per_float.ENCRYPT].floats == vector.packing.length
+    assert works[per_float.ADD].floats == per_float.ADDITIONS * vector.packing.length
+    twice = works[per_float.DECRYPT].call()
+    once = key.decrypt_vector(vector).integers
+    assert np.array_equal(once, key.decrypt_vector(own).integers)
+    assert np.array_equal(2 * once, twice.integers)

@@ -39,6 +39,9 @@ def test_the_document_has_a_row_for_every_system_and_case() -> None:
     shown = json.loads(ran.stdout)
     assert (shown["version"], shown["budget_seconds"]) == (1, 0.001)
     assert {"cpu", "gmp", "tier"} <= set(shown["machine"])
+    assert [(one["operation"], one["bits"]) for one in shown["per_float"]] == [
+        (operation, 512) for operation in ("encrypt", "encrypt, key's owner", "decrypt", "add")
+    ]
     systems, absent = candidates(run.FAMILIES, 512)
     assert shown["absent"] == absent
     names = [one.system.name for one in systems]
@@ -55,6 +58,10 @@ def test_the_document_has_a_row_for_every_system_and_case() -> None:
             assert row["client"]["seconds"]["sample"] == {"done": 1, "of": 20}
             assert row["client"]["memory"] is None
             assert row["bytes_up"]["value"] == 20 * (128 + 4)
+        if row["system"] == "he":
+            holder = row["holder_bytes_in"]["value"]
+        if row["system"] == "he-threshold":
+            assert row["holder_bytes_in"]["value"] == 2 * holder
         assert row["error"] <= (1e-5 if row["system"] == "ckks" else 0)
 
 

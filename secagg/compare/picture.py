@@ -74,7 +74,7 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     shown = [row for row in rows if row.case.clients == n and row.system.name in COLOURS]
     canvas = Canvas(figsize=(12.8, 7.2), dpi=150)
     FigureCanvasAgg(canvas)
-    canvas.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.45)
+    canvas.subplots_adjust(left=0.052, right=0.828, bottom=0.12, top=0.84, wspace=1.45)
     place = {"x": 0.012, "ha": "left", "color": INK}
     canvas.suptitle(
         f"What the sum of {n:,} private vectors costs",
@@ -114,7 +114,7 @@ def _panel(
     for row in sorted(rows, key=lambda row: row.case.length):
         lines.setdefault(row.system.name, []).append(row)
     ends = []
-    for name, points in lines.items():
+    for name, points in reversed(lines.items()):  # this library's on top
         xs, figures = [row.case.length for row in points], [figure(row) for row in points]
         colour, last = COLOURS[name], figures[-1]
         axes.plot(xs, [one.value for one in figures], color=colour, lw=2.2, zorder=2)

@@ -96,10 +96,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
     if not all(row.client.seconds.measured for row in comparison.rows):
         yield "~ scaled in proportion from a sample, whose size --json has."
     if comparison.per_float:
-        yield (
-            "phe computes with gmpy2, whose GMP may have no code of its own for this processor; "
-            "with two threads: how many times less time passes."
-        )
+        yield "Two threads: how many times less time passes with them than with one."
+        yield "phe computes with gmpy2, whose GMP may not know this processor."
     yield from (f"{remedy}." for remedy in comparison.absent.values())
     yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."
 

@@ -209,10 +209,16 @@ def load_vector(
             "packing",
             "packed with another encoding, length, number of summands, weight or session",
         )
-    count = added + subtracted
-    if not 1 <= count <= packing.summands or summands not in (None, count):
-        wanted = f"1 to {packing.summands}" if summands is None else str(summands)
-        raise remote("summands", f"the sum of {count} vectors; it must be of {wanted}")
+    if not 1 <= added + subtracted <= packing.summands:
+        raise remote(
+            "summands",
+            f"of {added + subtracted} vectors; there is room for 1 to {packing.summands}",
+        )
+    if summands is not None and (added, subtracted) != (summands, 0):
+        raise remote(
+            "summands",
+            f"the sum of {added} vectors less {subtracted} others; it must be of {summands}",
+        )
     ciphertexts = group.load(data[HEADER.size :], packing.plaintexts(group.bits))
     return EncryptedVector(packing, ciphertexts, added, subtracted)
 
@@ -231,10 +237,13 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
         slots = packing.unpack(plaintexts, vector.group.bits)
     except ParameterError as error:
         raise remote("slots", str(error)) from None
-    most = (vector.added + vector.subtracted) * packing.max_element
-    if (np.abs(slots) > most).any():
-        raise remote("slots", "a slot holds more than so many vectors can add up to")
     integers, weight = slots[:-1], int(slots[-1])
+    above, below = vector.added * packing.max_element, vector.subtracted * packing.max_element
+    beyond = np.abs(slots).max() > above + below
+    if not packing.encoding.signed:
+        beyond = beyond or integers.max() > above or integers.min() < -below
+    if beyond:
+        raise remote("slots", "a slot holds more than so many vectors can add up to")
     summands = vector.added - vector.subtracted
     heaviest = packing.max_weight or 1
     low, high = -vector.subtracted * heaviest, vector.added * heaviest

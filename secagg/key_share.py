@@ -8,7 +8,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import check_integer, check_kind
+from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.ciphertexts import Ciphertexts
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
@@ -120,6 +120,7 @@ class KeyShare:
             them.
         """
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
+        data = as_bytes(data, "a share")
         if len(data) != HEADER.size + key.public_key.modulus.width:
             raise ParameterError(f"{len(data)} bytes are no share of this key")
         magic, version, key_id, index = HEADER.unpack_from(data)

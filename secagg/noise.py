@@ -5,6 +5,7 @@ Nothing is drawn in advance and nothing is kept, so a forked process cannot repe
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Protocol
 
 import gmpy2
@@ -63,13 +64,18 @@ class FixedBaseNoise:
     """
 
     def __init__(self, n: int, square: Modulus, h: int, exponent_bits: int) -> None:
-        residue = gmpy2.powmod(h, n, square.value)
-        self._powers = FixedBase(square, residue, exponent_bits)
+        self._n, self._square, self._h = n, square, h
+        self._exponent_bits = exponent_bits
+
+    @cached_property
+    def _powers(self) -> FixedBase:
+        """Powers of h^n, which who only adds never needs."""
+        residue = gmpy2.powmod(self._h, self._n, self._square.value)
+        return FixedBase(self._square, residue, self._exponent_bits)
 
     def draw(self, count: int, entropy: Entropy) -> Batch:
         """Return (h^n)^e for fresh e."""
-        bits = self._powers.exponent_bits
-        exponents = [_random_bits(bits, entropy) for _ in range(count)]
+        exponents = [_random_bits(self._exponent_bits, entropy) for _ in range(count)]
         return self._powers.power(_rows(exponents, self._powers.exponent_limbs))
 
 

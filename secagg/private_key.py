@@ -59,8 +59,8 @@ class PrivateKey:
         check_kind("p", p, int, "an int")
         check_kind("q", q, int, "an int")
         p, q = gmpy2.mpz(p), gmpy2.mpz(q)
-        _check_primes(p, q, structured=h is not None)
         self.public_key = PublicKey(int(p * q), h, exponent_bits, allow_insecure=allow_insecure)
+        _check_primes(p, q, structured=h is not None)
         group = self.public_key
         self._p, self._q = _Prime(p, group.n), _Prime(q, group.n)
         self._p_inverse: int = gmpy2.invert(p, q)
@@ -177,7 +177,7 @@ class _Prime:
 
 def _check_primes(p: int, q: int, *, structured: bool) -> None:
     """Refuse what the scheme, or its fixed-base noise, is not sound for."""
-    if not (gmpy2.is_prime(p) and gmpy2.is_prime(q)) or p == q:
+    if p == q or p < 2 or not (gmpy2.is_prime(p) and gmpy2.is_prime(q)):
         raise ParameterError("p and q must be two different primes")
     if p.bit_length() != q.bit_length() or (p * q).bit_length() != 2 * p.bit_length():
         raise ParameterError(

@@ -121,8 +121,8 @@ class PublicKey(CiphertextGroup):
         packing : Packing
             What is expected.
         summands : int or None
-            Of how many vectors it must be the sum: 1 for what a client sends. None for any
-            number that the packing has room for.
+            Of how many vectors it must be the sum, none subtracted: 1 for what a client sends.
+            None for whatever the packing has room for.
 
         Raises
         ------

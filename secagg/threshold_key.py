@@ -13,7 +13,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import check_integer, check_kind
+from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.ciphertexts import Ciphertexts
 from secagg.combination import combine_parts
 from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum
@@ -124,7 +124,7 @@ class ThresholdKey:
             The check is "length", "version", "key", "trustee" or "values".
         """
         size = proof_bytes(self.exponent_bits)
-        return decode_partial(data, self.public_key, self.key_id, self.trustees, size)
+        return decode_partial(as_bytes(data), self.public_key, self.key_id, self.trustees, size)
 
     def combine(
         self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
@@ -236,6 +236,7 @@ class ThresholdKey:
             "threshold_key": the bytes are damaged or no key; "public_key" as
             `PublicKey.from_bytes`.
         """
+        data = as_bytes(data, "a key")
         if len(data) < HEADER.size + ID_BYTES:
             raise refusal(None, "threshold_key", f"{len(data)} bytes are no key")
         magic, version, threshold, trustees, size = HEADER.unpack_from(data)

@@ -252,13 +252,25 @@ def test_check34_a_vector_without_its_count_is_noticed_when_it_is_read():
     assert caught.value.check == "summands"
 
 
-def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read():
-    packing = Packing(encoding=Integers(7), length=3, summands=2)
-    for value, fits in ((14, True), (-14, True), (15, False), (-15, False)):
+@pytest.mark.parametrize(
+    ("encoding", "added", "values"),
+    [
+        (FixedPoint(7.0, 0), 2, {14: True, -14: True, 15: False, -15: False}),
+        (Integers(7), 2, {14: True, 0: True, 15: False, -1: False}),
+        (Integers(7), 0, {0: True, -14: True, 1: False, -15: False}),
+        (Integers(7), 1, {7: True, -7: True, 8: False, -8: False}),
+    ],
+)
+def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read(
+    encoding, added, values
+):
+    packing = Packing(encoding=encoding, length=3, summands=2)
+    for value, fits in values.items():
         for slot in range(3):
             plaintext = value << (packing.slot_bits * slot)
-            plaintext += 2 << (packing.slot_bits * 3)
-            read = EncryptedVector(packing, PUBLIC.encrypt([plaintext]), added=2)
+            plaintext += (2 * added - 2) << (packing.slot_bits * 3)
+            ciphertexts = PUBLIC.encrypt([plaintext])
+            read = EncryptedVector(packing, ciphertexts, added=added, subtracted=2 - added)
             if fits:
                 assert KEY.decrypt_vector(read).integers[slot] == value
                 continue

@@ -231,6 +231,10 @@ class Packing:
         if any(abs(v) > (added + subtracted) * self.largest for v in values):
             raise Refused("slots")
         *elements, weight = values
+        if isinstance(self.encoding, Integers) and any(
+            not -subtracted * self.largest <= v <= added * self.largest for v in elements
+        ):
+            raise Refused("slots")
         if self.max_weight is None:
             right = weight == added - subtracted
         else:

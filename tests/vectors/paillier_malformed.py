@@ -70,8 +70,8 @@ def arriving(key: Key, other: Key, packing: Packing) -> list[dict[str, object]]:
     for what, changed in changes(packing).items():
         add(f"another {what}", "packing", p._replace(digest=changed.digest()))
     for a, s, expected in (
-        (0, 0, 1), (0, 0, None), (2, 0, 1), (1, 1, 1), (0, 2, 1), (1, 0, 2), (3, 2, 4), (0, 1, 1),
-        (2, 1, 3), (1, 2, 3),
+        (0, 0, 1), (0, 0, None), (2, 0, 1), (1, 1, 1), (0, 2, 1), (1, 0, 2), (3, 2, 4),
+        (0, 1, 1), (2, 1, 3), (1, 2, 3),
         (room + 1, 0, None), (room, 1, None), (0, room + 1, None), (MAX, 0, None),
         (MAX, 2, 1), (MAX, 1, None), (MAX, MAX, None),
     ):  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import gmpy2
+import numpy as np
 
 from secagg.arguments import as_bytes, check_kind, is_integer
 from secagg.encoding import Entropy
@@ -125,12 +126,13 @@ class CiphertextGroup:
 
     def _checked(self, batch: Batch) -> Ciphertexts:
         """Refuse what is not an element of the group, and could give the key away."""
-        values = self.modulus.unpack(batch)
-        for position, value in enumerate(values):
-            if not 0 < value < self.modulus.value:
-                raise remote("ciphertext", f"ciphertext {position} is outside (0, n²)")
+        highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
+        for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
+            if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
+                raise remote("ciphertext", f"ciphertext {row} is outside (0, n²)")
         if gmpy2.gcd(self.modulus.product(batch), self.n) != 1:
-            bad = next(i for i, value in enumerate(values) if gmpy2.gcd(value, self.n) != 1)
+            values = enumerate(self.modulus.unpack(batch))
+            bad = next(row for row, value in values if gmpy2.gcd(value, self.n) != 1)
             raise remote("ciphertext", f"ciphertext {bad} has a factor in common with n")
         return Ciphertexts(self, batch, fresh=True)
 

@@ -84,5 +84,5 @@ def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
         adding=adding.seconds / ((len(vectors) - 1) * length),
         decrypting=decrypting.seconds / length,
         bytes_up=sent / (len(vectors) * length),
-        error=float(np.abs(total - np.sum(vectors, axis=0)).max()),
+        error=float(np.abs(total.sum - np.add.reduce(vectors)).max()),
     )

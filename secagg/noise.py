@@ -6,6 +6,7 @@ Nothing is drawn in advance and nothing is kept, so a forked process cannot repe
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import count as naturals
 from typing import Protocol
 
 import gmpy2
@@ -47,7 +48,13 @@ class TextbookNoise:
 
 
 class FixedBaseNoise:
-    """(h^n)^e mod n², e uniform in [0, 2^exponent_bits) (Damgård, Jurik and Nielsen 2010).
+    """(h^n)^e · (y^n)^b mod n², e uniform in [0, 2^exponent_bits), b a random bit.
+
+    The powers of h are those of Damgård, Jurik and Nielsen 2010; as h is generated here, they
+    are all n-th residues of Jacobi symbol 1. The symbol of a product is the product of the
+    symbols, and anybody can compute it: so half of all noise has y^n in it, y the least number
+    of symbol −1, as half of all noise of the textbook has. Otherwise blinding would keep a
+    ciphertext's symbol, and what was blinded could be told by it.
 
     Exponents of |n| / 2 bits are as good as those of full length if factoring is hard
     (Goldreich and Rosen 2003); shorter ones need the further assumption that discrete
@@ -73,10 +80,18 @@ class FixedBaseNoise:
         residue = gmpy2.powmod(self._h, self._n, self._square.value)
         return FixedBase(self._square, residue, self._exponent_bits)
 
+    @cached_property
+    def _symbols(self) -> Batch:
+        """1 and y^n."""
+        y = next(y for y in naturals(2) if gmpy2.jacobi(y, self._n) == -1)
+        return self._square.pack([1, gmpy2.powmod(y, self._n, self._square.value)])
+
     def draw(self, count: int, entropy: Entropy) -> Batch:
-        """Return (h^n)^e for fresh e."""
+        """Return noise of fresh e and b."""
         exponents = [_random_bits(self._exponent_bits, entropy) for _ in range(count)]
-        return self._powers.power(_rows(exponents, self._powers.exponent_limbs))
+        bits = np.frombuffer(entropy(count), dtype=np.uint8) & 1
+        powers = self._powers.power(_rows(exponents, self._powers.exponent_limbs))
+        return self._square.multiply(powers, self._symbols[bits])
 
 
 class OwnerNoise:

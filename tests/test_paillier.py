@@ -401,3 +401,22 @@ def test_our_keys_work_in_phe():
         private.decrypt(phe.EncryptedNumber(public, PUBLIC.encrypt([-77]).to_ints()[0])) == -77
     )
     assert KEY.decrypt(PUBLIC.load_ints([public.encrypt(-77).ciphertext()])) == [-77]
+
+
+@pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
+def test_check36_blinding_hides_the_jacobi_symbol(noise):
+    """Anybody can compute it, and it multiplies: kept, it would tell what is in a sum."""
+    key = keypair(noise=noise)
+    public = key.public_key
+    for group in (public, key._own):
+        made = group.encrypt([1] * 200)
+        blinded = public.rerandomise(made)
+        symbols = [
+            [gmpy2.jacobi(c, public.n) for c in public.modulus.unpack(each.batch)]
+            for each in (made, blinded)
+        ]
+        for each in symbols:
+            assert 60 < each.count(1) < 140  # 100 ± 7
+        kept = sum(a == b for a, b in zip(*symbols, strict=True))
+        assert 60 < kept < 140
+        assert key.decrypt(blinded) == [1] * 200

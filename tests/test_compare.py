@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg.compare import keyed, per_float, run, ss
+from secagg.compare import he, keyed, per_float, run, ss, trustees
 from secagg.compare.keyed import F64, Keyed, Opened
 from secagg.compare.memory import Peak
 from secagg.compare.per_float import Work
@@ -28,9 +29,11 @@ MEGABYTES = 1 << 24
 
 @dataclass
 class Plain:
-    """All three parties of a system without any encryption; the holder adds what it is told."""
+    """All three parties of a system without any encryption; the holder does what it is told."""
 
     wrong: float = 0.0
+    grow: int = 0
+    work: float = 0.0
     sum: F64 | None = None
 
     def encrypt(self, vector: F64) -> bytes:
@@ -48,11 +51,13 @@ class Plain:
 
     def decrypt(self, total: bytes, length: int) -> Opened:
         assert len(total) == 8 * length
+        Party().grow(self.grow)
+        Party().work(self.work)
         return Opened.clear(np.frombuffer(total) + self.wrong)
 
 
-def plain(wrong: float = 0.0, *, shared: bool = False) -> Keyed:
-    return Keyed(PLAIN, "", Plain, Plain, partial(Plain, wrong), slots=8, shared=shared)
+def plain(*holder: float, shared: bool = False) -> Keyed:
+    return Keyed(PLAIN, "", Plain, Plain, partial(Plain, *holder), slots=8, shared=shared)
 
 
 def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
@@ -100,6 +105,16 @@ def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
     assert row.error == 0.0
 
 
+def test_a_slow_holder_is_given_less() -> None:
+    """It takes 50 ms for whatever it decrypts, and has 20."""
+    row = keyed.measure(plain(0.0, 0, 0.05), Case(20, 100), budget=0.02)
+    assert row.holder is not None
+    assert row.client.seconds.measured
+    assert (row.holder.seconds.done, row.holder.seconds.of) == (1, 13)
+    assert (row.client.memory is None, row.holder.memory) == (False, None)
+    assert row.holder_bytes_in == Figure(64, 1, 13)
+
+
 def test_slots_that_are_reserved_count() -> None:
     packed = replace(plain(), slots=10, reserved=1)
     assert [packed.ciphertexts(d) for d in (9, 10, 19, 20)] == [1, 2, 2, 3]
@@ -113,6 +128,19 @@ def test_the_total_goes_to_every_trustee() -> None:
     assert row.holder_bytes_in == Figure(3 * 64, 1, 1)
 
 
+def threads_of(party: object) -> int:
+    return threads()
+
+
+def test_every_party_of_homomorphic_encryption_has_one_thread() -> None:
+    ways = [he.public(keypair(512), 5), he.shared(keypair(512), 5)]
+    ways.append(trustees.keyed(*trustees.generate(512), 5))
+    for way in ways:
+        for make in (way.sender, way.aggregator, way.holder):
+            with Role("party", make) as role:
+                assert role.do(threads_of).result == 1
+
+
 def test_only_where_tables_are_made_a_first_vector_takes_longer() -> None:
     assert keyed.measure(plain(), Case(4, 10), budget=60.0).setup_seconds == 0
     assert keyed.measure(replace(plain(), tables=True), Case(4, 10), 60.0).setup_seconds > 0
@@ -123,6 +151,8 @@ def test_with_a_shared_key_every_client_decrypts() -> None:
     assert row.holder is row.holder_bytes_in is row.holder_bytes_out is None
     assert (row.bytes_up.value, row.bytes_down.value) == (80, 80)
     assert row.client.seconds.measured
+    grown = keyed.measure(plain(0.0, MEGABYTES, shared=True), Case(9, 10), budget=60.0)
+    assert grown.client.memory >= 0.9 * MEGABYTES
     sampled = keyed.measure(plain(shared=True), Case(9, 100), budget=1e-12)
     assert not sampled.client.seconds.measured
     assert sampled.client.memory is None
@@ -130,7 +160,7 @@ def test_with_a_shared_key_every_client_decrypts() -> None:
 
 def test_a_wrong_sum_is_refused() -> None:
     with pytest.raises(SecAggError, match=r"plain: the sum is wrong by 0\.5: please report"):
-        keyed.measure(plain(wrong=0.5), Case(9, 10), budget=60.0)
+        keyed.measure(plain(0.5), Case(9, 10), budget=60.0)
 
 
 def test_secret_sharing_is_measured_whole_and_its_bytes_are_the_formulas() -> None:
@@ -167,9 +197,17 @@ class Party:
     """Grows, fails, or dies."""
 
     def grow(self, size: int) -> int:
-        held = bytearray(size)
-        held[:: 1 << 12] = bytes(-(-size // (1 << 12)))  # untouched pages take no memory
+        held = bytearray(int(size))
+        held[:: 1 << 12] = bytes(-(-len(held) // (1 << 12)))  # untouched pages take no memory
         return len(held)
+
+    def work(self, seconds: float) -> None:
+        start = time.process_time()
+        while time.process_time() - start < seconds:
+            pass
+
+    def interrupt(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
 
     def fail(self) -> None:
         raise ValueError("a reason")
@@ -217,6 +255,14 @@ def test_a_role_ends_with_its_block() -> None:
         process = role.do(Party.process).result
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_a_role_is_ended_in_the_middle_of_its_work() -> None:
+    """As by Ctrl-C, which is not for the role itself."""
+    with Role("party", Party) as role:
+        role.do(Party.interrupt)
+        role._link.send((Party.work, (30.0,), {}))
+    assert role._process.exitcode == -signal.SIGTERM
 
 
 def test_families_and_grids_are_read() -> None:
@@ -273,7 +319,8 @@ def test_per_float_is_in_proportion_to_the_floats_and_to_the_peer(
     assert (owner.seconds, owner.peer, owner.ratio) == (1.0, 200.0, 200.0)
     assert (add.seconds, add.peer, add.ratio) == (1.0, None, None)
     assert encrypt.speed_up == owner.speed_up == 2.0
-    assert threads() == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
+    assert threads() == 5
 
 
 def test_what_is_timed_per_float_is_the_library() -> None:

@@ -90,6 +90,7 @@ def test_what_fits_the_budget_is_measured_whole() -> None:
     assert (row.bytes_up.value, row.bytes_down.value, row.error) == (800, 0, 0.0)
     assert row.holder_bytes_in == Figure(800, 13, 13)
     assert row.holder_bytes_out == Figure(800, 13, 13)
+    assert row.clients_run == keyed.DISTINCT
 
 
 def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
@@ -175,6 +176,7 @@ def test_secret_sharing_is_measured_whole_and_its_bytes_are_the_formulas() -> No
     assert row.server.seconds.value > row.client.seconds.value > 0
     assert row.holder is None
     assert phases[-1] == ("unmasking", 27, 27)
+    assert row.clients_run == 30
 
 
 def test_every_system_sums_the_same_vectors() -> None:

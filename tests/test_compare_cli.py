@@ -82,6 +82,7 @@ def test_the_table_marks_what_was_scaled() -> None:
     (sharing, each) = re.findall(r"(?m)^(?:SS|phe, per float) .*", ran.stdout)[:2]
     assert "~" not in sharing
     assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
+    assert "SS runs all clients; the others run 5" in ran.stdout
     assert "~ scaled in proportion from a sample" in ran.stdout
     assert "nobody; the server sees the sum" in ran.stdout
 
@@ -91,6 +92,7 @@ def test_secret_sharing_alone_scales_nothing() -> None:
     assert ran.exit_code == 0, ran.stderr
     assert "phe" not in ran.stdout
     assert "~" not in ran.stdout
+    assert "others" not in ran.stdout
 
 
 def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def _row(row: Row) -> Document:
         "clients": row.case.clients,
         "length": row.case.length,
         "setting": row.setting,
+        "clients_run": row.clients_run,
         "client": _load(row.client),
         "server": _load(row.server),
         "holder": _load(row.holder),

@@ -146,6 +146,7 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         system=keyed.system,
         case=case,
         setting=keyed.setting,
+        clients_run=distinct,
         client=client + holder if keyed.shared else client,
         server=server,
         holder=None if keyed.shared else holder,

@@ -142,6 +142,8 @@ class Row:
     ----------
     setting : str
         What the system chose for the case, in words.
+    clients_run : int
+        How many clients there were; where fewer than n, what they sent was sent again.
     client, server, holder : Load or None
         One client, the server or aggregator, and whoever holds the key; None where there is
         no such party.
@@ -158,6 +160,7 @@ class Row:
     system: System
     case: Case
     setting: str
+    clients_run: int
     client: Load
     server: Load
     holder: Load | None = None

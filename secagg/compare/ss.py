@@ -204,6 +204,7 @@ def measure(case: Case, progress: Progress) -> Row:
         system=SS,
         case=case,
         setting=f"k = {neighbours}, t = {params.threshold}, {len(leaving)} vanish",
+        clients_run=case.clients,
         client=Load(
             Figure(statistics.median(costs.client_seconds[u] for u in survivors)),
             costs.client_memory,

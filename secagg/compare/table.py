@@ -95,6 +95,10 @@ def notes(comparison: Comparison) -> Iterator[str]:
     """Yield what has to be said of the figures."""
     if not all(row.client.seconds.measured for row in comparison.rows):
         yield "~ scaled in proportion from a sample, whose size --json has."
+    fewer = [row for row in comparison.rows if row.clients_run < row.case.clients]
+    if fewer:
+        few = max(row.clients_run for row in fewer)
+        yield f"SS runs all clients; the others run {few}, and what they send is added again."
     if comparison.per_float:
         yield "Two threads: how many times less time passes with them than with one."
         yield "phe computes with gmpy2, whose GMP may not know this processor."

@@ -130,24 +130,26 @@ def _serve(link: Connection) -> None:
     try:
         make = link.recv()  # imports the modules of the party
         peak = Peak()
-        _answer(link, lambda: party.append(make()))
+        _answer(link, peak, lambda: party.append(make()))
         while True:
             asked = link.recv()
             if asked is None:
-                _answer(link, peak.grown)
+                link.send(Took(peak.grown(), 0.0))
             else:
                 step, args, kwargs = asked
-                _answer(link, partial(step, *party, *args, **kwargs))
+                _answer(link, peak, partial(step, *party, *args, **kwargs))
     except (EOFError, ConnectionError):
         pass
 
 
-def _answer(link: Connection, call: Callable[[], object]) -> None:
+def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
     """Send what the call returns and how long it took, or what went wrong."""
-    start = time.process_time()
     try:
-        result = call()
+        with peak.watching():
+            start = time.process_time()
+            result = call()
+            seconds = time.process_time() - start
     except Exception as error:
         link.send(f"{type(error).__name__}: {error}")
     else:
-        link.send(Took(result, time.process_time() - start))
+        link.send(Took(result, seconds))

@@ -12,14 +12,14 @@ from typing import Literal
 
 import gmpy2
 
-from secagg.arguments import check_integer
+from secagg.arguments import check_integer, check_kind
 from secagg.ciphertexts import Ciphertexts
 from secagg.encoding import Entropy
 from secagg.encrypted import DecryptedSum, EncryptedVector
 from secagg.errors import ParameterError
-from secagg.primes import random_prime
+from secagg.primes import StructuredPrime, random_prime, uniform_below
 from secagg.private_key import PrivateKey
-from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
+from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey, short_exponent
 
 __all__ = [
     "Blinding",
@@ -33,8 +33,6 @@ __all__ = [
 ]
 
 Blinding = Literal["half-length", "textbook", "short-exponent"]
-
-SHORT_EXPONENTS = {MIN_BITS: 448, MAX_BITS: 512}  # up to so many bits of n
 
 
 def generate_keypair(
@@ -76,23 +74,32 @@ def generate_insecure_keypair(
 def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
     if bits % 64:
         raise ParameterError(f"bits is {bits}; it must be a multiple of 64")
+    check_kind("noise", noise, str, "a str")
     lengths = {
         "half-length": bits // 2,
         "textbook": None,
-        "short-exponent": next(e for most, e in SHORT_EXPONENTS.items() if bits <= most),
+        "short-exponent": short_exponent(bits),
     }
     if noise not in lengths:
         raise ParameterError(f"noise must be one of {', '.join(lengths)}, not {noise!r}")
-    insecure = bits < MIN_BITS
+    exponent_bits = lengths[noise]
     while True:
-        p, q = (random_prime(bits // 2, entropy).p for _ in range(2))
-        if p == q or gmpy2.gcd(p - 1, q - 1) != 2:
+        p, q = (random_prime(bits // 2, entropy) for _ in range(2))
+        if p.p == q.p or gmpy2.gcd(p.p - 1, q.p - 1) != 2:
             continue
-        exponent_bits, h = lengths[noise], None
-        if exponent_bits is not None:
-            exponent_bits = min(exponent_bits, bits // 2)
-            x = int.from_bytes(entropy(bits // 8 + 16), "little") % (p * q)
-            h = int(-x * x % (p * q))
-            if not 1 < h < p * q - 1 or gmpy2.gcd(h, p * q) != 1:
-                continue
-        return PrivateKey(p, q, h, exponent_bits, allow_insecure=insecure)
+        return PrivateKey(
+            p.p,
+            q.p,
+            None if exponent_bits is None else _base(p, q, entropy),
+            None if exponent_bits is None else min(exponent_bits, bits // 2),
+            allow_insecure=bits < MIN_BITS,
+        )
+
+
+def _base(p: StructuredPrime, q: StructuredPrime, entropy: Entropy) -> int:
+    """Return h = −x² mod n that generates all of Z*_n of Jacobi symbol 1, x uniform."""
+    n = p.p * q.p
+    while True:
+        x = uniform_below(n, entropy)
+        if x % p.p and x % q.p and p.generates_squares(x) and q.generates_squares(x):
+            return int(-x * x % n)

@@ -29,6 +29,7 @@ from secagg.errors import ParameterError
 
 __all__ = [
     "StructuredPrime",
+    "has_small_factor",
     "random_prime",
     "random_safe_prime",
     "recover",
@@ -98,6 +99,16 @@ class StructuredPrime:
         while any(gmpy2.powmod(g, order // f, self.p) == 1 for f in factors):
             g += 1
         return g
+
+    def generates_squares(self, x: int) -> bool:
+        """Tell whether x² generates the squares of Z_p^*, of order (p − 1) / 2."""
+        factors = (*_split(self.r)[0], self.p_prime)
+        return all(gmpy2.powmod(x, (self.p - 1) // f, self.p) != 1 for f in factors)
+
+
+def has_small_factor(n: int) -> bool:
+    """Tell whether an odd prime below 2^16 divides n."""
+    return bool(gmpy2.gcd(n, _product_of_small()) != 1)
 
 
 def recover(p: int) -> StructuredPrime | None:
@@ -231,6 +242,12 @@ def _split(n: int) -> tuple[tuple[int, ...], int]:
         if power:
             small.append(q)
     return tuple(small), int(rest)
+
+
+@lru_cache
+def _product_of_small() -> int:
+    product: int = gmpy2.primorial(_SMALL - 1) // 2
+    return product
 
 
 @lru_cache

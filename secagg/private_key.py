@@ -59,7 +59,13 @@ class PrivateKey:
         check_kind("p", p, int, "an int")
         check_kind("q", q, int, "an int")
         p, q = gmpy2.mpz(p), gmpy2.mpz(q)
-        self.public_key = PublicKey(int(p * q), h, exponent_bits, allow_insecure=allow_insecure)
+        self.public_key = PublicKey(
+            int(p * q),
+            h,
+            exponent_bits,
+            allow_insecure=allow_insecure,
+            allow_short_exponent=True,  # who made the key asked for them by name
+        )
         _check_primes(p, q, structured=h is not None)
         group = self.public_key
         self._p, self._q = _Prime(p, group.n), _Prime(q, group.n)
@@ -69,6 +75,13 @@ class PrivateKey:
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.public_key.bits} bits, {self.public_key.key_id.hex()[:8]})"
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same key, wherever it came from."""
+        return isinstance(other, PrivateKey) and other.public_key == self.public_key
+
+    def __hash__(self) -> int:
+        return hash(self.public_key)
 
     @property
     def primes(self) -> tuple[int, int]:
@@ -138,6 +151,8 @@ class PrivateKey:
             The bytes are damaged or no private key; the message repeats nothing of them.
         """
         data = as_bytes(data, "a key")
+        if data[: len(MAGIC)] != MAGIC:
+            raise ParameterError("these bytes are not a private key, or their start is damaged")
         if hashlib.sha256(data[:-32]).digest() != data[-32:]:
             raise ParameterError(
                 "the private key is damaged: its checksum differs; restore it from a copy"

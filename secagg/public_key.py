@@ -17,8 +17,9 @@ from secagg.key_bytes import check_bits, decode_key, encode_key, fixed, number
 from secagg.modular import Modulus
 from secagg.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.packing import Packing
+from secagg.primes import has_small_factor
 
-__all__ = ["MAX_BITS", "MIN_BITS", "PublicKey"]
+__all__ = ["MAX_BITS", "MIN_BITS", "PublicKey", "short_exponent"]
 
 MIN_BITS, MAX_BITS = 2048, 8192
 MAGIC = b"SAPK"
@@ -35,14 +36,18 @@ class PublicKey(CiphertextGroup):
         −x² mod n for a random x: noise is then (h^n)^e (Damgård, Jurik, Nielsen 2010), much
         faster than the textbook's r^n. None, as in other implementations' keys: r^n.
     exponent_bits : int, optional
-        How long e is; given with `h`, and only then.
+        How long e is, at least half as long as n; given with `h`, and only then.
     allow_insecure : bool
         Accept n below 2048 bits, for tests.
+    allow_short_exponent : bool
+        Accept `exponent_bits` of 448, or of 512 where n has more than 2048 bits: the further
+        assumption that `generate_keypair` states.
 
     Raises
     ------
     ParameterError
-        n or h cannot belong to a key of this kind, or is too short.
+        n or h cannot belong to a key of this kind, or is too short. (That n is the product of
+        two primes cannot be seen; whoever made the key can read what it encrypts anyway.)
     """
 
     def __init__(
@@ -52,19 +57,13 @@ class PublicKey(CiphertextGroup):
         exponent_bits: int | None = None,
         *,
         allow_insecure: bool = False,
+        allow_short_exponent: bool = False,
     ) -> None:
         check_kind("n", n, int, "an int")
         check_kind("h", h, (int, type(None)), "an int")
         n = gmpy2.mpz(n)
+        _check_modulus(n, 64 if allow_insecure else MIN_BITS)
         bits = n.bit_length()
-        low = 64 if allow_insecure else MIN_BITS
-        if not low <= bits <= MAX_BITS or bits % 64 or n % 2 == 0:
-            raise ParameterError(
-                f"n has {bits} bits; it must be odd, its length a multiple of 64 between {low} "
-                f"and {MAX_BITS}"
-                + ("" if allow_insecure else " (allow_insecure=True accepts less, for tests)")
-            )
-        self.h, self.exponent_bits = h, exponent_bits
         noise: Noise
         square = Modulus(n * n)
         if h is None or exponent_bits is None:
@@ -72,15 +71,25 @@ class PublicKey(CiphertextGroup):
                 raise ParameterError("give h and exponent_bits together, or neither")
             noise = TextbookNoise(n, square)
         else:
-            check_integer("exponent_bits", exponent_bits, min(448, bits // 2), bits)
+            exponent_bits = _checked_exponent(exponent_bits, bits, allow_short_exponent)
             if not 1 < h < n - 1 or gmpy2.jacobi(h, n) != 1:
                 raise ParameterError("h is not of the form −x² modulo n")
             noise = FixedBaseNoise(n, square, h, exponent_bits)
+        self.h, self.exponent_bits = h, exponent_bits
         key_id = hashlib.sha256(_encoded(n, h, exponent_bits)).digest()
         super().__init__(n, key_id, square, noise)
 
     def __repr__(self) -> str:
-        return f"PublicKey({self.bits} bits, {self.key_id.hex()[:8]})"
+        short = self.exponent_bits is not None and 2 * self.exponent_bits < self.bits
+        exponents = f"exponents of {self.exponent_bits} bits, " if short else ""
+        return f"PublicKey({self.bits} bits, {exponents}{self.key_id.hex()[:8]})"
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same key, wherever it came from."""
+        return isinstance(other, PublicKey) and other.key_id == self.key_id
+
+    def __hash__(self) -> int:
+        return hash(self.key_id)
 
     def encrypt_vector(
         self,
@@ -136,8 +145,10 @@ class PublicKey(CiphertextGroup):
         return _encoded(self.n, self.h, self.exponent_bits)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
-        """Decode a published key.
+    def from_bytes(
+        cls, data: bytes, *, allow_insecure: bool = False, allow_short_exponent: bool = False
+    ) -> Self:
+        """Decode a published key; the parameters are those of the class.
 
         Raises
         ------
@@ -152,11 +163,42 @@ class PublicKey(CiphertextGroup):
                 number(h) or None,
                 exponent_bits or None,
                 allow_insecure=allow_insecure,
+                allow_short_exponent=allow_short_exponent,
             )
             check_bits(key.bits, data)
         except ParameterError as error:
             raise remote("public_key", str(error)) from None
         return key
+
+
+def short_exponent(bits: int) -> int:
+    """Return how short exponents may be by name, for n of so many bits."""
+    return min(bits // 2, 448 if bits <= MIN_BITS else 512)
+
+
+def _check_modulus(n: int, low: int) -> None:
+    bits = int(n).bit_length()
+    if not low <= bits <= MAX_BITS or bits % 64 or n < 0 or n % 2 == 0:
+        raise ParameterError(
+            f"n has {bits} bits; it must be positive and odd, its length a multiple of 64 "
+            f"between {low} and {MAX_BITS}"
+            + (" (allow_insecure=True accepts less, for tests)" if low == MIN_BITS else "")
+        )
+    if has_small_factor(n) or gmpy2.is_square(n) or gmpy2.is_prime(n):
+        raise ParameterError(
+            "n is prime, a square or divisible by a prime below 2^16; it must be the product "
+            "of two large primes"
+        )
+
+
+def _checked_exponent(exponent_bits: int, bits: int, allow_short: bool) -> int:
+    check_integer("exponent_bits", exponent_bits, short_exponent(bits), bits)
+    if 2 * exponent_bits < bits and not allow_short:
+        raise ParameterError(
+            f"exponents of {exponent_bits} bits are less than half as long as n, which takes a "
+            "further assumption: pass allow_short_exponent=True to make it"
+        )
+    return int(exponent_bits)
 
 
 def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 
+import phe
+
 from secagg.paillier import Blinding, PrivateKey, generate_insecure_keypair
 
 
@@ -26,3 +28,16 @@ def keypair(bits: int = 512, noise: Blinding = "half-length", seed: str = "") ->
     return generate_insecure_keypair(
         bits, noise=noise, entropy=Stream(f"{bits} {noise} {seed}")
     )
+
+
+@cache
+def phe_keypair() -> tuple[phe.PaillierPublicKey, phe.PaillierPrivateKey]:
+    """Return a key that phe made: no structure is known of its primes."""
+    return phe.generate_paillier_keypair(n_length=512)
+
+
+@cache
+def foreign() -> PrivateKey:
+    """Return the same key as one of ours."""
+    private = phe_keypair()[1]
+    return PrivateKey(private.p, private.q, allow_insecure=True)

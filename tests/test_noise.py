@@ -1,0 +1,79 @@
+"""What blinds: n-th residues, all of them, never twice, and nothing left to tell them by."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import gmpy2
+import pytest
+
+from paillier_keys import foreign, keypair
+from secagg.modular import Modulus
+from secagg.noise import FixedBaseNoise, OwnerNoise, TextbookNoise
+
+KEY = keypair()
+PUBLIC = KEY.public_key
+N = int(PUBLIC.n)
+
+
+def test_all_noise_is_an_nth_residue():
+    p, q = KEY.primes
+    order = (p - 1) * (q - 1)
+    square = PUBLIC.modulus
+    sources = [
+        TextbookNoise(N, square),
+        FixedBaseNoise(N, square, PUBLIC.h, 256),
+        OwnerNoise(p, q, square),
+        OwnerNoise(*foreign().primes, foreign().public_key.modulus),
+    ]
+    for source in sources[:3]:
+        for x in square.unpack(source.draw(9, os.urandom)):
+            assert pow(int(x), order, N * N) == 1
+    p, q = foreign().primes
+    for x in foreign().public_key.modulus.unpack(sources[3].draw(9, os.urandom)):
+        assert pow(int(x), (p - 1) * (q - 1), (p * q) ** 2) == 1
+
+
+def test_the_owners_noise_covers_all_nth_residues():
+    """Squares and others, modulo p and modulo q: all four kinds turn up equally often."""
+    p, q = KEY.primes
+    noise = OwnerNoise(p, q, PUBLIC.modulus)
+    drawn = PUBLIC.modulus.unpack(noise.draw(600, os.urandom))
+    symbols = Counter((gmpy2.legendre(x, p), gmpy2.legendre(x, q)) for x in drawn)
+    assert len(symbols) == 4  # the fixed base alone reaches two of them
+    assert min(symbols.values()) > 90  # 150 ± 11
+
+
+@pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
+def test_check36_blinding_hides_the_jacobi_symbol(noise):
+    """Anybody can compute it, and it multiplies: kept, it would tell what is in a sum."""
+    key = keypair(noise=noise)
+    public = key.public_key
+    for group in (public, key._own):
+        made = group.encrypt([1] * 200)
+        blinded = public.rerandomise(made)
+        symbols = [
+            [gmpy2.jacobi(c, public.n) for c in public.modulus.unpack(each.batch)]
+            for each in (made, blinded)
+        ]
+        for each in symbols:
+            assert 60 < each.count(1) < 140  # 100 ± 7
+        kept = sum(a == b for a, b in zip(*symbols, strict=True))
+        assert 60 < kept < 140
+        assert key.decrypt(blinded) == [1] * 200
+
+
+def test_check36_roots_are_units_and_all_of_them():
+    square = Modulus(15 * 15)
+    drawn = {int(x) for x in square.unpack(TextbookNoise(15, square).draw(400, os.urandom))}
+    assert drawn == {pow(r, 15, 225) for r in range(15) if gmpy2.gcd(r, 15) == 1}
+    p, q = foreign().primes
+    sizes: list[int] = []
+
+    def recording(size: int, /) -> bytes:
+        sizes.append(size)
+        return os.urandom(size)
+
+    OwnerNoise(p, q, foreign().public_key.modulus).draw(3, recording)
+    assert set(sizes) == {32}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,6 +20,7 @@ from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.modular import Batch, Modulus
 from secagg.noise import Noise
+from secagg.parallel import in_slices
 
 __all__ = ["CiphertextGroup", "Ciphertexts", "remote"]
 
@@ -78,18 +79,33 @@ class CiphertextGroup:
                     f"message {position} has {int(message).bit_length()} bits; its absolute "
                     f"value must be below n / 2, of {self.bits} bits: take a larger key"
                 )
-        n, square = self.n, self.modulus.value
-        plain = self.modulus.pack((1 + int(m) * n) % square for m in messages)
-        noise = self._noise.draw(len(messages), entropy)
-        return Ciphertexts(self, self.modulus.multiply(plain, noise), fresh=True)
+        n, modulus = self.n, self.modulus
+        return self._blinded(
+            lambda rows: modulus.pack((1 + int(m) * n) % modulus.value for m in messages[rows]),
+            len(messages),
+            entropy,
+        )
 
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> Ciphertexts:
         """Return ciphertexts of the same messages that nobody can link to these."""
-        noise = self._noise.draw(len(ciphertexts), entropy)
-        blinded = self.modulus.multiply(ciphertexts.batch, noise)
-        return Ciphertexts(self, blinded, fresh=True)
+        batch = ciphertexts.batch
+        return self._blinded(lambda rows: batch[rows], len(batch), entropy)
+
+    def _blinded(
+        self, batch: Callable[[slice], Batch], count: int, entropy: Entropy
+    ) -> Ciphertexts:
+        """Multiply a batch, of which each thread makes its rows, by fresh noise."""
+        modulus = self.modulus
+        seeds = self._noise.draw(count, entropy)
+        out = np.empty((count, modulus.limbs), dtype=np.uint64)
+
+        def part(rows: slice) -> None:
+            out[rows] = modulus.multiply(batch(rows), self._noise.residues(seeds[rows]))
+
+        in_slices(part, count)
+        return Ciphertexts(self, out, fresh=True)
 
     def load_ints(self, values: Sequence[int]) -> Ciphertexts:
         """Take ciphertexts of another implementation, e.g. phe's.

@@ -77,7 +77,7 @@ class Modulus:
             right = b if len(b) == 1 else b[rows]
             _fast.modular_multiply(a[rows], right, out[rows], self._n, self._square)
 
-        in_slices(part, len(a))
+        in_slices(part, len(a), least=512)
         return out
 
     def power(self, batch: Batch, exponent: int) -> Batch:
@@ -136,12 +136,18 @@ class FixedBase:
         """The limbs of a row of exponents."""
         return -(-self.exponent_bits // 64)
 
-    def power(self, exponents: Batch) -> Batch:
-        """Return the base to the power of each row of exponents, (count, exponent_limbs)."""
-        self._powers += len(exponents)
+    def expect(self, powers: int) -> None:
+        """Make the table that so many powers more are worth."""
+        self._powers += powers
         best = self._best_window()
         if best > self._windowed[0]:
             self._windowed = (best, self._make_table(best))
+
+    def power(self, exponents: Batch) -> Batch:
+        """Return the base to the power of each row of exponents, (count, exponent_limbs).
+
+        `expect` comes first.
+        """
         modulus, (window, table) = self.modulus, self._windowed
         out = np.empty((len(exponents), modulus.limbs), dtype=np.uint64)
 

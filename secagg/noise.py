@@ -5,6 +5,7 @@ Nothing is drawn in advance and nothing is kept, so a forked process cannot repe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import count as naturals
 from typing import Protocol
@@ -18,12 +19,19 @@ from secagg.primes import recover, uniform_below
 
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 
+Seed = tuple[int, ...]
+"""What a residue is computed from: exponents, or roots. As secret as the noise itself."""
+
 
 class Noise(Protocol):
-    """A source of n-th residues modulo n²."""
+    """A source of n-th residues modulo n²: first what is random, then what takes long."""
 
-    def draw(self, count: int, entropy: Entropy) -> Batch:
-        """Return `count` of them, as a batch modulo n²."""
+    def draw(self, count: int, entropy: Entropy) -> list[Seed]:
+        """Return what `count` of them are computed from."""
+        ...
+
+    def residues(self, seeds: list[Seed]) -> Batch:
+        """Return them, as a batch modulo n²; any thread may."""
         ...
 
 
@@ -41,10 +49,13 @@ class TextbookNoise:
         self._n = n
         self._square = square
 
-    def draw(self, count: int, entropy: Entropy) -> Batch:
-        """Return r^n for fresh r."""
-        roots = _uniform_units(self._n, count, entropy)
-        return self._square.power(self._square.pack(roots), self._n)
+    def draw(self, count: int, entropy: Entropy) -> list[Seed]:
+        """Return fresh r."""
+        return [(r,) for r in _uniform_units(self._n, count, entropy)]
+
+    def residues(self, seeds: list[Seed]) -> Batch:
+        """Return r^n."""
+        return self._square.power(self._square.pack(r for (r,) in seeds), self._n)
 
 
 class FixedBaseNoise:
@@ -86,12 +97,16 @@ class FixedBaseNoise:
         y = next(y for y in naturals(2) if gmpy2.jacobi(y, self._n) == -1)
         return self._square.pack([1, gmpy2.powmod(y, self._n, self._square.value)])
 
-    def draw(self, count: int, entropy: Entropy) -> Batch:
-        """Return noise of fresh e and b."""
+    def draw(self, count: int, entropy: Entropy) -> list[Seed]:
+        """Return fresh e and b."""
+        self._powers.expect(count)
         exponents = [_random_bits(self._exponent_bits, entropy) for _ in range(count)]
-        bits = np.frombuffer(entropy(count), dtype=np.uint8) & 1
-        powers = self._powers.power(_rows(exponents, self._powers.exponent_limbs))
-        return self._square.multiply(powers, self._symbols[bits])
+        return [(e, b & 1) for e, b in zip(exponents, entropy(count), strict=True)]
+
+    def residues(self, seeds: list[Seed]) -> Batch:
+        """Return (h^n)^e · (y^n)^b."""
+        powers = self._powers.power(_rows((e for e, _ in seeds), self._powers.exponent_limbs))
+        return self._square.multiply(powers, self._symbols[[b for _, b in seeds]])
 
 
 class OwnerNoise:
@@ -112,43 +127,52 @@ class OwnerNoise:
     def __init__(self, p: int, q: int, square: Modulus) -> None:
         self._square = square
         self._of_p, self._of_q = _PrimeNoise(p), _PrimeNoise(q)
-        q_square = self._of_q.square.value
-        self._inverse: int = gmpy2.invert(q_square, self._of_p.square.value)
+        inverse = gmpy2.invert(self._of_q.square.value, self._of_p.square.value)
+        self._inverse = self._of_p.square.pack([inverse])
 
-    def draw(self, count: int, entropy: Entropy) -> Batch:
-        """Return fresh uniform n-th residues."""
-        p_square, q_square = self._of_p.square.value, self._of_q.square.value
-        pairs = zip(
-            self._of_p.draw(count, entropy), self._of_q.draw(count, entropy), strict=True
-        )
-        inverse = self._inverse
-        return self._square.pack(
-            b + q_square * ((a - b) * inverse % p_square) for a, b in pairs
-        )
+    def draw(self, count: int, entropy: Entropy) -> list[Seed]:
+        """Return what a uniform element modulo p², and one modulo q², is computed from."""
+        of_p, of_q = self._of_p.draw(count, entropy), self._of_q.draw(count, entropy)
+        return list(zip(of_p, of_q, strict=True))
+
+    def residues(self, seeds: list[Seed]) -> Batch:
+        """Return the n-th residues that are a modulo p² and b modulo q²."""
+        p_square, q_square = self._of_p.square, self._of_q.square
+        a = self._of_p.residues(e for e, _ in seeds)
+        b = self._of_q.residues(e for _, e in seeds)
+        # b + q² ((a − b) / q² mod p²); b is no longer than p², and may be above it
+        a_parts = p_square.unpack(p_square.multiply(a, self._inverse))
+        b_parts = p_square.unpack(p_square.multiply(b, self._inverse))
+        parts = zip(q_square.unpack(b), a_parts, b_parts, strict=True)
+        q, p = q_square.value, p_square.value
+        return self._square.pack(x + q * ((u - v) % p) for x, u, v in parts)
 
 
 class _PrimeNoise:
     """Uniform elements of order dividing p − 1 modulo p²."""
 
     def __init__(self, p: int) -> None:
-        self._p = p
+        self._p = int(p)
         self.square = Modulus(p * p)
         known = recover(p)
         self._powers: FixedBase | None = None
         if known is not None:
             root = gmpy2.powmod(known.generator, p, self.square.value)
-            self._powers = FixedBase(self.square, root, int(p).bit_length())
+            self._powers = FixedBase(self.square, root, self._p.bit_length())
 
     def draw(self, count: int, entropy: Entropy) -> list[int]:
         if self._powers is None:
-            roots = _uniform_units(self._p, count, entropy)
-            return self.square.unpack(self.square.power(self.square.pack(roots), self._p))
-        exponents = [uniform_below(self._p - 1, entropy) for _ in range(count)]
-        rows = _rows(exponents, self._powers.exponent_limbs)
-        return self.square.unpack(self._powers.power(rows))
+            return _uniform_units(self._p, count, entropy)
+        self._powers.expect(count)
+        return [uniform_below(self._p - 1, entropy) for _ in range(count)]
+
+    def residues(self, seeds: Iterable[int]) -> Batch:
+        if self._powers is None:
+            return self.square.power(self.square.pack(seeds), self._p)
+        return self._powers.power(_rows(seeds, self._powers.exponent_limbs))
 
 
-def _rows(numbers: list[int], limbs: int) -> Batch:
+def _rows(numbers: Iterable[int], limbs: int) -> Batch:
     data = b"".join(int(x).to_bytes(8 * limbs, "little") for x in numbers)
     return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, limbs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,10 @@ __all__ = ["in_slices", "set_threads", "threads"]
 
 LANES = 8  # the widest kernel works on so many numbers side by side
 
+SLICES = 4  # for each thread
+
 _chosen: int | None = None
+_within = threading.local()
 
 
 def set_threads(count: int | None) -> None:
@@ -43,21 +47,42 @@ def threads() -> int:
     return os.cpu_count() or 1
 
 
-def in_slices(work: Callable[[slice], None], count: int) -> None:
-    """Call `work` for slices that cover range(count), one slice a thread.
+def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> None:
+    """Call `work` for slices that cover range(count), by as many threads as may be used.
 
-    Slices begin at multiples of eight, and no thread is started for fewer elements. The
-    first exception that `work` raises is raised here, after all slices have ended.
+    There are a few slices for each thread, so that one computes without the interpreter's lock
+    while another holds it. They begin at multiples of eight. Within `work` there are no
+    further threads. The first exception that `work` raises is raised here, after all threads
+    have ended.
+
+    Parameters
+    ----------
+    work : callable
+    count : int
+    least : int
+        No slice is made shorter than this: what takes less than a millisecond or so is not
+        worth a thread.
     """
-    groups = -(-count // LANES)
-    parts = max(1, min(threads(), groups))
-    ends = [min(count, groups * (part + 1) // parts * LANES) for part in range(parts)]
-    slices = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-    if parts == 1:
-        work(slices[0])
+    most = max(1, count // least)
+    workers = 1 if getattr(_within, "slices", False) else min(threads(), most)
+    if workers == 1:
+        work(slice(0, count))
         return
-    with ThreadPoolExecutor(parts - 1) as pool:
-        rest = [pool.submit(work, part) for part in slices[1:]]
-        work(slices[0])  # the caller takes its part
-        for future in rest:
-            future.result()
+    groups = -(-count // LANES)
+    parts = min(SLICES * workers, most, groups)
+    ends = [min(count, groups * (part + 1) // parts * LANES) for part in range(parts)]
+    slices = iter([slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)])
+
+    def take_part() -> None:
+        _within.slices = True
+        try:
+            for rows in slices:
+                work(rows)
+        finally:
+            _within.slices = False
+
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(take_part) for _ in range(workers - 1)]
+        take_part()  # the caller takes its part
+        for other in others:
+            other.result()

@@ -30,6 +30,13 @@ class KeyShare:
     ``key.public_key.load_vector(data, packing, summands=…)``, which takes the number that the
     round should have, and decrypt one vector a round.
 
+    **That finds mistakes, not lies: a single vector is safe as long as the aggregator follows
+    the protocol.** The number is in the header, which nobody has authenticated, and the one
+    that is encrypted no trustee sees: an aggregator that deviates presents one client's vector
+    as the sum of n, or multiplies it by n, and reads it from the answers. Against such a one,
+    load every client's authenticated message, add them, and decrypt that sum only; whoever
+    combines has to add them, too.
+
     Parameters
     ----------
     key : ThresholdKey

@@ -8,6 +8,13 @@ and anybody who has those combines them. A wrong one is refused by its trustee's
 t trustees together can read everything, single vectors too. Fewer can read nothing; and once
 more than l − t are gone or refuse, nobody can.
 
+**That no single party can decrypt holds as long as the aggregator follows the protocol.** How
+many vectors are in a sum stands, as far as trustees can see, in a header that nobody has
+authenticated: an aggregator can write n into that of one client's vector, or multiply the
+vector by n. Honest trustees answer, and whoever combines the answers, often the aggregator,
+reads that client's vector. Trustees who do not want to rely on it add the clients' messages,
+authenticated, for themselves, and decrypt nothing else.
+
 **The dealer knows the key while it deals.** Run it where nobody looks on, on a machine that is
 wiped afterwards, and hand out the shares over channels that only their trustees can read. A
 dealer that keeps a copy reads everything, and no proof would show it.

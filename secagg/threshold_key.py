@@ -6,7 +6,7 @@ import hashlib
 import math
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -62,10 +62,22 @@ class ThresholdKey:
         check_kind("public_key", self.public_key, PublicKey, "a PublicKey")
         check_integer("trustees", self.trustees, 1, MAX_TRUSTEES)
         check_integer("threshold", self.threshold, 1, self.trustees)
+        if gmpy2.gcd(self.public_key.n, self.delta) != 1:  # combining divides by Δ modulo n
+            raise ParameterError(
+                f"n has a factor of at most {self.trustees}, the number of trustees: it is no "
+                "product of two large primes"
+            )
         square = self.public_key.modulus.value
         for value in (self.base, *self.images):
             if not 1 < value < square or gmpy2.gcd(value, square) != 1:
                 raise ParameterError("a verification value is not in Z*_{n²}")
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether it is the same key, of the same dealing."""
+        return self.key_id == other.key_id if isinstance(other, ThresholdKey) else False
+
+    def __hash__(self) -> int:
+        return hash(self.key_id)
 
     def __repr__(self) -> str:
         return (
@@ -108,7 +120,9 @@ class ThresholdKey:
         ParameterError
             Names both keys.
         """
-        check_kind("ciphertexts", ciphertexts, Ciphertexts, "Ciphertexts")
+        check_kind(
+            "ciphertexts", ciphertexts, Ciphertexts, "Ciphertexts, a vector's .ciphertexts"
+        )
         mine, theirs = self.public_key.key_id, ciphertexts.group.key_id
         if mine != theirs:
             raise ParameterError(
@@ -127,7 +141,7 @@ class ThresholdKey:
         return decode_partial(as_bytes(data), self.public_key, self.key_id, self.trustees, size)
 
     def combine(
-        self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]
+        self, ciphertexts: Ciphertexts, partials: Iterable[PartialDecryption]
     ) -> list[int]:
         """Return the messages, read as signed (Damgård and Jurik 2001, §4.1).
 
@@ -136,7 +150,7 @@ class ThresholdKey:
         ciphertexts : Ciphertexts
             The very batch that the trustees decrypted. Sums are blinded anew whenever they are
             sent: send one `to_bytes()` to all trustees, and load it here, too.
-        partials : sequence of PartialDecryption
+        partials : iterable of PartialDecryption
             Of at least t trustees; more are checked as well, and one bad one is enough for
             a refusal.
 
@@ -152,13 +166,15 @@ class ThresholdKey:
             Fewer than t.
         """
         self.check_ciphertexts(ciphertexts)
+        check_kind("partials", partials, Iterable, "several, such as a list")
+        partials = list(partials)
         self._check_partials(ciphertexts, partials)
         self._check_proofs(ciphertexts, partials)
         parts = [(partial.index, partial.values) for partial in partials[: self.threshold]]
         return combine_parts(parts, self.delta)
 
     def combine_vector(
-        self, vector: EncryptedVector, partials: Sequence[PartialDecryption]
+        self, vector: EncryptedVector, partials: Iterable[PartialDecryption]
     ) -> DecryptedSum:
         """Return the sum as `PrivateKey.decrypt_vector` would.
 
@@ -166,7 +182,7 @@ class ThresholdKey:
         ----------
         vector : EncryptedVector
             The very one whose ciphertexts the trustees decrypted; see `combine`.
-        partials : sequence of PartialDecryption
+        partials : iterable of PartialDecryption
             Of ``vector.ciphertexts``.
 
         Raises

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from secagg import primes
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.primes import StructuredPrime, random_prime, random_safe_prime, recover
+from secagg.primes import (
+    StructuredPrime,
+    random_prime,
+    random_safe_prime,
+    recover,
+    uniform_below,
+)
 from secagg.testing.entropy import InsecureReplayedEntropy
 
 SIZES = (64, 129, 512)
@@ -224,3 +230,19 @@ def test_the_sieve_leaves_exactly_what_no_small_prime_divides(
     small = [q for q in range(3, 1000) if all(q % f for f in range(2, q))]
     expected = [all(n % q for q in small) for n in window]
     assert primes._sieve(window, 1000).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("bound", "draws", "number"),
+    [
+        (200, [255, 200, 7], 7),
+        (200, [199], 199),
+        (5, [0b11111101, 0b11110110, 0b00001100], 4),  # of three bits of each byte
+    ],
+)
+def test_what_lies_beyond_the_bound_is_drawn_anew_and_not_folded(
+    bound: int, draws: list[int], number: int
+) -> None:
+    left = list(draws)
+    assert uniform_below(bound, lambda size: left.pop(0).to_bytes(size, "little")) == number
+    assert left == []

@@ -12,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paillier_keys import keypair
-from secagg import FixedPoint, Packing, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg import (
+    FixedPoint,
+    Integers,
+    Packing,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.combination import lagrange_at_zero
+from secagg.encrypted import EncryptedVector
 from secagg.key_share import KeyShare
 from secagg.partials import PartialDecryption
 from threshold_keys import GROUPS, claim, dealing, ordinary, square_root_of_one, values_of
@@ -237,6 +245,39 @@ def test_ciphertexts_of_another_key_are_refused_before_anything_is_computed() ->
     ):
         with pytest.raises(ParameterError, match="ciphertexts must be Ciphertexts"):
             use()
+
+
+def test_a_vector_in_the_place_of_its_ciphertexts_is_refused_with_the_remedy() -> None:
+    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
+    vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
+    remedy = r"a vector's \.ciphertexts, not EncryptedVector"
+    with pytest.raises(ParameterError, match=remedy):
+        SHARES[0].decrypt_partially(vector)
+    with pytest.raises(ParameterError, match=remedy):
+        KEY.combine(vector, [])
+
+
+def test_any_iterable_of_partial_decryptions_is_combined() -> None:
+    packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
+    vector = PUBLIC.encrypt_vector(np.ones(3), packing)
+    parts = {s.index: s.decrypt_partially(vector.ciphertexts) for s in SHARES[1:4]}
+    assert KEY.combine_vector(vector, (parts[i] for i in parts)).sum.tolist() == [1.0] * 3
+    assert KEY.combine(SENT, (PARTIALS[i] for i in (1, 2, 3))) == MESSAGES
+    assert KEY.combine(SENT, {i: PARTIALS[i] for i in (5, 2, 3, 1)}.values()) == MESSAGES
+    with pytest.raises(ParameterError, match="partials must be several"):
+        KEY.combine(SENT, PARTIALS[1])
+
+
+def test_trustees_who_add_for_themselves_need_no_word_of_the_aggregators() -> None:
+    packing = Packing(encoding=Integers(9), length=2, summands=3)
+    messages = [PUBLIC.encrypt_vector(np.array([i, 9]), packing).to_bytes() for i in (1, 2, 3)]
+
+    def added() -> EncryptedVector:
+        first, *rest = (PUBLIC.load_vector(data, packing) for data in messages)
+        return sum(rest, first)
+
+    parts = [share.decrypt_partially(added().ciphertexts) for share in SHARES[2:]]
+    assert KEY.combine_vector(added(), parts).sum.tolist() == [6, 27]
 
 
 def test_shares_of_two_dealings_behind_one_key_are_found_out() -> None:

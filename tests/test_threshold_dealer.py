@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import math
+import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 import gmpy2
 import pytest
 
 from paillier_keys import Stream
-from secagg import ParameterError
+from secagg import ParameterError, threshold
 from secagg.combination import lagrange_at_zero
 from secagg.key_share import KeyShare
-from secagg.threshold import ThresholdKey, deal, deal_insecure
+from secagg.primes import StructuredPrime
+from secagg.threshold import ThresholdKey, _share, deal, deal_insecure
 from threshold_keys import GROUPS, SAFE, dealing
+
+# made by random_safe_prime(512, InsecureReplayedEntropy(("safe 512", i))), i = 0, 1
+SAFE_512 = (
+    int(
+        "13167523453201092313458140693583591869127213347750121795095001562730958811207634"
+        "368059180232433869652217449686376007838848959833934560034055627957960925799"
+    ),
+    int(
+        "12926683258324098332690809778555524000093959504876601121656042462283913290020660"
+        "646328709673010170188028549354000247369504162681227827455953036572168407047"
+    ),
+)
 
 KEY, SHARES = dealing(5, 3)
 PUBLIC = KEY.public_key
@@ -49,6 +66,148 @@ def test_the_dealer_shares_what_the_paper_says(trustees: int, threshold: int) ->
     assert all(pow(v, order // f, N * N) != 1 for f in (p, q, p // 2, q // 2))
 
 
+class Recorded:
+    """Entropy that keeps what it gave."""
+
+    def __init__(self, seed: str) -> None:
+        self._stream = Stream(seed)
+        self.given: list[bytes] = []
+
+    def __call__(self, size: int, /) -> bytes:
+        self.given.append(self._stream(size))
+        return self.given[-1]
+
+    def numbers(self, below: int) -> list[int]:
+        """Return the uniform numbers below a bound that its bytes stand for, in order."""
+        bits = (below - 1).bit_length()
+        whole = [x for x in self.given if len(x) == -(-bits // 8)]
+        masked = [int.from_bytes(x, "little") % (1 << bits) for x in whole]
+        return [x for x in masked if x < below]
+
+
+def safe(*primes: int) -> list[StructuredPrime]:
+    return [StructuredPrime(1, p // 2) for p in primes]
+
+
+def order_of(p: int, q: int) -> int:
+    """Return n p' q', which only the dealer knows."""
+    return p * q * (p // 2) * (q // 2)
+
+
+def secret_of(p: int, q: int) -> int:
+    """Return d: 0 modulo p' q' and 1 modulo n."""
+    m = (p // 2) * (q // 2)
+    return m * pow(m, -1, p * q)
+
+
+def interpolated(points: Sequence[tuple[int, int]], order: int) -> list[int]:
+    """Return the coefficients of the polynomial through the points, modulo n p' q'."""
+    total = [0] * len(points)
+    for i, value in points:
+        basis = [1]
+        for j in (j for j, _ in points if j != i):  # times (x − j) / (i − j)
+            shifted, scaled = [0, *basis], [*(-j * a for a in basis), 0]
+            inverse = pow(i - j, -1, order)
+            basis = [(a + b) * inverse % order for a, b in zip(shifted, scaled, strict=True)]
+        total = [(a + value * b) % order for a, b in zip(total, basis, strict=True)]
+    return total
+
+
+def test_every_coefficient_of_the_secret_polynomial_is_drawn_afresh_and_in_full_size() -> None:
+    p, q = SAFE[:2]
+    order = order_of(p, q)
+    for seed in ("a", "b", "c"):
+        entropy = Recorded(seed)
+        _, shares = _share(*safe(p, q), 7, 5, entropy)
+        points = [(share.index, share._secret) for share in shares]
+        constant, *others = interpolated(points[:5], order)
+        assert constant == secret_of(p, q)
+        assert interpolated(points[2:], order) == [constant, *others]
+        # one draw each, in order, of the whole range
+        drawn = entropy.numbers(order)
+        assert others == drawn[: len(others)]
+        assert len(set(others)) == len(others) == 4
+        assert all(a.bit_length() > order.bit_length() - 40 for a in others)
+
+
+def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
+    """The same two shares come of two keys: they say nothing of d."""
+    given = [(1, 1), (2, order_of(*SAFE[:2]) // 3)]
+    keys = []
+    for p, q in (SAFE[:2], SAFE[2:]):
+        order = order_of(p, q)
+        _, *wanted = interpolated([(0, secret_of(p, q)), *given], order)
+        stream = Stream(f"{p}")
+        size = -(-(order - 1).bit_length() // 8)
+
+        def entropy(
+            asked: int, size: int = size, left: list[int] = wanted, stream: Stream = stream
+        ) -> bytes:
+            return (
+                left.pop(0).to_bytes(size, "little")
+                if asked == size and left
+                else stream(asked)
+            )
+
+        key, shares = _share(*safe(p, q), 5, 3, entropy)
+        assert [(share.index, share._secret) for share in shares[:2]] == given
+        keys.append(key)
+    assert keys[0].public_key.n != keys[1].public_key.n
+
+
+def test_the_bases_are_squares_of_what_was_drawn_from_the_whole_group() -> None:
+    for seed in ("a", "b"):
+        entropy = Recorded(seed)
+        key, _ = _share(*safe(*SAFE[:2]), 3, 1, entropy)
+        x, y = entropy.numbers(N)[0], entropy.numbers(N * N)[-1]
+        assert key.public_key.h == -(x**2) % N
+        assert key.base == y**2 % N**2
+        assert x.bit_length() > 512 - 40
+        assert y.bit_length() > 1024 - 40
+
+
+def test_exponents_of_a_dealt_key_have_half_the_length_of_n() -> None:
+    """Of any size: half the length is as good as all of it (Goldreich and Rosen 2003)."""
+    key, _ = _share(*safe(*SAFE_512), 3, 2, Stream("1024"))
+    assert (key.public_key.bits, key.public_key.exponent_bits) == (1024, 512)
+    assert PUBLIC.exponent_bits == 256
+
+
+def test_the_two_primes_are_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, q = safe(*SAFE[:2])
+    found = iter([p, p, p, q])
+    monkeypatch.setattr("secagg.threshold.random_safe_prime", lambda *_: next(found))
+    assert deal_insecure(3, 2, bits=512)[0].public_key.n == p.p * q.p
+
+
+def test_check38_a_dealt_key_has_3072_bits_and_less_has_an_insecure_name() -> None:
+    parameters = inspect.signature(deal).parameters
+    assert parameters["bits"].default == 3072
+    assert all(
+        parameters[name].default is inspect.Parameter.empty
+        for name in ("trustees", "threshold")
+    )
+    with pytest.raises(ParameterError, match="2048"):
+        deal(3, 2, bits=1984)
+
+
+def test_check38_what_is_not_constant_time_is_said() -> None:
+    assert "Not constant-time" in str(KeyShare.__doc__)
+
+
+@pytest.mark.parametrize("text", [threshold.__doc__, KeyShare.__doc__])
+def test_what_an_aggregator_that_deviates_can_read_is_said(text: str) -> None:
+    said = " ".join(text.split())
+    assert "as long as the aggregator follows the protocol" in said
+    for word in ("header", "authenticated", "multipl"):
+        assert word in said
+
+
+@pytest.mark.parametrize("draws", [deal, deal_insecure, KeyShare.decrypt_partially])
+def test_randomness_is_the_operating_systems_by_default(draws: object) -> None:
+    assert inspect.signature(draws).parameters["entropy"].default is os.urandom  # type: ignore[arg-type]
+
+
 def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
     key, shares = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
     again, _ = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
@@ -70,9 +229,9 @@ def test_what_cannot_be_dealt_is_refused_before_anything_is_drawn() -> None:
     for bits in (448, 520, 2048):
         with pytest.raises(ParameterError, match="bits"):
             deal_insecure(5, 3, bits=bits, entropy=never)
-    for trustees, threshold in ((0, 0), (5, 6), (5, 0), (101, 3), (5.0, 3), (5, True)):
+    for trustees, needed in ((0, 0), (5, 6), (5, 0), (101, 3), (5.0, 3), (5, True)):
         with pytest.raises(ParameterError, match=r"trustees|threshold"):
-            deal_insecure(trustees, threshold, entropy=never)
+            deal_insecure(trustees, needed, entropy=never)
 
 
 def test_a_key_cannot_be_built_of_the_wrong_parts() -> None:
@@ -91,6 +250,17 @@ def test_a_key_cannot_be_built_of_the_wrong_parts() -> None:
     ):
         with pytest.raises(ParameterError):
             replace(KEY, **{field: value})
+
+
+def test_an_n_that_cannot_be_divided_by_the_factorial_makes_no_key() -> None:
+    """A liar's n; combining would divide by Δ² modulo n."""
+    for factor in (3, 5):
+        public = copy.copy(PUBLIC)
+        public.n = gmpy2.mpz(N // factor * factor)
+        with pytest.raises(
+            ParameterError, match="a factor of at most 5, the number of trustees"
+        ):
+            replace(KEY, public_key=public)
 
 
 def test_a_share_cannot_be_built_of_another_secret() -> None:
@@ -116,3 +286,8 @@ def test_a_key_is_the_same_for_whoever_holds_it() -> None:
     assert replace(KEY, base=KEY.images[0]).key_id != KEY.key_id
     swapped = (KEY.images[1], KEY.images[0], *KEY.images[2:])
     assert replace(KEY, images=swapped).key_id != KEY.key_id
+    again = ThresholdKey.from_bytes(KEY.to_bytes(), allow_insecure=True)
+    assert again == KEY
+    assert {again, KEY} == {KEY}
+    assert replace(KEY, threshold=2) != KEY
+    assert KEY.to_bytes() != KEY

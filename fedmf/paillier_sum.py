@@ -52,10 +52,12 @@ class PaillierSum(IntegerSum):
         2020; Basu's thesis). *One user who colludes with the server, or a server that poses as
         a user, reads every user's vector.*
         "key holder": a party apart from users and server holds it. *If it colludes with the
-        server, the two read every user's vector.*
+        server, the two read every user's vector; and a server that deviates from the protocol
+        can have one user's vector read as if it were the sum.*
         "threshold": trustees hold shares of it, of which `threshold` decrypt together (Damgård
-        and Jurik 2001). *No single party can decrypt, but so many trustees who collude with
-        the server read every user's vector.* The dealer makes the key, hands out the shares
+        and Jurik 2001). *No single party can decrypt as long as the server follows the
+        protocol, with the same reservation; so many trustees who collude with the server read
+        every user's vector.* The dealer makes the key, hands out the shares
         and must forget it; where no key is given, the dealer is this process.
     trustees, threshold
         How many hold a share, and how many of them it takes: 2 ≤ threshold ≤ trustees ≤ 100.
@@ -117,6 +119,11 @@ class PaillierSum(IntegerSum):
                 f"{len(key)} shares of the key: give as many as it takes to decrypt, and at "
                 f"least {FEWEST_TRUSTEES}, or one could alone"
             )
+        elif len({share.key for share in key}) > 1:
+            raise SettingError("the shares are of several keys: give those of one dealing")
+        elif len({share.index for share in key}) < len(key):
+            given = ", ".join(str(share.index) for share in key)
+            raise SettingError(f"the shares are those of trustees {given}: give each one once")
 
     def _check_trustees(self) -> None:
         trustees, threshold = self.trustees, self.threshold
@@ -126,6 +133,11 @@ class PaillierSum(IntegerSum):
                 raise SettingError(
                     f"{shown} are for trust = 'threshold' without a key: leave them out"
                 )
+        elif isinstance(trustees, int) and isinstance(threshold, int) and threshold > trustees:
+            raise SettingError(
+                f"threshold = {threshold} is more than trustees = {trustees}: no sum could be "
+                f"decrypted; lower the threshold to {trustees} or less"
+            )
         elif (
             not isinstance(trustees, int)
             or not isinstance(threshold, int)

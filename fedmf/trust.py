@@ -36,12 +36,15 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
             "server that poses as a user, reads every user's vector"
         ),
         "key holder": (
-            "the key holder can read every vector it is given: if it colludes with the server, "
-            "the two read every user's"
+            "the key holder is given sums only as long as the server follows the protocol: a "
+            "server that does not can have one user's vector read as if it were the sum, and "
+            "if the two collude, they read every user's"
         ),
         "threshold": (
-            "no single party can decrypt, yet as many trustees as it takes, if they collude "
-            "with the server, read every user's vector; so does a dealer that kept the key"
+            "no single party can decrypt as long as the server follows the protocol: one that "
+            "does not can have one user's vector read as if it were the sum; as many trustees "
+            "as it takes, if they collude with the server, read every user's vector, and so "
+            "does a dealer that kept the key"
         ),
     }
 )
@@ -150,8 +153,8 @@ class KeyHolder:
 class Trustees:
     """The private key is shared out; the server combines what t of the trustees answer.
 
-    Each trustee helps to read a sum of as many vectors as the round has, and nothing else.
-    Here the first t of them answer.
+    Each trustee helps to read what the header says is a sum of as many vectors as the round
+    has: the server's word, which it takes (see `KeyShare`). The first t of them answer.
     """
 
     shares: tuple[KeyShare, ...]

@@ -19,7 +19,7 @@ from secagg import Integers, Packing, ParameterError, RemoteProtocolError, TooFe
 from secagg.combination import combine_parts
 from secagg.encrypted import HEADER
 from secagg.paillier import PrivateKey, PublicKey
-from secagg.threshold import KeyShare
+from secagg.threshold import KeyShare, ThresholdKey
 from threshold_keys import claim, dealing
 
 K = 3
@@ -270,6 +270,48 @@ def test_check33_under_a_threshold_one_trustee_too_few_reads_nothing(seen_by_ser
             combine_parts([(one.index, one.values) for one in answers[:2]], key.delta)
 
 
+def test_shares_that_were_stored_with_a_key_each_are_of_one_key():
+    key, shares = dealing(4, 3)
+    stored = tuple(
+        KeyShare.from_bytes(
+            share.to_bytes(), ThresholdKey.from_bytes(key.to_bytes(), allow_insecure=True)
+        )
+        for share in shares
+    )
+    aggregation = PaillierSum(trust="threshold", key=stored)
+    assert aggregation.sum(tables(range(3), 2), dropouts={}).survivors == (0, 1, 2)
+
+
+@pytest.mark.check(33)
+@pytest.mark.parametrize("trust", ["key holder", "threshold"])
+@pytest.mark.parametrize("lie", ["header", "multiple"])
+def test_check33_a_server_that_deviates_reads_one_vector_as_if_it_were_the_sum(trust, lie):
+    """What the warnings say, and why: the count of a sum is the server's word.
+
+    A key holder sees that the encrypted count is another than the header's; trustees do not.
+    """
+    parties = paillier(trust).parties
+    packing = Packing(encoding=Integers(9), length=2, summands=4)
+    vector = parties.encrypt(np.array([7, 2]), packing)
+    told = (replace(vector, added=4) if lie == "header" else vector * 4).to_bytes()
+    if lie == "multiple":
+        assert parties.decrypt(told, packing, 4).total.sum.tolist() == [28, 8]
+        return
+    with pytest.raises(RemoteProtocolError, match="the encrypted count differs"):
+        parties.decrypt(told, packing, 4)
+    if trust == "threshold":  # too late: who combines has the plaintexts
+        asked = parties.public_key.load_vector(told, packing, 4).ciphertexts
+        answers = [share.decrypt_partially(asked) for share in parties.shares]
+        read = packing.unpack(parties.key.combine(asked, answers), parties.public_key.bits)
+        assert read.tolist() == [7, 2, 1]
+
+
+@pytest.mark.check(33)
+@pytest.mark.parametrize("trust", ["key holder", "threshold"])
+def test_check33_the_warning_says_what_the_server_is_trusted_with(trust):
+    assert "as long as the server follows the protocol" in WARNINGS[trust]
+
+
 @pytest.mark.check(33)
 def test_check33_trustees_are_only_asked_for_sums_of_the_whole_round(monkeypatch):
     asked = []
@@ -348,7 +390,10 @@ def test_impossible_settings_are_refused_at_once(setting, message):
         ({}, "trustees = None and threshold = None: trust = 'threshold' needs"),
         ({"trustees": 3}, "such as trustees = 3 and threshold = 2"),
         ({"trustees": 3, "threshold": 1}, "or one could decrypt alone"),
-        ({"trustees": 3, "threshold": 4}, "threshold = 4"),
+        (
+            {"trustees": 5, "threshold": 6},
+            "threshold = 6 is more than trustees = 5.*lower the threshold to 5 or less",
+        ),
         ({"trustees": 101, "threshold": 4}, "up to 100 trustees"),
         ({"trustees": "3", "threshold": 2}, "trustees = '3'"),
         ({"trustees": 3, "threshold": "2"}, "threshold = '2'"),
@@ -358,6 +403,9 @@ def test_impossible_settings_are_refused_at_once(setting, message):
         ({"key": dealing(4, 3)[1][:2]}, "2 shares of the key: give as many as it takes"),
         ({"key": ()}, "0 shares"),
         ({"key": dealing(3, 1)[1]}, "at least 2, or one could alone"),
+        ({"key": (*dealing(4, 3)[1][:2], dealing(4, 3)[1][0])}, "trustees 1, 2, 1: give each"),
+        ({"key": (*dealing(4, 3)[1], dealing(4, 3)[1][3])}, "give each one once"),
+        ({"key": (*dealing(4, 3)[1][:3], dealing(4, 2)[1][3])}, "of several keys"),
     ],
 )
 def test_impossible_trustees_are_refused_at_once(setting, message):

@@ -9,15 +9,19 @@ from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import Ratings, Split
 from fedmf.errors import SettingError
 from fedmf.integer_sum import Progress
+from fedmf.paillier_sum import FEWEST_TRUSTEES
 from fedmf.splits import leave_last, official, random_split
+from fedmf.trust import Trust
+from secagg.public_key import MAX_BITS, MIN_BITS
+from secagg.threshold_key import MAX_TRUSTEES
 
 __all__ = [
     "LAST",
     "REMEDIES",
+    "TRUST",
     "ModelName",
     "SplitName",
     "SumName",
-    "TrustName",
     "aggregation",
     "cohort",
     "split",
@@ -40,14 +44,6 @@ class SumName(StrEnum):
     PLAIN = "plain"
 
 
-class TrustName(StrEnum):
-    """Who can decrypt; see `PaillierSum`."""
-
-    SHARED = "shared client key"
-    HOLDER = "key holder"
-    THRESHOLD = "threshold"
-
-
 class SplitName(StrEnum):
     """How the ratings are parted."""
 
@@ -59,6 +55,9 @@ class SplitName(StrEnum):
     U4 = "u4"
     U5 = "u5"
 
+
+TRUST: Mapping[str, Trust] = {model.replace(" ", "-"): model for model in WARNINGS}
+"""Who can decrypt, under names that a shell takes without quotes; see `PaillierSum`."""
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
     SumName.SECAGG: frozenset({"neighbours", "threshold"}),
@@ -79,7 +78,7 @@ def aggregation(
     *,
     neighbours: int | None = None,
     threshold: int | None = None,
-    trust: TrustName | None = None,
+    trust: str | None = None,
     trustees: int | None = None,
     bits: int | None = None,
     progress: Progress,
@@ -89,7 +88,8 @@ def aggregation(
     Raises
     ------
     SettingError
-        If an option belongs to another aggregation, or `trust` is missing.
+        If an option belongs to another aggregation, `trust` is missing or unknown, or the
+        options do not go with it.
     """
     options = {
         "neighbours": neighbours,
@@ -112,16 +112,51 @@ def aggregation(
             threshold=threshold,
             progress=progress,
         )
-    if trust is None:
-        models = "; ".join(f"'{model}': {warning}" for model, warning in WARNINGS.items())
-        raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
+    model = _trust(trust)
+    _check_trustees(model, trustees, threshold)
+    bits = 3072 if bits is None else bits
+    if not MIN_BITS <= bits <= MAX_BITS or bits % 64:
+        raise SettingError(
+            f"--bits {bits} must be a multiple of 64 from {MIN_BITS} to {MAX_BITS}"
+        )
     return PaillierSum(
-        trust=trust.value,
-        trustees=trustees,
-        threshold=threshold,
-        bits=3072 if bits is None else bits,
-        progress=progress,
+        trust=model, trustees=trustees, threshold=threshold, bits=bits, progress=progress
     )
+
+
+def _trust(text: str | None) -> Trust:
+    """Return the trust model, whether its words are joined by hyphens or spaces."""
+    if text is None:
+        models = "; ".join(f"{name}: {WARNINGS[model]}" for name, model in TRUST.items())
+        raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
+    name = text.replace(" ", "-")
+    if name not in TRUST:
+        raise SettingError(f"--trust {text} is unknown; there are {', '.join(TRUST)}")
+    return TRUST[name]
+
+
+def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -> None:
+    """Refuse here what `PaillierSum` would refuse in the words of Python."""
+    shown = " ".join(
+        f"--{name} {value}"
+        for name, value in (("trustees", trustees), ("threshold", threshold))
+        if value is not None
+    )
+    if trust != "threshold":
+        if shown:
+            raise SettingError(
+                f"{shown}: only --trust threshold has trustees; leave it out, or take that"
+            )
+    elif (
+        trustees is None
+        or threshold is None
+        or not FEWEST_TRUSTEES <= threshold <= trustees <= MAX_TRUSTEES
+    ):
+        raise SettingError(
+            f"{shown or '--trust threshold'}: give up to {MAX_TRUSTEES} trustees and a "
+            f"threshold of at least {FEWEST_TRUSTEES} of them, or one could decrypt alone; "
+            "such as --trustees 3 --threshold 2"
+        )
 
 
 def cohort(text: str | None) -> int | float | None:

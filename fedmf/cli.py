@@ -13,7 +13,7 @@ from typing import Annotated
 
 from fedmf import choices
 from fedmf.aggregate import PaillierSum
-from fedmf.choices import LAST, ModelName, SplitName, SumName, TrustName
+from fedmf.choices import LAST, ModelName, SplitName, SumName
 from fedmf.data import NAMES, load
 from fedmf.errors import FedMFError, SettingError
 from fedmf.presets import PRESETS, preset
@@ -70,7 +70,7 @@ FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset t
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
-fedmf train --cohort 30 --aggregation paillier --trust "key holder"  [dim]# homomorphic[/dim]
+fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomorphic[/dim]
 """
 
 
@@ -111,10 +111,11 @@ def train(
         ),
     ] = None,
     trust: Annotated[
-        TrustName | None,
+        str | None,
         typer.Option(
-            help="paillier: who can decrypt, and so who could read every user's vector. To be "
-            "named; the warning that goes with it is printed.",
+            help="paillier: who can decrypt, and so who could read every user's vector: "
+            f"{', '.join(choices.TRUST)}. To be named; the warning that goes with it is "
+            "printed.",
             show_default=False,
         ),
     ] = None,

@@ -17,6 +17,7 @@ from paillier_keys import keypair
 from threshold_keys import dealing
 
 RUN = (sys.executable, "-c", "from fedmf.cli import main; main()")
+PAILLIER = ("--aggregation", "paillier")
 
 
 def invoke(*arguments):
@@ -67,9 +68,10 @@ def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(tmp_pa
     """Once on the screen, and in history.json, beside the errors of the plain training."""
     common = ("--rounds", "2", "--cohort", "8", "--dropout", "0.1", "-k", "3", "--seed", "3")
     plain = invoke(*common, "--aggregation", "plain", "--json")
-    for trust, warning in WARNINGS.items():
+    names = ("shared client key", "key-holder", "threshold")  # as in Python, or for a shell
+    for name, (trust, warning) in zip(names, WARNINGS.items(), strict=True):
         out = tmp_path / trust
-        named = ("--aggregation", "paillier", "--trust", trust)
+        named = ("--aggregation", "paillier", "--trust", name)
         if trust == "threshold":
             named += ("--trustees", "3", "--threshold", "2")
         ran = invoke(*common, *named, "--out", str(out))
@@ -154,18 +156,39 @@ def test_presets_and_options_reach_the_training():
             ("--aggregation", "paillier", "--trust", "key holder", "--neighbours", "8"),
             "--neighbours cannot go with --aggregation paillier",
         ),
-        (("--aggregation", "paillier"), "needs --trust, one of 'shared client key': all users"),
+        ((*PAILLIER,), "needs --trust, one of shared-client-key: all users"),
+        ((*PAILLIER, "--trust", "no one"), "--trust no one is unknown; there are .*key-holder"),
         (
-            ("--aggregation", "paillier", "--trust", "key holder", "--bits", "1024"),
-            "bits = 1024 must be from 2048",
+            (*PAILLIER, "--trust", "key holder", "--bits", "1024"),
+            "--bits 1024 must be a multiple of 64 from 2048 to 8192",
         ),
         (
-            ("--aggregation", "paillier", "--trust", "threshold", "--trustees", "3"),
-            "threshold = None: trust = 'threshold' needs",
+            (*PAILLIER, "--trust", "key-holder", "--bits", "2050"),
+            "--bits 2050 must be a multiple of 64",
         ),
         (
-            ("--aggregation", "paillier", "--trust", "key holder", "--threshold", "3"),
-            "are for trust = 'threshold'",
+            (*PAILLIER, "--trust", "threshold"),
+            "--trust threshold: give .*such as --trustees 3 --threshold 2",
+        ),
+        (
+            (*PAILLIER, "--trust", "threshold", "--trustees", "3"),
+            "fedmf: --trustees 3: give up to 100 trustees and a threshold of at least 2",
+        ),
+        (
+            (*PAILLIER, "--trust", "threshold", "--trustees", "3", "--threshold", "4"),
+            "fedmf: --trustees 3 --threshold 4: give",
+        ),
+        (
+            (*PAILLIER, "--trust", "threshold", "--trustees", "3", "--threshold", "1"),
+            "or one could decrypt alone",
+        ),
+        (
+            (*PAILLIER, "--trust", "threshold", "--trustees", "101", "--threshold", "2"),
+            "fedmf: --trustees 101 --threshold 2: give up to 100",
+        ),
+        (
+            (*PAILLIER, "--trust", "key holder", "--threshold", "3"),
+            "fedmf: --threshold 3: only --trust threshold has trustees; leave it out",
         ),
         (("--split", "u1"), "only ml-100k"),
         (("-k", "0"), "k = 0"),
@@ -177,6 +200,7 @@ def test_what_is_refused_is_told_in_one_line(arguments, message):
     assert ran.exit_code == 2
     assert ran.stdout == ""
     assert re.search(message, ran.stderr)
+    assert "None" not in ran.stderr
     assert ran.stderr.startswith("fedmf: ")
     assert ran.stderr.count("\n") == 1
 
@@ -245,7 +269,8 @@ def test_help_shows_train_and_its_examples():
     assert "train" in runner.invoke(app, ["--help"], env=environment).stdout
     shown = runner.invoke(app, ["train", "--help"], env=environment).stdout
     assert "fedmf train --out runs/demo" in shown
-    assert '--aggregation paillier --trust "key holder"' in shown
+    assert "--aggregation paillier --trust key-holder" in shown
+    assert "shared-client-key, key-holder, threshold" in re.sub(r"[│\s]+", " ", shown)
     assert "--neighbours" in shown
 
 

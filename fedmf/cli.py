@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ try:
     import typer
     from rich.console import Console
 
-    from fedmf.report import LiveReport, document, print_summary, save
+    from fedmf.report import LiveReport, document, key_line, print_summary, save
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -188,7 +189,7 @@ def train(
             rate=base.rate if rate is None else rate,
             min_raters=base.min_raters if min_raters is None else min_raters,
         )
-        live = LiveReport(console, chosen.rounds if rounds is None else rounds)
+        live = LiveReport(console, chosen.rounds if rounds is None else rounds, trust=trust)
         summing = choices.aggregation(
             aggregation,
             neighbours=neighbours,
@@ -214,6 +215,7 @@ def train(
         if isinstance(summing, PaillierSum):
             warning = f"trust: {summing.trust}, that is: {summing.warning}"
             console.print(warning, style="yellow", markup=False, soft_wrap=True)
+            console.print(key_line(summing), markup=False, soft_wrap=True)
         with live:
             trainer.fit(parts.train, parts.test)
         settings: dict[str, object] = {
@@ -224,13 +226,15 @@ def train(
         }
         result = document(settings, trainer)
         history = trainer.history_
-        if out is not None and len(history):
-            with _undisturbed():
-                save(out, trainer, result, console)
-        if as_json:
-            typer.echo(json.dumps(result, indent=2))
-        elif len(history):
-            print_summary(Console(highlight=False), result)
+        try:
+            if out is not None and len(history):
+                with _undisturbed():
+                    save(out, trainer, result, console)
+        finally:  # a disk that is full does not take the result along
+            if as_json:
+                typer.echo(json.dumps(result, indent=2))
+            elif len(history):
+                print_summary(Console(highlight=False), result)
         if history.interrupted:
             what = "kept" if out is not None else "not saved, for there is no --out"
             kept = (
@@ -270,7 +274,15 @@ def _errors_in_one_line() -> Iterator[None]:
 
 
 def _make_folder(out: Path) -> None:
+    """Refuse before the training what could not be written after it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SettingError(f"--out {out} cannot be a folder: {error.strerror}") from error
+    try:
+        with tempfile.NamedTemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise SettingError(
+            f"--out {out} cannot be written to: {error.strerror}; choose another folder"
+        ) from error

@@ -20,7 +20,7 @@ from fedmf.errors import ModelError
 from fedmf.history import RoundRecord
 from fedmf.trainer import Trainer
 
-__all__ = ["LiveReport", "document", "print_summary", "save"]
+__all__ = ["LiveReport", "document", "key_line", "print_summary", "save"]
 
 LINES = 60  # at most about so many lines of progress, however many the rounds
 
@@ -28,8 +28,9 @@ LINES = 60  # at most about so many lines of progress, however many the rounds
 class LiveReport:
     """A line per round as it ends, and on a terminal a bar that shows the phase under way."""
 
-    def __init__(self, console: Console, rounds: int) -> None:
+    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
         self.rounds = rounds
+        self._holder = _holder(trust)
         self._console = console
         self._every = max(1, rounds // LINES)
         self._progress = Progress(
@@ -69,7 +70,7 @@ class LiveReport:
         elif record.round % self._every == 0 or record.round in (1, self.rounds):
             test = "" if record.test_rmse is None else f"  RMSE {record.test_rmse:.4f}"
             held = record.key_holder_seconds
-            holder = f", key holder {held:.2f} s" if held else ""
+            holder = f", {self._holder} {held:.2f} s" if held else ""
             self._console.print(
                 f"round {record.round:3}{test}  train {record.train_rmse:.4f}  "
                 f"{record.survivors} of {record.cohort} users  clients "
@@ -77,6 +78,14 @@ class LiveReport:
                 markup=False,
                 soft_wrap=True,
             )
+
+
+def key_line(aggregation: PaillierSum) -> str:
+    """Say what the first round begins with, as it may take half a minute."""
+    key = f"a key of {aggregation.bits} bits"
+    if aggregation.trust == "threshold":
+        return f"dealing {key} to {aggregation.trustees} trustees"
+    return f"making {key}"
 
 
 def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]:
@@ -154,7 +163,7 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     if result["trained_items"] is not None:
         table.add_row("items trained", str(result["trained_items"]))
     held = result["key_holder_seconds"]
-    holder = f"key holder {held:.1f} s, " if held else ""
+    holder = f"{_holder(how.get('trust'))} {held:.1f} s, " if held else ""
     each = result["seconds_per_client_and_round"] * 1000
     table.add_row(
         "time",
@@ -200,6 +209,11 @@ def save(out: Path, trainer: Trainer, run: dict[str, object], console: Console) 
         learning_curve(trainer.history_, out / "curve.png", title=f"FedMF, {title}")
         written.append("curve.png")
     console.print(f"saved in {out}: {', '.join(written)}", markup=False, soft_wrap=True)
+
+
+def _holder(trust: str | None) -> str:
+    """Name those who decrypt and are neither users nor server."""
+    return "trustees" if trust == "threshold" else "key holder"
 
 
 def _mean(numbers: Sequence[float]) -> float:

@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import fedmf.aggregate
 from fedmf import report
 from fedmf.aggregate import WARNINGS
 from fedmf.cli import app
+from fedmf.errors import ModelError
 from fedmf.model import Factors
 from paillier_keys import keypair
 from threshold_keys import dealing
@@ -42,6 +44,13 @@ def small_key(monkeypatch):
     return asked
 
 
+@pytest.fixture
+def ticking(monkeypatch):
+    """Let whatever a role does once take it a second."""
+    ticks = itertools.count()
+    monkeypatch.setattr("fedmf.stopwatch.perf_counter", lambda: float(next(ticks)))
+
+
 def result_of(document):
     return json.loads(document)["result"]
 
@@ -64,7 +73,9 @@ def test_secure_and_plain_training_print_the_same_errors():
 
 
 @pytest.mark.check(33)
-def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(tmp_path, small_key):
+def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(
+    tmp_path, small_key, ticking
+):
     """Once on the screen, and in history.json, beside the errors of the plain training."""
     common = ("--rounds", "2", "--cohort", "8", "--dropout", "0.1", "-k", "3", "--seed", "3")
     plain = invoke(*common, "--aggregation", "plain", "--json")
@@ -88,10 +99,18 @@ def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(tmp_pa
         rounds = [json.loads(plain.stdout)["history"]["rounds"], run["history"]["rounds"]]
         one, other = ([r["digest"] for r in records] for records in rounds)
         assert one == other
-        holder = trust != "shared client key"
-        assert bool(re.search(r"server [\d.]+ s, key holder [\d.]+ s", ran.stderr)) == holder
-        assert bool(re.search(r"server [\d.]+ s, key holder [\d.]+ s", ran.stdout)) == holder
-        assert (run["result"]["key_holder_seconds"] > 0) == holder
+        holder = {"key holder": "key holder", "threshold": "trustees"}.get(trust)
+        turns = {"key holder": 1, "threshold": 2}.get(trust, 0)  # of one key, or 2 of 3 shares
+        rounds = [(holder, f"{2 * turns:.2f}")] * 2  # each counts, and sums
+        total = [(holder, f"{4 * turns:.1f}")]
+        for shown, times in ((ran.stderr, rounds), (ran.stdout, total)):
+            named = re.findall(r" s, (key holder|trustees) ([\d.]+) s", shown)
+            assert named == (times if holder else [])
+        assert run["result"]["key_holder_seconds"] == 4 * turns
+        made = "dealing a key of 3072 bits to 3 trustees"
+        line = made if trust == "threshold" else "making a key of 3072 bits"
+        assert ran.stderr.count(f"{line}\n") == 1
+        assert ran.stderr.index(line) < ran.stderr.index("round   1")
 
 
 def test_the_length_of_the_key_is_an_option(small_key):
@@ -115,6 +134,29 @@ def test_the_table_and_the_files(tmp_path):
     assert re.search(rf"test RMSE +{result['rmse']:.4f}", ran.stdout)
     assert re.search(r"users in a sum +300\.0 of 300", ran.stdout)
     assert "saved in" in ran.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_that_is_not_ours_is_refused_before_the_training(tmp_path):
+    tmp_path.chmod(0o555)
+    ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "cannot be written to: Permission denied" in ran.stderr
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_cannot_be_saved_in_the_end_is_printed_all_the_same(tmp_path, monkeypatch, form):
+    def full(*_):
+        raise ModelError("the model cannot be written: No space left on device")
+
+    monkeypatch.setattr(Factors, "save", full)
+    ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path), *form)
+    assert ran.exit_code == 2
+    assert ('"rmse"' if form else "test RMSE") in ran.stdout
+    assert ran.stderr.endswith(
+        "\nfedmf: the model cannot be written: No space left on device\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_presets_and_options_reach_the_training():
@@ -193,6 +235,7 @@ def test_presets_and_options_reach_the_training():
         (("--split", "u1"), "only ml-100k"),
         (("-k", "0"), "k = 0"),
         (("--out", "/dev/null/runs"), "cannot be a folder"),
+        (("--out", "/proc"), "--out /proc cannot be written to: .*; choose another folder"),
     ],
 )
 def test_what_is_refused_is_told_in_one_line(arguments, message):

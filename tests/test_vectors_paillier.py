@@ -46,15 +46,19 @@ def vector_of(values: list[float] | list[int | str], packing: Packing) -> np.nda
     return np.array(values, dtype=np.float64)
 
 
-def fed(key: PublicKey, noises: list[str]) -> Fed:
-    """Entropy that makes e, or r, of these numbers."""
+def fed(key: PublicKey, noises: list[Vector]) -> Fed:
+    """Entropy that makes noise of these numbers: every e, then a byte that ends in b each."""
     size = (key.exponent_bits or key.bits) // 8
-    return Fed([int(x).to_bytes(size, "little").hex() for x in noises])
+    first = "e" if key.exponent_bits else "r"
+    parts = [int(x[first]).to_bytes(size, "little") for x in noises]
+    if key.exponent_bits:
+        parts.append(bytes(0b1010_1010 | x["b"] for x in noises))
+    return Fed([part.hex() for part in parts])
 
 
 def no_noise(key: PublicKey, count: int) -> Fed:
     """Entropy for the noise 1: what was computed is sent as it is."""
-    return fed(key, ["0" if key.exponent_bits else "1"] * count)
+    return fed(key, [{"e": "0", "b": 0} if key.exponent_bits else {"r": "1"}] * count)
 
 
 @pytest.mark.parametrize("case", VECTORS["keys"], ids=lambda c: c["name"])

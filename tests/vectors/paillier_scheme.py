@@ -7,6 +7,7 @@ that the vectors are: nobody's secret.
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, isqrt, prod
+from typing import NamedTuple
 
 from params import FixedPoint, Integers
 from primitives import draw, sha256, u64le
@@ -64,6 +65,13 @@ def plain_prime(label: str, bits: int, residue: int) -> int:
     raise AssertionError("no prime found")
 
 
+class Noise(NamedTuple):
+    """What a ρ of §3 is made of: e and b where the key has an h, else r and nothing."""
+
+    number: int
+    b: int = 0
+
+
 @dataclass(frozen=True)
 class Key:
     name: str
@@ -109,24 +117,41 @@ class Key:
         content = b"SASK" + self.fields() + primes + self.h.to_bytes(2 * size, "little")
         return content + sha256(content)
 
-    def noise(self, label: str) -> int:
-        """e where the key has an h, else r."""
+    def noise(self, label: str) -> Noise:
         if self.exponent_bits:
-            return number(f"{self.name} {label}", self.exponent_bits)
+            b = number(f"{self.name} {label} b", 8) & 1
+            return Noise(number(f"{self.name} {label}", self.exponent_bits), b)
         r = number(f"{self.name} {label}", self.bits) % self.n
         assert gcd(r, self.n) == 1
-        return r
+        return Noise(r)
+
+    @cached_property
+    def y(self) -> int:
+        """The least integer from 2 on of Jacobi symbol -1: a square modulo one prime alone."""
+        square = {1: True, self.p - 1: False, self.q - 1: False}
+        return next(
+            y
+            for y in range(2, 1000)
+            if square[pow(y, (self.p - 1) // 2, self.p)]
+            != square[pow(y, (self.q - 1) // 2, self.q)]
+        )
 
     @cached_property
     def base(self) -> int:
         return pow(self.h, self.n, self.n2)
 
-    def rho(self, noise: int) -> int:
+    def rho(self, noise: Noise) -> int:
         if self.exponent_bits:
-            return pow(self.base, noise, self.n2)
-        return pow(noise, self.n, self.n2)
+            of_y = pow(self.y, noise.b * self.n, self.n2)
+            return pow(self.base, noise.number, self.n2) * of_y % self.n2
+        return pow(noise.number, self.n, self.n2)
 
-    def encrypt(self, m: int, noise: int) -> int:
+    def describe(self, noise: Noise) -> dict[str, object]:
+        if self.exponent_bits:
+            return {"e": str(noise.number), "b": noise.b}
+        return {"r": str(noise.number)}
+
+    def encrypt(self, m: int, noise: Noise) -> int:
         assert abs(m) <= (self.n - 1) // 2
         return (1 + m % self.n * self.n) * self.rho(noise) % self.n2
 

@@ -4,7 +4,7 @@ from functools import cache
 
 from paillier_bad_keys import private_keys, public_keys
 from paillier_malformed import arriving, outside, reading
-from paillier_scheme import Key, Packing, Sent, foreign_key, make_key
+from paillier_scheme import Key, Noise, Packing, Sent, foreign_key, make_key
 from params import FixedPoint, Integers, quantise
 from primitives import draw
 
@@ -62,14 +62,19 @@ def numbers(name: str, key: Key) -> list[dict[str, object]]:
     top = (key.n - 1) // 2
     noises = [key.noise(f"noise {i}") for i in range(7)]
     # The ends of what may be drawn, once each.
-    noises += [2**key.exponent_bits - 1, 0] if key.exponent_bits else [key.n - 1, 1]
+    if key.exponent_bits:
+        noises += [Noise(2**key.exponent_bits - 1, 0), Noise(0, 1)]
+    else:
+        noises += [Noise(key.n - 1), Noise(1)]
+    assert {noise.b for noise in noises[:7]} == ({0, 1} if key.exponent_bits else {0})
     plain = [0, 1, -1, 2**64, -(2**100) + 3, top, -top, 12345, 7]
     made = [key.encrypt(m, noise) for m, noise in zip(plain, noises, strict=True)]
     out: list[dict[str, object]] = []
     for m, noise, c in zip(plain, noises, made, strict=True):
         assert key.decrypt(c) == m
-        out.append({"key": name, "operation": "encrypt", "of": [str(m)], "noise": str(noise),
-                    "ciphertext": key.raw([c]), "plaintext": str(m)})  # fmt: skip
+        out.append({"key": name, "operation": "encrypt", "of": [str(m)],
+                    "noise": key.describe(noise), "ciphertext": key.raw([c]),
+                    "plaintext": str(m)})  # fmt: skip
     n2 = key.n2
     combined = [
         ("add", [3, 4], made[3] * made[4] % n2, plain[3] + plain[4]),
@@ -134,7 +139,7 @@ def vectors(name: str, key_name: str) -> dict[str, object]:
         clients.append(
             {"vector": values, "weight": weight, "elements": [str(v) for v in elements],
              "weight_slot": slot, "plaintexts": [str(m) for m in plaintexts],
-             "noises": [str(e) for e in noises], "bytes": message.encoded()}
+             "noises": [key.describe(e) for e in noises], "bytes": message.encoded()}
         )  # fmt: skip
     return {
         "packing": name,

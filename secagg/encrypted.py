@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,10 @@ class EncryptedVector:
     clipped : int
         How many elements lay beyond the clip, of a vector that was encrypted here: it is not
         sent. 0 for all others.
+
+    Notes
+    -----
+    `sum` of several works: vectors can be added to its 0, and to no other number.
     """
 
     packing: Packing
@@ -50,10 +54,13 @@ class EncryptedVector:
     subtracted: int = 0
     clipped: int = 0
 
+    __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + vector to us
+
     def __repr__(self) -> str:
+        clipped = f", {self.clipped} elements clipped" if self.clipped else ""
         return (
             f"EncryptedVector({self.packing.length} elements in {self.ciphertexts!r}, "
-            f"{self.added} added, {self.subtracted} subtracted)"
+            f"{self.added} added, {self.subtracted} subtracted{clipped})"
         )
 
     @property
@@ -77,6 +84,21 @@ class EncryptedVector:
             lambda: self.ciphertexts + other.ciphertexts,
         )
 
+    def __radd__(self, other: int) -> Self:
+        """Return the vector itself for the 0 that `sum` begins with.
+
+        Raises
+        ------
+        ParameterError
+            It is anything else.
+        """
+        if not is_integer(other) or other != 0:
+            raise ParameterError(
+                "to an encrypted vector only another, or the 0 of sum(), can be added, not "
+                f"this {type(other).__name__}; encrypt it first"
+            )
+        return self
+
     def __sub__(self, other: EncryptedVector) -> Self:
         """Subtract a vector, which uses up as much room as adding it; refusals as of `+`."""
         self._check_alike(other)
@@ -95,7 +117,8 @@ class EncryptedVector:
             The factor is no int or 0, or there is no room for so many summands.
         """
         if not is_integer(factor) or factor == 0:
-            raise ParameterError(f"the factor must be an int and not 0, not {factor!r}")
+            shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
+            raise ParameterError(f"the factor must be an int and not 0, not {shown}")
         times = abs(int(factor))
         counts = (self.added * times, self.subtracted * times)
         added, subtracted = counts if factor > 0 else counts[::-1]
@@ -106,8 +129,9 @@ class EncryptedVector:
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
         """Return the vector as it is sent: a header and ciphertexts of fixed width.
 
-        A vector that was computed is blinded anew first, so that what is sent says nothing of
-        how it came about.
+        A vector that was computed is blinded anew first: each ciphertext becomes a random one
+        of all that have its message, whatever it was computed from, so that only the header's
+        counts and the messages themselves say how the vector came about.
         """
         header = HEADER.pack(
             MAGIC,
@@ -207,7 +231,8 @@ def load_vector(
     if digest != packing.digest:
         raise remote(
             "packing",
-            "packed with another encoding, length, number of summands, weight or session",
+            f"not packed as {packing}; compare that with the sender's: encoding, length, "
+            "summands, max_weight and session must all be the same",
         )
     if not 1 <= added + subtracted <= packing.summands:
         raise remote(
@@ -229,15 +254,20 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     Raises
     ------
     RemoteProtocolError
-        "slots": they are not the sum of as many vectors as the header says; "summands": nor
-        is the number that was encrypted with them.
+        "slots": they are not the sum of as many vectors as the header says; "summands": nor is
+        the count that was encrypted with them; "weight": more or less than so many can weigh.
+
+    Notes
+    -----
+    The count guards against mistakes and an altered header. Whoever adds can still count one
+    vector five times, in the header and in the count, or put in encryptions of its own.
     """
     packing = vector.packing
     try:
         slots = packing.unpack(plaintexts, vector.group.bits)
     except ParameterError as error:
         raise remote("slots", str(error)) from None
-    integers, weight = slots[:-1], int(slots[-1])
+    integers, count = slots[: packing.length], int(slots[-1])
     above, below = vector.added * packing.max_element, vector.subtracted * packing.max_element
     beyond = np.abs(slots).max() > above + below
     if not packing.encoding.signed:
@@ -245,18 +275,22 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     if beyond:
         raise remote("slots", "a slot holds more than so many vectors can add up to")
     summands = vector.added - vector.subtracted
-    heaviest = packing.max_weight or 1
-    low, high = -vector.subtracted * heaviest, vector.added * heaviest
-    if packing.max_weight is None:
-        low = high = summands
-    if not low <= weight <= high:
+    if count != summands:
         raise remote(
-            "summands", f"the header says {summands} vectors; the encrypted count differs"
+            "summands",
+            f"the header says {summands} vectors, the encrypted count {count}: the header was "
+            "altered, or what was added is not what clients sent",
         )
+    weight = None
+    if packing.max_weight is not None:
+        weight = int(slots[packing.length])
+        lightest = -vector.subtracted * packing.max_weight
+        if not lightest <= weight <= vector.added * packing.max_weight:
+            raise remote("weight", "the weight is none that so many vectors can have together")
     total, exact = packing.encoding.decode(integers.view(np.uint64), LANES)
     return DecryptedSum(
         sum=total,
         integers=exact,
         summands=summands,
-        weight=None if packing.max_weight is None else weight,
+        weight=weight,
     )

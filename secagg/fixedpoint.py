@@ -59,6 +59,7 @@ class FixedPoint:
             raise ParameterError(f"clip must be a number above 0 and up to 2^61, not {shown}")
         object.__setattr__(self, "clip", float(self.clip))
         check_integer("fractional_bits", self.fractional_bits, 0, 52)
+        object.__setattr__(self, "fractional_bits", int(self.fractional_bits))
         if self.rounding not in ("stochastic", "nearest"):
             raise ParameterError(
                 f"rounding must be 'stochastic' or 'nearest', not {self.rounding!r}"
@@ -202,6 +203,7 @@ class Integers:
 
     def __post_init__(self) -> None:
         check_integer("max", self.max, 1, 1 << 62)
+        object.__setattr__(self, "max", int(self.max))  # products of numpy's would wrap
 
     @property
     def max_encoded(self) -> int:

@@ -4,7 +4,7 @@ Elements become the signed integers that `RoundParams` would give them. A plaint
 Σ v_i · 2^(b·i) over its slots, a signed integer, so that sums, differences and multiples of
 plaintexts are those of all slots at once. An offset added where they are read makes every
 slot non-negative; b leaves guard bits for the stated number of summands, in the top slot, too.
-One more slot, after the last element, holds the weight.
+After the last element comes a slot for the weight, in a weighted sum, and one for the count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.arguments import check_integer
+from secagg.arguments import check_integer, check_kind
 from secagg.encoding import Encoding, Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.ring import Ring
@@ -97,8 +97,17 @@ class Packing:
 
     @property
     def slot_bits(self) -> int:
-        """b: enough for 2 · max_sum, hence with ⌈log2 summands⌉ guard bits."""
+        """b: the length of 2 · max_sum in bits, exactly what the largest sum needs.
+
+        That is ⌈log2 summands⌉ guard bits more than one vector needs, or one fewer where that
+        is enough, as for three vectors of elements up to 1 (b = 3).
+        """
         return (2 * self.max_sum).bit_length()
+
+    @property
+    def filled(self) -> int:
+        """How many slots a vector fills: its elements, a weight if it has one, the count."""
+        return self.length + (1 if self.max_weight is None else 2)
 
     def slots(self, key_bits: int) -> int:
         """Return how many slots a plaintext has under a key of so many bits.
@@ -118,7 +127,7 @@ class Packing:
 
     def plaintexts(self, key_bits: int) -> int:
         """Return how many plaintexts, hence ciphertexts, a vector takes."""
-        return -(-(self.length + 1) // self.slots(key_bits))
+        return -(-self.filled // self.slots(key_bits))
 
     @cached_property
     def digest(self) -> bytes:
@@ -138,7 +147,9 @@ class Packing:
     def encode(
         self, vector: Vector, weight: int | None = None, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
-        """Return weight · encode(vector) and the weight after it, and how many were clipped.
+        """Return what fills the slots of one client, and how many elements were clipped.
+
+        That is weight · encode(vector), then the weight if the packing has weights, then 1.
 
         Raises
         ------
@@ -158,28 +169,35 @@ class Packing:
             raise ParameterError(
                 f"the vector has {len(lanes)} elements, the packing {self.length}"
             )
-        return np.append(lanes.view(np.int64), np.int64(own)), clipped
+        after = [1] if weight is None else [own, 1]
+        return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
 
     def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:
         """Return the plaintexts of a client's integers, signed.
 
         Parameters
         ----------
-        integers : int64 array, shape (length + 1,)
+        integers : int64 array, shape (filled,)
             As `encode` gave them.
         key_bits : int
 
         Raises
         ------
         ParameterError
-            Another length, or an element beyond `max_element`.
+            Another dtype or length, or an element beyond `max_element`.
         """
-        if integers.shape != (self.length + 1,):
+        check_kind("integers", integers, np.ndarray, "a numpy array")
+        if integers.dtype != np.int64:
+            raise ParameterError(
+                f"the integers' dtype must be int64, not {integers.dtype}; convert with astype"
+            )
+        if integers.shape != (self.filled,):
             raise ParameterError(
                 f"integers of shape {integers.shape}; a packing of {self.length} elements "
-                f"takes ({self.length + 1},)"
+                f"takes ({self.filled},)"
             )
-        beyond = np.abs(integers) > self.max_element
+        # not by np.abs, which leaves the smallest int64 negative
+        beyond = (integers > self.max_element) | (integers < -self.max_element)
         if beyond.any():
             raise ParameterError(
                 f"element {int(beyond.argmax())} lies beyond {self.max_element}, what a slot "
@@ -195,7 +213,7 @@ class Packing:
         return plaintexts
 
     def unpack(self, plaintexts: Sequence[int], key_bits: int) -> NDArray[np.int64]:
-        """Return the slots of a sum, shape (length + 1,).
+        """Return the slots of a sum, shape (filled,), in the order of `encode`.
 
         Raises
         ------
@@ -208,7 +226,7 @@ class Packing:
             raise ParameterError(
                 f"{len(plaintexts)} plaintexts; a vector takes {self.plaintexts(key_bits)}"
             )
-        out = np.empty(self.length + 1, dtype=np.int64)
+        out = np.empty(self.filled, dtype=np.int64)
         for index, plaintext in enumerate(plaintexts):
             row = out[index * slots : (index + 1) * slots]
             number = plaintext + self.max_sum * self._ones(len(row))

@@ -199,6 +199,7 @@ def test_check35_vectors_of_another_kind_are_neither_taken_nor_added(other):
     with pytest.raises(RemoteProtocolError) as caught:
         PUBLIC.load_vector(theirs.to_bytes(), PACKING)
     assert caught.value.check == "packing"
+    assert f"not packed as {PACKING}; compare that with the sender's" in str(caught.value)
     for operation in (lambda: vector() + theirs, lambda: theirs - vector()):
         with pytest.raises(ParameterError, match="packed differently"):
             operation()
@@ -279,17 +280,40 @@ def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read(
             assert caught.value.check == "slots"
 
 
-def test_a_weight_beyond_what_clients_may_give_is_noticed_when_it_is_read():
+def test_check34_a_weight_beyond_what_clients_may_give_is_noticed_when_it_is_read():
     packing = Packing(encoding=Integers(7), length=1, summands=4, max_weight=3)
     for weight, fits in ((3, True), (0, True), (4, False), (-1, False)):
-        plaintext = weight << packing.slot_bits
+        plaintext = (weight << packing.slot_bits) + (1 << (2 * packing.slot_bits))
         read = EncryptedVector(packing, PUBLIC.encrypt([plaintext]))
         if fits:
             assert KEY.decrypt_vector(read).weight == weight
             continue
         with pytest.raises(RemoteProtocolError) as caught:
             KEY.decrypt_vector(read)
+        assert caught.value.check == "weight"
+
+
+@pytest.mark.parametrize("weight", [0, 1, 5])
+def test_check34_a_weighted_sum_has_a_count_apart_from_its_weight(weight):
+    """The header of one vector, edited to five: its weight could well be that of five."""
+    packing = Packing(encoding=Integers(7), length=3, summands=5, max_weight=5)
+    one = PUBLIC.encrypt_vector(np.array([1, 2, 3]), packing, weight)
+    for added in (1, 2, 5):
+        data = header(one.to_bytes(), added=added)
+        arrived = PUBLIC.load_vector(data, packing, summands=None)
+        if added == 1:
+            assert KEY.decrypt_vector(arrived).weight == weight
+            continue
+        with pytest.raises(RemoteProtocolError, match="encrypted count 1") as caught:
+            KEY.decrypt_vector(arrived)
         assert caught.value.check == "summands"
+
+
+def test_the_count_tells_nothing_of_a_vector_that_was_multiplied():
+    """As the documents say: whoever adds can make one client's vector count as five."""
+    read = KEY.decrypt_vector(vector() * 5)
+    assert read.summands == 5
+    np.testing.assert_array_equal(read.mean, KEY.decrypt_vector(vector()).sum)
 
 
 def test_floats_beyond_the_clip_are_counted_or_refused_and_the_count_stays_here():
@@ -297,6 +321,8 @@ def test_floats_beyond_the_clip_are_counted_or_refused_and_the_count_stays_here(
     x[[3, 4]] = 8.5, -100.0
     clipped = PUBLIC.encrypt_vector(x, PACKING)
     assert clipped.clipped == 2
+    assert repr(clipped).endswith("1 added, 0 subtracted, 2 elements clipped)")
+    assert "clipped" not in repr(clipped + clipped)
     assert KEY.decrypt_vector(clipped).sum[3] == 8.0
     assert PUBLIC.load_vector(clipped.to_bytes(), PACKING).clipped == 0
     assert (clipped + clipped).clipped == 0
@@ -306,6 +332,30 @@ def test_floats_beyond_the_clip_are_counted_or_refused_and_the_count_stays_here(
     x[7] = np.nan
     with pytest.raises(ParameterError, match="element 7"):
         PUBLIC.encrypt_vector(x, PACKING)
+
+
+def test_sum_adds_vectors_up():
+    vectors = [vector(seed) for seed in range(5)]
+    total = sum(vectors)
+    assert (total.added, total.subtracted) == (5, 0)
+    expected = sum(KEY.decrypt_vector(v).integers for v in vectors)
+    np.testing.assert_array_equal(KEY.decrypt_vector(total).integers, expected)
+    assert (np.int64(0) + vectors[0]).added == 1
+
+
+@pytest.mark.parametrize("other", [1, 0.0, False, None, np.zeros(30), np.int64(1), "0"])
+def test_nothing_but_the_zero_of_sum_stands_before_a_vector(other):
+    kind = type(other).__name__
+    with pytest.raises(ParameterError, match=rf"the 0 of sum\(\).* not this {kind}; encrypt"):
+        _ = other + vector()
+    with pytest.raises(ParameterError, match=f"must be an EncryptedVector, not {kind}"):
+        _ = vector() + other
+    assert (3 * vector()).added == (np.int64(3) * vector()).added == 3
+
+
+def test_an_array_as_a_factor_is_refused_and_not_shown():
+    with pytest.raises(ParameterError, match="not a ndarray"):
+        _ = np.full(30, 12345.5) * vector()
 
 
 @pytest.mark.parametrize("factor", [0, 1.0, True, None])

@@ -44,9 +44,9 @@ def test_check34_sums_differences_and_multiples_of_slots(packing, data):
         data.draw(
             st.sampled_from(
                 [
-                    np.full(packing.length + 1, most),
-                    np.full(packing.length + 1, -most),
-                    rng.integers(-most, most, packing.length + 1, endpoint=True),
+                    np.full(packing.filled, most),
+                    np.full(packing.filled, -most),
+                    rng.integers(-most, most, packing.filled, endpoint=True),
                 ]
             )
         )
@@ -68,7 +68,9 @@ def test_check34_a_slot_has_guard_bits_for_all_summands(packing):
     one = (2 * packing.max_element).bit_length()
     guard = packing.slot_bits - one
     assert (1 << packing.slot_bits) > 2 * packing.max_sum
-    assert guard >= (packing.summands - 1).bit_length() - 1
+    needed = (packing.summands - 1).bit_length()  # ⌈log2 summands⌉
+    assert guard in (needed - 1, needed)
+    assert (1 << (packing.slot_bits - 1)) <= 2 * packing.max_sum  # and no bit is wasted
     assert packing.slots(KEY_BITS) * packing.slot_bits <= KEY_BITS - 1
 
 
@@ -91,6 +93,13 @@ def test_an_element_beyond_a_slot_is_refused():
     for bad in ([8, 0, 1], [-8, 0, 1], [0, 0, 8]):
         with pytest.raises(ParameterError, match="beyond 7"):
             packing.pack(np.array(bad), KEY_BITS)
+    with pytest.raises(ParameterError, match="element 1 lies beyond 7"):
+        packing.pack(np.array([0, -(2**63), 1]), KEY_BITS)  # its absolute value is negative
+    for kind in ("int32", "uint64", "float64"):
+        with pytest.raises(ParameterError, match=f"must be int64, not {kind}"):
+            packing.pack(np.array([1, 2, 1], dtype=kind), KEY_BITS)
+    with pytest.raises(ParameterError, match="numpy array, not list"):
+        packing.pack([1, 2, 1], KEY_BITS)
     with pytest.raises(ParameterError, match="shape"):
         packing.pack(np.array([1, 2]), KEY_BITS)
     with pytest.raises(ParameterError, match="plaintexts"):
@@ -119,6 +128,23 @@ def test_an_element_beyond_a_slot_is_refused():
 def test_impossible_packings_are_refused(change, match):
     with pytest.raises(ParameterError, match=match):
         Packing(**{"encoding": FixedPoint(8.0), "length": 5, "summands": 10} | change)
+
+
+def test_integers_of_numpy_do_not_wrap_in_a_packings_products():
+    """2^40 · 2^30 · 1 is 2^70, or 64 modulo 2^64."""
+    with pytest.raises(ParameterError, match="2\\^62"):
+        Packing(encoding=Integers(np.int64(2**40)), length=5, summands=1, max_weight=2**30)
+    ours = Packing(encoding=FixedPoint(8.0, 16), length=5, summands=10)
+    numpys = Packing(encoding=FixedPoint(8.0, np.int8(16)), length=5, summands=10)
+    assert type(numpys.encoding.fractional_bits) is type(Integers(np.int8(5)).max) is int
+    assert numpys.digest == ours.digest
+
+
+def test_three_vectors_of_one_have_one_guard_bit_which_is_enough():
+    packing = Packing(encoding=Integers(1), length=2, summands=3)
+    assert packing.slot_bits == 3
+    total = 3 * packing.pack(np.array([1, 0, 1]), KEY_BITS)[0]
+    assert packing.unpack([total], KEY_BITS).tolist() == [3, 0, 3]
 
 
 def test_check35_every_public_parameter_is_in_the_digest():
@@ -161,7 +187,8 @@ def test_weights_are_asked_for_and_bounded():
         with pytest.raises(ParameterError, match="weight"):
             weighted.encode(vector, weight)
     np.testing.assert_array_equal(plain.encode(vector)[0], [1, 2, 1])
-    np.testing.assert_array_equal(weighted.encode(vector, 5)[0], [5, 10, 5])
-    np.testing.assert_array_equal(weighted.encode(vector, 0)[0], [0, 0, 0])
+    np.testing.assert_array_equal(weighted.encode(vector, 5)[0], [5, 10, 5, 1])
+    np.testing.assert_array_equal(weighted.encode(vector, 0)[0], [0, 0, 0, 1])
+    assert (plain.filled, weighted.filled) == (3, 4)
     with pytest.raises(ParameterError, match="3 elements"):
         plain.encode(np.array([1, 2, 3]))

@@ -11,7 +11,10 @@ from params import FixedPoint, Integers
 from primitives import draw, u64le
 
 MAX = 2**64 - 1
-READ = ("fixed point", "integers", "weighted", "weighted integers", "plaintexts all full")
+READ = (
+    "fixed point", "integers", "weighted", "weighted integers", "plaintexts all full",
+    "count alone after the weight",
+)  # fmt: skip
 
 
 class Parts(NamedTuple):
@@ -46,7 +49,7 @@ def flip(data: bytes, at: int) -> bytes:
 def arriving(key: Key, other: Key, packing: Packing) -> list[dict[str, object]]:
     """Faults of one packed vector; `expected` is how many vectors the reader asks for."""
     elements = list(range(packing.d))
-    plaintexts = packing.plaintexts(key.bits, elements, 1)
+    plaintexts = packing.plaintexts(key.bits, elements, None, 1)
     good = Sent(key, packing, 1, 0, [key.encrypt(m, key.noise(f"bad {m}")) for m in plaintexts])
     p = parts(good)
     room = packing.summands
@@ -145,7 +148,8 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
         case: dict[str, object] = {"check": None, "error": None}
         try:
             elements, weight = packing.read(key.bits, plaintexts, added, subtracted)
-            case |= {"elements": [str(v) for v in elements], "weight": str(weight)}
+            shown = None if weight is None else str(weight)
+            case |= {"elements": [str(v) for v in elements], "weight": shown}
         except Refused as refused:
             case = {"check": str(refused), "error": "RemoteProtocolError"}
         message = Sent(key, packing, added, subtracted, ciphertexts)
@@ -155,26 +159,35 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
     for name in READ:
         packing = packings[name]
         big, room, d = packing.largest, packing.offset, packing.d
+        light = None if packing.max_weight is None else 0
         for count in (1, packing.summands):
             for sign, (a, s) in ((1, (count, 0)), (-1, (0, count)), (-1, (count, 0))):
-                right = 0 if packing.max_weight else a - s
                 for at in (0, 1, d - 1):
                     for excess in (0, 1):
                         v = sign * (count * big + excess)
                         elements = [v if i == at else 0 for i in range(d)]
-                        packed = packing.plaintexts(key.bits, elements, right)
+                        packed = packing.plaintexts(key.bits, elements, light, a - s)
                         what = f"slot {at} is {v}, {a} added, {s} subtracted"
                         add(name, what, packed, a, s)
-        for a, s, weight in ((1, 0, 0), (1, 0, 2), (1, 0, -1), (1, 1, 1), (1, 1, 0), (2, 1, 2),
-                             (2, 1, 1), (2, 1, -1), (1, 0, 3), (1, 0, 4), (0, 1, 1),
-                             (0, 1, -3), (0, 1, -4), (1, 0, 10), (1, 0, 11), (0, 1, -10),
-                             (0, 1, -11), (1, 0, big), (1, 0, big + 1), (1, 0, room),
-                             (1, 0, -room)):  # fmt: skip
-            packed = packing.plaintexts(key.bits, [0] * d, weight)
-            add(name, f"weight {weight}, {a} added, {s} subtracted", packed, a, s)
-        packed = packing.plaintexts(key.bits, [big + 1] + [0] * (d - 1), 5)
-        add(name, "a slot and the weight are wrong", packed, 1, 0)
-        packed = packing.plaintexts(key.bits, [0] * d, 1)
+        for a, s, count in ((1, 0, 0), (1, 0, 2), (1, 0, -1), (1, 1, 1), (1, 1, 0), (2, 1, 2),
+                            (2, 1, 1), (2, 1, -1), (1, 0, 3), (1, 0, 4), (0, 1, 1), (0, 1, -1),
+                            (3, 0, 1), (1, 0, big), (1, 0, big + 1), (1, 0, room),
+                            (1, 0, -room)):  # fmt: skip
+            packed = packing.plaintexts(key.bits, [0] * d, light, count)
+            add(name, f"count {count}, {a} added, {s} subtracted", packed, a, s)
+        if packing.max_weight is not None:
+            most = packing.max_weight
+            for a, s, weight in ((1, 0, 1), (1, 0, most), (1, 0, most + 1), (1, 0, -1),
+                                 (0, 1, -most), (0, 1, -most - 1), (0, 1, 1), (1, 1, -most),
+                                 (2, 1, 2 * most), (2, 1, 2 * most + 1), (2, 1, -most - 1),
+                                 (1, 0, big), (1, 0, big + 1)):  # fmt: skip
+                packed = packing.plaintexts(key.bits, [0] * d, weight, a - s)
+                add(name, f"weight {weight}, {a} added, {s} subtracted", packed, a, s)
+            packed = packing.plaintexts(key.bits, [0] * d, most + 1, 2)
+            add(name, "the weight and the count are wrong", packed, 1, 0)
+        packed = packing.plaintexts(key.bits, [big + 1] + [0] * (d - 1), light, 5)
+        add(name, "a slot and the count are wrong", packed, 1, 0)
+        packed = packing.plaintexts(key.bits, [0] * d, light, 1)
         cut, top = packing.cut(key.bits), (key.n - 1) // 2
         b = packing.slot_bits
         for at in (0, -1):

@@ -225,14 +225,17 @@ class Packing:
 
     def cut(self, bits: int) -> list[int]:
         """How many slots each plaintext has."""
-        slots, left, out = self.slots(bits), self.d + 1, []
+        slots, left, out = self.slots(bits), self.d + (1 if self.max_weight is None else 2), []
         while left:
             out.append(min(slots, left))
             left -= out[-1]
         return out
 
-    def plaintexts(self, bits: int, elements: list[int], weight: int) -> list[int]:
-        at, out, values = 0, [], [*elements, weight]
+    def plaintexts(
+        self, bits: int, elements: list[int], weight: int | None, count: int
+    ) -> list[int]:
+        assert (weight is None) == (self.max_weight is None)
+        at, out, values = 0, [], [*elements, *([] if weight is None else [weight]), count]
         for slots in self.cut(bits):
             out.append(
                 sum(v << (self.slot_bits * i) for i, v in enumerate(values[at : at + slots]))
@@ -242,7 +245,7 @@ class Packing:
 
     def read(
         self, bits: int, plaintexts: list[int], added: int, subtracted: int
-    ) -> tuple[list[int], int]:
+    ) -> tuple[list[int], int | None]:
         """The elements and the weight of a sum, or Refused."""
         values: list[int] = []
         for m, slots in zip(plaintexts, self.cut(bits), strict=True):
@@ -255,17 +258,18 @@ class Packing:
             ]
         if any(abs(v) > (added + subtracted) * self.largest for v in values):
             raise Refused("slots")
-        *elements, weight = values
+        elements, (*weights, count) = values[: self.d], values[self.d :]
         if isinstance(self.encoding, Integers) and any(
             not -subtracted * self.largest <= v <= added * self.largest for v in elements
         ):
             raise Refused("slots")
-        if self.max_weight is None:
-            right = weight == added - subtracted
-        else:
-            right = -subtracted * self.max_weight <= weight <= added * self.max_weight
-        if not right:
+        if count != added - subtracted:
             raise Refused("summands")
+        if self.max_weight is None:
+            return elements, None
+        (weight,) = weights
+        if not -subtracted * self.max_weight <= weight <= added * self.max_weight:
+            raise Refused("weight")
         return elements, weight
 
     def describe(self) -> dict[str, object]:

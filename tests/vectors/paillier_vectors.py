@@ -23,7 +23,11 @@ PACKINGS = {
     "widest slots": Packing(Integers(2**62 - 1), 6, 1),
     "widest slots, signed": Packing(FixedPoint(2.0**58, 0), 6, 3, max_weight=5),
     "plaintexts all full": Packing(Integers(1000), 2 * (255 // 13) - 1, 4),
-    "weight alone": Packing(Integers(1000), 2 * (255 // 13), 4),
+    "count alone": Packing(Integers(1000), 2 * (255 // 13), 4),
+    "count alone after the weight": Packing(
+        Integers(500), 2 * (255 // 13) - 1, 4, max_weight=2
+    ),
+    "weight and count alone": Packing(Integers(500), 2 * (255 // 13), 4, max_weight=2),
     "one element": Packing(FixedPoint(1.0, 0), 1, 2),
 }
 
@@ -128,17 +132,18 @@ def vectors(name: str, key_name: str) -> dict[str, object]:
     sent, of, clients = [], [], []
     for i, weight in enumerate(weights(packing)):
         values = vector(packing, f"{name} {i}")
-        elements, slot = elements_of(packing, values, weight), 1 if weight is None else weight
-        plaintexts = packing.plaintexts(key.bits, elements, slot)
+        elements = elements_of(packing, values, weight)
+        slots = [*elements, *([] if weight is None else [weight]), 1]
+        plaintexts = packing.plaintexts(key.bits, elements, weight, 1)
         noises = [key.noise(f"{name} {i} {j}") for j in range(len(plaintexts))]
         ciphertexts = [key.encrypt(m, e) for m, e in zip(plaintexts, noises, strict=True)]
         message = Sent(key, packing, 1, 0, ciphertexts)
-        assert packing.read(key.bits, plaintexts, 1, 0) == (elements, slot)
+        assert packing.read(key.bits, plaintexts, 1, 0) == (elements, weight)
         sent.append(message)
-        of.append([*elements, slot])
+        of.append(slots)
         clients.append(
-            {"vector": values, "weight": weight, "elements": [str(v) for v in elements],
-             "weight_slot": slot, "plaintexts": [str(m) for m in plaintexts],
+            {"vector": values, "weight": weight, "slots": [str(v) for v in slots],
+             "plaintexts": [str(m) for m in plaintexts],
              "noises": [key.describe(e) for e in noises], "bytes": message.encoded()}
         )  # fmt: skip
     return {
@@ -174,11 +179,14 @@ def computed(
     out: list[dict[str, object]] = []
     for name, message, values in made:
         plaintexts = [key.decrypt(c) for c in message.ciphertexts]
-        read = packing.read(key.bits, plaintexts, message.added, message.subtracted)
-        assert read == (values[:-1], values[-1])
-        out.append({"operation": name, "added": message.added, "subtracted": message.subtracted,
+        added, subtracted = message.added, message.subtracted
+        elements, weight = packing.read(key.bits, plaintexts, added, subtracted)
+        after = [] if weight is None else [weight]
+        assert [*elements, *after, added - subtracted] == values
+        out.append({"operation": name, "added": added, "subtracted": subtracted,
                     "plaintexts": [str(m) for m in plaintexts],
-                    "elements": [str(v) for v in read[0]], "weight": str(read[1]),
+                    "elements": [str(v) for v in elements],
+                    "weight": None if weight is None else str(weight),
                     "bytes": message.encoded()})  # fmt: skip
     return out
 

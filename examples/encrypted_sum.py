@@ -30,15 +30,14 @@ def client(number: int, public: bytes, to_aggregator: Connection) -> None:
 def aggregate(public: bytes, from_clients: list[Connection], to_holder: Connection) -> None:
     """Add what arrives; nothing of it can be read here."""
     key = secagg.paillier.PublicKey.from_bytes(public)
-    total = None
+    vectors = []
     for connection in from_clients:
         try:
-            vector = key.load_vector(connection.recv_bytes(), PACKING)
+            vectors.append(key.load_vector(connection.recv_bytes(), PACKING))
         except (EOFError, secagg.RemoteProtocolError):
             continue  # died, or sent something else: it is not in the sum
-        total = vector if total is None else total + vector
-    if total is not None:
-        to_holder.send_bytes(total.to_bytes())
+    if vectors:
+        to_holder.send_bytes(sum(vectors).to_bytes())
 
 
 def main() -> None:

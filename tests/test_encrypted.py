@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 
+import gmpy2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,7 +29,7 @@ def vector(seed: int = 0, packing: Packing = PACKING) -> EncryptedVector:
 
 @st.composite
 def cohorts(draw):
-    n = draw(st.integers(3, 7))
+    n = draw(st.integers(3, 20))
     length = draw(st.integers(1, 80))
     encoding = draw(
         st.one_of(
@@ -35,7 +37,7 @@ def cohorts(draw):
                 FixedPoint,
                 st.sampled_from([0.25, 1.0, 8.0, 300.0]),
                 st.integers(0, 20),
-                st.just("nearest"),
+                st.sampled_from(["nearest", "stochastic"]),
             ),
             st.builds(Integers, st.integers(1, 1 << 16)),
         )
@@ -51,26 +53,54 @@ def cohorts(draw):
     if max_weight is not None:
         weights = draw(st.lists(st.integers(0, max_weight), min_size=n, max_size=n))
     lost = draw(st.sets(st.integers(0, n - 1), max_size=(n - 1) // 3))
-    return encoding, vectors, max_weight, weights, lost
+    needed = 2 * n * encoding.max_encoded * (max_weight or 1) + 1
+    least = max(40, needed.bit_length())
+    ring = draw(
+        st.one_of(
+            st.fixed_dictionaries({"modulus_bits": st.integers(least, 64)}),
+            st.integers(2**least, 2**61).map(lambda m: {"modulus": int(gmpy2.next_prime(m))}),
+        )
+    )
+    return encoding, vectors, max_weight, weights, lost, ring
 
 
-@given(cohorts())
+class SameRounding:
+    """Entropy of which whatever seeds stochastic rounding, 16 bytes, is the same each time."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed, self.seeds = seed, 0
+
+    def __call__(self, size: int, /) -> bytes:
+        if size != 16:
+            return os.urandom(size)
+        self.seeds += 1
+        return self._seed
+
+
+@given(cohorts(), st.binary(min_size=16, max_size=16))
 @settings(max_examples=60, deadline=None)
-def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort):
-    """SS = HE = plain, bit for bit, over encodings, lengths, weights and dropouts."""
-    encoding, vectors, max_weight, weights, lost = cohort
+def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort, seed):
+    """SS = HE = plain, bit for bit, over encodings, moduli, lengths, weights and dropouts."""
+    encoding, vectors, max_weight, weights, lost, ring = cohort
+    entropy = SameRounding(seed)
     n, length = len(vectors), len(vectors[0])
     params = secagg.RoundParams(
         n_clients=n,
         threshold=n // 2 + 1,
         length=length,
         encoding=encoding,
-        modulus_bits=64,
         max_weight=max_weight,
+        **ring,
     )
     shared = secagg.simulate_round(
-        vectors, params, weights=weights, dropouts=dict.fromkeys(lost, "masked_input")
+        vectors,
+        params,
+        weights=weights,
+        dropouts=dict.fromkeys(lost, "masked_input"),
+        entropy=entropy,
     )
+    if isinstance(encoding, FixedPoint) and encoding.rounding == "stochastic":
+        assert entropy.seeds == n - len(lost)  # each client's, and nothing else was this long
     packing = Packing(encoding=encoding, length=length, summands=n, max_weight=max_weight)
     total, plain, weight = None, np.zeros(length, dtype=np.int64), 0
     for client, x in enumerate(vectors):
@@ -78,10 +108,11 @@ def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort):
             continue
         own = None if weights is None else weights[client]
         sender = KEY if client % 2 else PUBLIC
-        sent = sender.encrypt_vector(x, packing, own).to_bytes()
+        sent = sender.encrypt_vector(x, packing, own, entropy).to_bytes()
         arrived = PUBLIC.load_vector(sent, packing)
         total = arrived if total is None else total + arrived
-        integers = x if isinstance(encoding, Integers) else encoding.encode_integers(x)[0]
+        signed = isinstance(encoding, FixedPoint)
+        integers = encoding.encode_integers(x, entropy)[0] if signed else x
         plain += integers * (1 if own is None else own)
         weight += 1 if own is None else own
     summed = KEY.decrypt_vector(PUBLIC.load_vector(total.to_bytes(), packing, summands=None))

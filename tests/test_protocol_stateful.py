@@ -14,12 +14,15 @@ from hypothesis.stateful import (
 )
 
 from harness import make_params
+from paillier_keys import keypair
 from secagg import (
     Integers,
     LocalProtocolError,
+    Packing,
     ParameterError,
     Phase,
     RemoteProtocolError,
+    RoundResult,
     TooFewSurvivors,
     _fast,
     testing,
@@ -166,6 +169,32 @@ class AnyRound(RuleBasedStateMachine):
             assert result.faulty == ()
             if self.cohort.params.max_weight is not None:
                 assert result.weight == sum(self.cohort.weights[u] for u in u3)
+            self.compare_with_encryption(result)
+
+    def compare_with_encryption(self, result: RoundResult) -> None:
+        """The survivors' encrypted vectors have the same sum, where int64 can hold it."""
+        params = self.cohort.params
+        largest = params.encoding.max_encoded * (params.max_weight or 1)
+        if params.n_clients * largest >= 1 << 62:
+            return
+        packing = Packing(
+            encoding=params.encoding,
+            length=params.length,
+            summands=params.n_clients,
+            max_weight=params.max_weight,
+            session=params.session,
+        )
+        key = keypair()
+        vectors, weights = self.cohort.vectors, self.cohort.weights
+        total = sum(
+            key.public_key.encrypt_vector(vectors[u], packing, weights[u])
+            for u in result.survivors
+        )
+        read = key.decrypt_vector(key.public_key.load_vector(total.to_bytes(), packing, None))
+        assert read.integers.tolist() == result.integers.tolist()
+        assert read.sum.tolist() == result.sum.tolist()
+        assert read.summands == len(result.survivors)
+        assert read.weight == result.weight
 
     def make(self, u: int) -> bytes:
         data = self.inbox.pop(u)

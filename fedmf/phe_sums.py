@@ -61,7 +61,8 @@ def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
         if str(error.name).partition(".")[0] != "phe":
             raise
         raise MissingExtra(
-            "measuring phe needs phe: pip install 'secagg[bench]', or leave it out"
+            "measuring phe needs phe: pip install 'secagg[bench]', or leave it out "
+            "(--no-phe, with_phe=False)"
         ) from None
     public, private = peers.generate(bits)
     user, server = peers.FloatParty(public), peers.FloatParty(public)

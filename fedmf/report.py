@@ -20,7 +20,7 @@ from fedmf.errors import ModelError
 from fedmf.history import RoundRecord
 from fedmf.trainer import Trainer
 
-__all__ = ["LiveReport", "document", "key_line", "print_summary", "save"]
+__all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary", "save"]
 
 LINES = 60  # at most about so many lines of progress, however many the rounds
 
@@ -78,6 +78,43 @@ class LiveReport:
                 markup=False,
                 soft_wrap=True,
             )
+
+
+class StageReport:
+    """A line per stage as it begins, and on a terminal a bar that shows how far it is."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stage = ""
+        self._bar = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def stage(self, name: str, done: int, of: int) -> None:
+        """Show that so many parts of a stage are done."""
+        if name != self._stage:
+            self._stage = name
+            self._bar.reset(self._task)
+            self._console.print(name, markup=False, soft_wrap=True)
+        self._bar.update(self._task, completed=done, total=of)
 
 
 def key_line(aggregation: PaillierSum) -> str:

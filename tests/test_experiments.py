@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,16 +13,17 @@ import numpy as np
 import pytest
 
 import secagg.compare
-from fedmf import FedMF, PlainSum, Trainer, experiments
+from fedmf import FedMF, PlainSum, Trainer, experiments, under_encryption
 from fedmf.comparison import Comparison, Cost
 from fedmf.data import load
 from fedmf.encrypted_items import PlainItems
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.experiments import BASU, fedmf_under_encryption, items_under_encryption, main
+from fedmf.experiments import main
 from fedmf.phe_sums import PheSample, measure_phe
 from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.subset import most_rated
+from fedmf.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
 from paillier_keys import keypair
 from secagg.compare import peers
 from secagg.paillier import generate_keypair
@@ -28,7 +31,14 @@ from secagg.paillier import generate_keypair
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
 
 
-def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe():
+def ticking(monkeypatch):
+    """Let whatever a role does once take it a second."""
+    ticks = itertools.count()
+    monkeypatch.setattr("fedmf.stopwatch.perf_counter", lambda: float(next(ticks)))
+
+
+def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe(monkeypatch):
+    ticking(monkeypatch)
     found = fedmf_under_encryption(SPLIT, keypair(), model=FedMF(k=2), rounds=3, seed=4)
     run = Trainer(FedMF(k=2), PlainSum(), rounds=3, seed=4).fit(SPLIT.train, SPLIT.test)
     assert found.rmse_plain == found.rmse_encrypted == run.history_.last.test_rmse
@@ -39,7 +49,7 @@ def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe():
     clear, encrypted, phe = found.costs
     assert (clear.scaled, encrypted.scaled, phe.scaled) == (False, False, True)
     assert clear.key_holder == 0
-    assert encrypted.key_holder > 0
+    assert (encrypted.user, encrypted.key_holder) == (1, 1)
     assert (found.phe.users, found.phe.floats) == (3, 12)
     assert found.phe.error < 1e-12
     assert phe.user == found.phe.encrypting * 12
@@ -67,7 +77,7 @@ def test_what_an_iteration_costs_is_averaged_over_those_that_do_not_count_raters
             taken.append(self.history_)
             return self
 
-    monkeypatch.setattr(experiments, "Trainer", Watched)
+    monkeypatch.setattr(under_encryption, "Trainer", Watched)
     found = fedmf_under_encryption(SPLIT, keypair(), rounds=3, with_phe=False)
     assert [r.count_digest is None for r in taken[0]] == [False, True, True]
     assert found.costs[1] == Cost(
@@ -81,7 +91,7 @@ def test_what_an_iteration_costs_is_averaged_over_those_that_do_not_count_raters
 @pytest.mark.parametrize("broken", [False, True])
 def test_different_integers_are_told(broken, monkeypatch):
     if broken:
-        monkeypatch.setattr(experiments, "PlainSum", lambda: PlainSum(clip=0.25))
+        monkeypatch.setattr(under_encryption, "PlainSum", lambda: PlainSum(clip=0.25))
     found = fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
     assert found.same_integers is not broken
     assert ("the integers are DIFFERENT" in found.table()) is broken
@@ -111,7 +121,6 @@ def test_phe_sums_what_it_is_given():
     vectors = [np.array([1.5, -2.0, 1e-9]), np.array([0.25, 4.0, 3.0])]
     found = measure_phe(vectors, 512)
     assert (found.users, found.floats, found.error) == (2, 3, 0.0)
-    assert min(found.encrypting, found.adding, found.decrypting) > 0
 
 
 def test_what_phe_takes_is_told_per_float_and_addition(monkeypatch):
@@ -140,8 +149,12 @@ def test_without_phe_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "phe", None)
     monkeypatch.delitem(sys.modules, "secagg.compare.peers", raising=False)
     monkeypatch.delattr(secagg.compare, "peers", raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install 'secagg\[bench\]'"):
+    named = r"pip install 'secagg\[bench\]', or leave it out \(--no-phe"
+    with pytest.raises(MissingExtra, match=named):
         measure_phe([np.zeros(1)] * 2, 512)
+    monkeypatch.setattr(under_encryption, "Trainer", None)  # told before any training
+    with pytest.raises(MissingExtra, match=named):
+        fedmf_under_encryption(SPLIT, keypair())
 
 
 def test_the_table_and_the_document_say_the_same():
@@ -191,37 +204,181 @@ def test_the_corner_of_ml_latest_small_reaches_the_same_rmse_at_3072_bits():
     assert found.rmse_encrypted < 0.75
 
 
+def test_an_interrupt_ends_all_of_it(monkeypatch):
+    """And not only the training in the clear, which would keep what it has."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PlainSum, "_add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
+
+
+def test_what_is_being_done_is_told():
+    told = []
+    fedmf_under_encryption(
+        SPLIT, keypair(), rounds=2, with_phe=True, progress=lambda *what: told.append(what)
+    )
+    both = ("training in the clear", "training under encryption")
+    trained = [(what, done, 2) for what in both for done in range(3)]
+    assert told == [("measuring phe", 0, 1), *trained]
+    told.clear()
+    items_under_encryption(SPLIT, keypair(), rounds=2, progress=lambda *w: told.append(w))
+    assert told == trained
+
+
 def run(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
     main()
 
 
-def test_the_command(monkeypatch, capsys):
+SMALL = ("--data", "simulated", "--items", "4", "--users", "3")
+
+
+@pytest.fixture
+def small_key(monkeypatch):
+    """Let keys of any length be small ones; the lengths that were asked for."""
     asked = []
-    monkeypatch.setattr(
-        experiments, "generate_keypair", lambda bits: (asked.append(bits), keypair())[1]
-    )
-    small = ("--data", "simulated", "--items", "4", "--users", "3")
-    run(monkeypatch, "fedmf", *small, "--rounds", "1", "--no-phe", "--json", "--bits", "2048")
-    found = json.loads(capsys.readouterr().out)
+
+    def make(bits):
+        asked.append(bits)
+        return keypair()
+
+    monkeypatch.setattr(experiments, "generate_keypair", make)
+    return asked
+
+
+def test_the_command(monkeypatch, capsys, small_key):
+    run(monkeypatch, "fedmf", *SMALL, "--rounds", "1", "--no-phe", "--json", "--bits", "2048")
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
     assert (found["users"], found["items"], found["rounds"]) == (3, 4, 1)
     assert found["same_integers"]
     assert len(found["costs"]) == 2
-    run(monkeypatch, "fedmf", *small, "--rounds", "1")
-    assert "phe, a ciphertext per float  ~" in capsys.readouterr().out
-    run(monkeypatch, "basu", *small, "--rounds", "2", "--refresh-every", "1")
+    assert shown.err == ""
+    run(monkeypatch, "fedmf", *SMALL, "--rounds", "1")
+    shown = capsys.readouterr()
+    assert "phe, a ciphertext per float  ~" in shown.out
+    assert shown.err.splitlines() == [
+        "making a key of 3072 bits",
+        "measuring phe",
+        "training in the clear",
+        "training under encryption",
+    ]
+    run(monkeypatch, "basu", *SMALL, "--rounds", "2", "--refresh-every", "1")
     shown = capsys.readouterr().out
     assert "2 iterations, encrypted anew 1×" in shown
     assert "the integers are the same" in shown
-    assert asked == [2048, 3072, 3072]
+    assert small_key == [2048, 3072, 3072]
+
+
+def test_without_rich_there_is_no_progress(monkeypatch, capsys, small_key):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    run(monkeypatch, "basu", *SMALL, "--rounds", "1")
+    shown = capsys.readouterr()
+    assert "the integers are the same" in shown.out
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fedmf", "--refresh-every", "3"), "unrecognized arguments: --refresh-every 3"),
+        (("basu", "--no-phe"), "unrecognized arguments: --no-phe"),
+        (("basu", *SMALL, "--rounds", "0"), "fedmf: rounds = 0 and"),
+        (("fedmf", *SMALL, "--no-phe", "--rounds", "0"), "fedmf: rounds = 0 must"),
+        (("basu", "--data", "ml-100"), "fedmf: unknown data set 'ml-100'"),
+        (("basu", *SMALL, "--seed", "-1"), "fedmf: seed = -1"),
+    ],
+)
+def test_what_is_refused(arguments, message, monkeypatch, capsys, small_key):
+    with pytest.raises(SystemExit) as refused:
+        run(monkeypatch, *arguments)
+    assert refused.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+
+
+def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "300")
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "--help")
+    shown = capsys.readouterr().out
+    assert "export FEDMF_DATA=" in shown
+    assert "python -m fedmf.experiments basu" in shown
+    for experiment, theirs, others in (
+        ("fedmf", "--no-phe", "--refresh-every"),
+        ("basu", "--refresh-every", "--no-phe"),
+    ):
+        with pytest.raises(SystemExit):
+            run(monkeypatch, experiment, "--help")
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "(ml-latest-small)" in shown
+        assert "FEDMF_DATA" in shown
+        assert theirs in shown
+        assert others not in shown
+
+
+COMMAND = (sys.executable, "-m", "fedmf.experiments")
 
 
 def test_the_command_says_in_one_line_what_is_wrong():
-    command = (sys.executable, "-m", "fedmf.experiments")
-    arguments = ("basu", "--data", "simulated", "--bits", "1024")
     ran = subprocess.run(  # noqa: S603
-        [*command, *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ran.returncode == 1
+        [*COMMAND, "basu", "--data", "simulated", "--bits", "1024", "--json"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
     assert ran.stderr.startswith("fedmf: bits is 1024")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("experiment", [("fedmf", "--no-phe"), ("basu",)])
+def test_ctrl_c_ends_the_command(experiment):
+    """A real process and a real signal; it trains 100,000 rounds, twice, unless it obeys."""
+    command = [*COMMAND, *experiment, *SMALL, "--bits", "2048", "--rounds", "100000"]
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        for line in process.stderr:
+            if line == "training in the clear\n":
+                break
+        process.send_signal(signal.SIGINT)
+        try:
+            stdout, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+
+
+def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys):
+    def interrupted(bits):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiments, "generate_keypair", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, "basu", *SMALL)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "making a key of 3072 bits\ninterrupted\n"
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("basu", *SMALL, "--rounds", "1")])
+def test_a_reader_who_has_seen_enough_is_no_error(arguments):
+    """Nobody reads the pipe, from the start."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    bits = ("--bits", "2048") if len(arguments) > 1 else ()
+    try:
+        ran = subprocess.run(  # noqa: S603
+            [*COMMAND, *arguments, *bits],
+            stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert ran.returncode == 1
+    lines = ran.stderr.splitlines()
+    assert [line for line in lines if not re.match("making a key|training", line)] == []

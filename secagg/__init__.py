@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secagg import graph, paillier, shamir
+from secagg import graph, paillier, shamir, threshold
 from secagg.client import Client
 from secagg.errors import (
     JournalError,
@@ -53,5 +53,6 @@ __all__ = [
     "set_threads",
     "shamir",
     "simulate_round",
+    "threshold",
 ]
 __version__ = "0.3.0"

@@ -48,12 +48,21 @@ def public_keys(key: Key, textbook: Key) -> list[dict[str, object]]:
         "h has the factor p": of(key.n, key.p * 3),
         "h of textbook noise": plain[:-1] + b"\1",
         "h without exponents": of(key.n, key.h, exponent_bits=0),
+        "n is prime": of(plain_prime("prime n", key.bits, 1), 4),
+        "n is a square": of(key.p**2, 4),
+        "n has a factor of 16 bits": of(65521 * (key.n // 65521 - 1 | 1), 4),
+        "exponents shorter than half of n": of(long_modulus(1024), 4, 1024, 448),
     }
     assert len(good) == len(head + n + h)
     return [
         {"name": name, "bytes": data, "error": "RemoteProtocolError", "check": "public_key"}
         for name, data in bad.items()
     ]
+
+
+def long_modulus(bits: int) -> int:
+    p, q = (plain_prime(f"long {residue}", bits // 2, residue) for residue in (1, 3))
+    return p * q
 
 
 def no_square(key: Key) -> int:

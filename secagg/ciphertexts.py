@@ -89,7 +89,11 @@ class CiphertextGroup:
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> Ciphertexts:
-        """Return ciphertexts of the same messages that nobody can link to these."""
+        """Return ciphertexts of the same messages, whoever made these.
+
+        Each is as good as a random one of all that have its message: without the key it cannot
+        be linked to the one that it was.
+        """
         batch = ciphertexts.batch
         return self._blinded(lambda rows: batch[rows], len(batch), entropy)
 

@@ -61,11 +61,11 @@ class TextbookNoise:
 class FixedBaseNoise:
     """(h^n)^e · (y^n)^b mod n², e uniform in [0, 2^exponent_bits), b a random bit.
 
-    The powers of h are those of Damgård, Jurik and Nielsen 2010; as h is generated here, they
-    are all n-th residues of Jacobi symbol 1. The symbol of a product is the product of the
-    symbols, and anybody can compute it: so half of all noise has y^n in it, y the least number
-    of symbol −1, as half of all noise of the textbook has. Otherwise blinding would keep a
-    ciphertext's symbol, and what was blinded could be told by it.
+    The powers of h are those of Damgård, Jurik and Nielsen 2010: all n-th residues of Jacobi
+    symbol 1, for an h as `generate_keypair` draws it. The symbol of a product is the product
+    of the symbols, and anybody can compute it: so half of all noise has y^n in it, y the least
+    number of symbol −1, as half of all noise of the textbook has. Otherwise blinding would
+    keep a ciphertext's symbol, and what was blinded could be told by it.
 
     Exponents of |n| / 2 bits are as good as those of full length if factoring is hard
     (Goldreich and Rosen 2003); shorter ones need the further assumption that discrete

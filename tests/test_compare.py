@@ -142,6 +142,12 @@ def test_every_party_of_homomorphic_encryption_has_one_thread() -> None:
                 assert role.do(threads_of).result == 1
 
 
+def test_samples_are_counted_in_the_ciphertexts_that_packing_makes() -> None:
+    way = he.public(keypair(512), 5)
+    for length in range(1, 70):
+        assert way.ciphertexts(length) == he.packing(length, 5).plaintexts(512)
+
+
 def test_only_where_tables_are_made_a_first_vector_takes_longer() -> None:
     assert keyed.measure(plain(), Case(4, 10), budget=60.0).setup_seconds == 0
     assert keyed.measure(replace(plain(), tables=True), Case(4, 10), 60.0).setup_seconds > 0

@@ -1,11 +1,12 @@
-"""SS against HE: ``python -m benches.compare`` measures all of it anew for docs/ss-or-he.md.
+"""SS against HE: measures all that docs/ss-or-he.md shows, and lays out its tables.
 
-It takes about seven minutes, writes the tables into the page and the picture beside it, and
-prints the table of the README. The prose of the page quotes the tables: read it again.
+It takes some minutes on a machine where nothing else is running. The prose of the page says
+what the tables say: read it again after ``--write``.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,16 +14,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from secagg.compare.picture import draw
+from benches import compare_ratios as ratios
 from secagg.compare.rows import Case, Row
-from secagg.compare.run import CLIENTS, LENGTHS, Comparison, compare, families, grid
-from secagg.compare.save import prepare
+from secagg.compare.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
+from secagg.compare.save import saving
 from secagg.compare.table import FLOAT_HEADS, HEADS, cells, float_cells, notes, settings
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
 PICTURE = DOC.with_suffix(".png")
-OUT = Path("runs/compare")
-BUDGET = 5.0
+DOCUMENT = DOC.with_suffix(".json")
+EXAMPLES = """
+examples:
+  python -m benches.compare            measure, and print the tables as Markdown
+  python -m benches.compare --write    and put them into docs/ss-or-he.md, with all cases in
+                                       docs/ss-or-he.json and the picture beside it
+"""
+INTERRUPTED = 130
 MOVIELENS = Case(943, 33_640)
 """Its users, and 20 factors for each of 1,682 films."""
 SHOWN = (Case(100, 1000), Case(100, 100_000), Case(500, 100_000), MOVIELENS)
@@ -32,7 +39,8 @@ def tables(comparison: Comparison) -> dict[str, str]:
     """Return what goes between the marks of the page."""
     parts = {
         "per float": markdown(FLOAT_HEADS, map(float_cells, comparison.per_float)),
-        "machine": "\n".join(notes(comparison)),
+        "ratios": markdown(ratios.heads(comparison.rows), ratios.lines(comparison.rows)),
+        "notes": "\n".join(f"- {note}" for note in notes(comparison)),
     }
     for case in SHOWN:
         rows = [row for row in comparison.rows if row.case == case]
@@ -47,7 +55,7 @@ def whole_sum(rows: Sequence[Row]) -> str:
 
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Lay out a table."""
-    rows = [heads, ["---"] * len(heads), *lines]
+    rows = [[head.replace("\n", " ") for head in heads], ["---"] * len(heads), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -63,9 +71,19 @@ def written(page: str, parts: dict[str, str]) -> str:
     return page
 
 
-def main() -> int:
-    """Measure, and write the page."""
-    save = prepare(OUT)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the tables, and write the page if asked to."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.compare",
+        description="Measure secret sharing against homomorphic encryption for the docs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite docs/ss-or-he.md, .json and .png"
+    )
+    write = parser.parse_args(arguments).write
+    save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("")
@@ -74,11 +92,15 @@ def main() -> int:
             progress.update(task, description=what, completed=done, total=of)
 
         comparison = compare(families("ss,he"), cases, show, budget=BUDGET)
-    save(comparison)
+    if not comparison.complete:
+        print("interrupted: nothing is written", file=sys.stderr)
+        return INTERRUPTED
     parts = tables(comparison)
-    DOC.write_text(written(DOC.read_text(encoding="utf-8"), parts), encoding="utf-8")
-    draw(comparison.rows, PICTURE)
-    print(parts[f"{MOVIELENS.clients} x {MOVIELENS.length}"])
+    for name, text in parts.items():
+        print(f"## {name}\n\n{text}\n")
+    if save is not None:
+        save(comparison)
+        DOC.write_text(written(DOC.read_text(encoding="utf-8"), parts), encoding="utf-8")
     return 0
 
 

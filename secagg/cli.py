@@ -6,12 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 from secagg import graph
 from secagg.compare.document import comparison_document
-from secagg.compare.run import CLIENTS, LENGTHS, compare, families, grid
+from secagg.compare.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
 from secagg.compare.save import prepare
 from secagg.costs import client_traffic
 from secagg.errors import SecAggError
@@ -99,7 +98,7 @@ secagg simulate --clients 50 --neighbours 0  [dim]# everyone shares with everyon
 BENCH_EXAMPLES = """
 [bold]Examples[/bold]
 
-secagg bench --clients 100 --length 10000  [dim]# one case: half a minute[/dim]
+secagg bench --clients 100 --length 10000 --no-per-float  [dim]# one case: half a minute[/dim]
 
 secagg bench --compare ss,he --out runs/compare  [dim]# all of them, and a picture[/dim]
 
@@ -216,28 +215,43 @@ def bench(
             help="Seconds for each party of a case; what takes longer is measured on a sample "
             "and scaled, and marked ~. SS is always measured whole."
         ),
-    ] = 5.0,
+    ] = BUDGET,
+    per_float: Annotated[
+        bool,
+        typer.Option(help="Measure Paillier per float, too, by keys of 2048 and 3072 bits."),
+    ] = True,
     as_json: Json = False,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for compare.json and compare.png.")
+        str | None,
+        typer.Option(metavar="FOLDER", help="Where compare.json and compare.png go."),
     ] = None,
 ) -> None:
     """Measure sums by secret sharing against sums by homomorphic encryption.
 
     For every number of clients and every length: seconds, bytes and memory of a client, of the
-    server and of whoever holds the key, each in a process of its own, on one core.
+    server and of whoever holds the key, each in a process of its own, on one core. Ctrl-C ends
+    it early: the cases that are done are printed, and saved with --out.
     """
     with _errors_in_one_line():
         wanted, cases = families(halves), grid(clients, length)
         save = None if out is None else prepare(out)
-        with _progress("measured", 1) as show:
-            comparison = compare(wanted, cases, show, budget=budget)
-        if save is not None:
-            save(comparison)
-        if as_json:
-            typer.echo(json.dumps(comparison_document(comparison), indent=2))
-        else:
-            print_comparison(comparison)
+        with _progress("cases done", len(cases)) as show:
+            found = compare(wanted, cases, show, budget=budget, per_float=per_float)
+        if found.rows:
+            try:
+                if save is not None:
+                    save(found)
+            finally:  # who cannot save it can still read it
+                _print(found, as_json)
+        if not found.complete:
+            raise KeyboardInterrupt
+
+
+def _print(found: Comparison, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(comparison_document(found), indent=2))
+    else:
+        print_comparison(found)
 
 
 @contextmanager

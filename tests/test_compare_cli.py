@@ -15,17 +15,20 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import secagg.cli
-from secagg.compare import run, ss, table
-from secagg.compare.candidates import candidates
-from secagg.compare.picture import draw, spread
-from secagg.compare.rows import Case
+from compare_rows import widest
+from secagg.compare import per_float, run, ss
+from secagg.compare.candidates import Candidate, candidates
+from secagg.compare.rows import Case, Row
+from secagg.compare.run import Comparison
+from secagg.compare.save import prepare
 
 TOY = ("bench", "--clients", "6", "--length", "20", "--budget", "0.001")
 FIGURES = ("bytes_up", "bytes_down", "holder_bytes_in", "holder_bytes_out")
 
 
 @pytest.fixture(autouse=True)
-def _small_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(per_float, "CIPHERTEXTS", 16)
     monkeypatch.setattr(secagg.cli, "compare", partial(run.compare, sizes=(512,)))
 
 
@@ -38,6 +41,7 @@ def test_the_document_has_a_row_for_every_system_and_case() -> None:
     assert (ran.exit_code, ran.stderr) == (0, "")
     shown = json.loads(ran.stdout)
     assert (shown["version"], shown["budget_seconds"]) == (1, 0.001)
+    assert shown["complete"] is True
     assert {"cpu", "gmp", "tier"} <= set(shown["machine"])
     assert [(one["operation"], one["bits"]) for one in shown["per_float"]] == [
         (operation, 512) for operation in ("encrypt", "encrypt, key's owner", "decrypt", "add")
@@ -83,7 +87,11 @@ def test_the_table_marks_what_was_scaled() -> None:
     assert "~" not in sharing
     assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
     assert "SS runs all clients; the others run 5" in ran.stdout
-    assert "~ scaled in proportion from a sample" in ran.stdout
+    assert "~: scaled in proportion from a sample" in ran.stdout
+    assert "Once: what a client takes once for each key" in ran.stdout
+    assert "which may run generic code on processors newer than it" in ran.stdout.replace(
+        "\n", ""
+    )
     assert "nobody; the server sees the sum" in ran.stdout
 
 
@@ -92,7 +100,18 @@ def test_secret_sharing_alone_scales_nothing() -> None:
     assert ran.exit_code == 0, ran.stderr
     assert "phe" not in ran.stdout
     assert "~" not in ran.stdout
-    assert "others" not in ran.stdout
+    assert "add" not in ran.stdout
+    assert "Once" not in ran.stdout
+
+
+def test_no_per_float_leaves_that_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))
+    monkeypatch.setattr(run, "candidates", lambda *_: ([one], {}))
+    monkeypatch.setattr(run, "per_floats", None)
+    ran = invoke(*TOY, "--compare", "he", "--no-per-float")
+    assert ran.exit_code == 0, ran.stderr
+    assert "per float, slots" not in ran.stdout
+    assert "Two threads" not in ran.stdout
 
 
 def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
@@ -101,6 +120,43 @@ def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
     saved = tmp_path / "new" / "folder"
     assert json.loads((saved / "compare.json").read_text()) == json.loads(ran.stdout)
     assert (saved / "compare.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_saved_in_the_end_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def save(_: Comparison) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(secagg.cli, "prepare", lambda _: save)
+    ran = invoke(*TOY, "--compare", "ss", "--out", str(tmp_path))
+    assert (ran.exit_code, ran.stderr) == (1, "secagg: cannot go on: no room\n")
+    assert "n = 6 vectors of d = 20" in ran.stdout
+
+
+@pytest.mark.parametrize("blocked", ["out", "out/compare.json", "out/compare.png"])
+def test_a_folder_that_cannot_be_written_is_refused_before_it_measures(
+    blocked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(secagg.cli, "compare", None)
+    if blocked == "out":
+        (tmp_path / "out").write_text("a file")
+    else:
+        (tmp_path / blocked).mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    ran = invoke(*TOY, "--out", str(tmp_path / "out"))
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"secagg: cannot write {tmp_path / 'out'}")
+    assert ran.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "compare.json").write_text("before")
+    prepare(str(tmp_path))
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
+        ("compare.json", "before")
+    ]
 
 
 def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
@@ -139,6 +195,7 @@ def test_without_matplotlib_it_says_what_to_install_before_it_measures(
         (("--clients", "10,3"), "with 1 of 3 clients corrupt"),
         (("--length", "0"), "length is 0"),
         (("--budget", "0"), "budget must be seconds above 0, not 0.0"),
+        (("--out", ""), "--out is empty: name a folder"),
         (("--budget", "nan"), "budget must be seconds above 0, not nan"),
     ],
 )
@@ -170,25 +227,41 @@ def test_ctrl_c_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "Traceback" not in ran.stderr
 
 
+def test_ctrl_c_leaves_the_cases_that_are_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The second of three is interrupted, in its second system."""
+
+    def measured(case: Case, *_: object) -> Row:
+        return widest(case.clients, case.length)
+
+    def interrupted(case: Case, *_: object) -> Row:
+        if case.length == 30:
+            raise KeyboardInterrupt
+        return measured(case)
+
+    systems = [Candidate(ss.SS, measured), Candidate(ss.SS, interrupted)]
+    monkeypatch.setattr(run, "candidates", lambda *_: (systems, {}))
+    options = ("--length", "20,30,40", "--json", "--out", str(tmp_path))
+    ran = invoke(*TOY, *options)
+    assert (ran.exit_code, ran.stderr) == (130, "secagg: interrupted\n")
+    shown = json.loads(ran.stdout)
+    assert [row["length"] for row in shown["rows"]] == [20, 20]
+    assert shown["complete"] is False
+    assert json.loads((tmp_path / "compare.json").read_text()) == shown
+    assert (tmp_path / "compare.png").exists()
+
+
+def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    systems = [Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))] * 2
+    monkeypatch.setattr(run, "candidates", lambda *_: (systems, {}))
+    monkeypatch.setattr(run, "per_floats", lambda _: [])
+    shown: list[tuple[int, int]] = []
+    cases = [Case(6, 5), Case(6, 7)]
+    run.compare(("he",), cases, lambda _, *step: shown.append(step), budget=1.0, sizes=(512,))
+    assert shown == [(0, 2), (0, 2), (0, 2), (1, 2), (1, 2), (2, 2)]
+
+
 def test_help_has_examples() -> None:
     shown = invoke("bench", "--help", COLUMNS="100", NO_COLOR="1", TERM="dumb").stdout
     assert "secagg bench --compare ss,he --out runs/compare" in shown
-
-
-def test_every_cell_has_a_head() -> None:
-    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
-    assert len(table.cells(comparison.rows[0])) == len(table.HEADS)
-
-
-def test_one_case_is_a_picture_too(tmp_path: Path) -> None:
-    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
-    draw(comparison.rows, tmp_path / "one.png")
-    assert (tmp_path / "one.png").stat().st_size > 10_000
-
-
-def test_labels_are_spread_about_their_middle() -> None:
-    assert spread([0.0, 5.0, 9.0], 1.0) == [0.0, 5.0, 9.0]
-    assert spread([1.0, 1.0, 1.0], 1.0) == [0.0, 1.0, 2.0]
-    moved = spread([0.0, 0.5, 10.0], 1.0)
-    assert moved[1] - moved[0] == 1.0
-    assert moved[2] - moved[1] > 1.0

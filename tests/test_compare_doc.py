@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import secagg.cli
 from benches import compare as bench
+from benches import compare_ratios
 from secagg.compare import run
-from secagg.compare.rows import Case
+from secagg.compare.rows import Case, Figure, Row
 from secagg.compare.run import Comparison
 
 PAGE = bench.DOC.read_text(encoding="utf-8")
@@ -78,3 +82,65 @@ def test_the_commands_of_the_page_are_understood(monkeypatch: pytest.MonkeyPatch
         assert ran.stderr == "secagg: enough\n", line
     both = ("ss", "he")
     assert asked == [(both, 12), (both, 2), (both, 1), (both, 1), (("ss",), 1)]
+
+
+def test_help_measures_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "compare", None)
+    with pytest.raises(SystemExit, match="0"):
+        bench.main(["--help"])
+    assert "python -m benches.compare --write" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [(), ("--write",)])
+def test_the_page_is_written_only_if_asked_for(
+    options: tuple[str, ...],
+    comparison: Comparison,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    for name in ("DOC", "DOCUMENT", "PICTURE"):
+        monkeypatch.setattr(bench, name, tmp_path / getattr(bench, name).name)
+    bench.DOC.write_text(PAGE, encoding="utf-8")
+    monkeypatch.setattr(bench, "compare", lambda *_, **__: comparison)
+    assert bench.main(options) == 0
+    shown = capsys.readouterr().out
+    assert "## 943 x 33640\n\n| " in shown
+    tables = bench.tables(comparison)
+    assert tables["ratios"] in shown
+    if options:
+        assert bench.DOC.read_text(encoding="utf-8") == bench.written(PAGE, tables)
+        assert len(json.loads(bench.DOCUMENT.read_text())["rows"]) == 2
+        assert bench.PICTURE.exists()
+    else:
+        assert bench.DOC.read_text(encoding="utf-8") == PAGE
+        assert list(tmp_path.iterdir()) == [bench.DOC]
+
+
+def test_what_was_interrupted_is_no_page(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "compare", lambda *_, **__: replace(comparison, complete=False))
+    assert bench.main([]) == bench.INTERRUPTED
+    assert capsys.readouterr().out == ""
+
+
+def test_ratios_name_the_ends_and_mark_what_was_scaled(comparison: Comparison) -> None:
+    ss = comparison.rows[0]
+
+    def row(name: str, clients: int, seconds: Figure) -> Row:
+        system = replace(ss.system, name=name)
+        load = replace(ss.client, seconds=seconds)
+        return replace(ss, system=system, case=Case(clients, 1000), client=load)
+
+    rows = [row("ss", n, Figure(2.0)) for n in (10, 50, 100)]
+    rows += [row("he", 10, Figure(90.0)), row("he", 50, Figure(20.0, 1, 2))]
+    rows += [row("he", 100, Figure(1.0))]
+    assert compare_ratios.heads(rows) == ["", "d = 1,000"]
+    first, *_ = compare_ratios.lines(rows)
+    assert first == ["client's time: HE ÷ SS", "0.5× (n = 100) to 45× (n = 10)"]
+    first, *others = compare_ratios.lines(rows[1:2] + rows[4:5])
+    assert first[1] == "~20× (n = 50)"
+    assert others[-1] == ["server's: phe, per float ÷ packed", "–"]

@@ -21,6 +21,7 @@ def comparison_document(comparison: Comparison) -> Document:
         "version": VERSION,
         "machine": machine(),
         "budget_seconds": comparison.budget,
+        "complete": comparison.complete,
         "systems": {
             name: {
                 "label": system.label,

@@ -6,7 +6,7 @@ Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,15 +17,26 @@ from secagg.packing import Packing
 from secagg.paillier import PrivateKey
 from secagg.parallel import set_threads
 
-__all__ = ["ADD", "DECRYPT", "ENCRYPT", "OWNER", "PerFloat", "Work", "per_float", "sample"]
+__all__ = [
+    "ADD",
+    "DECRYPT",
+    "ENCRYPT",
+    "OWNER",
+    "PerFloat",
+    "Work",
+    "owners_gain",
+    "per_float",
+    "sample",
+]
 
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
 
 SUMMANDS = 4095
-CIPHERTEXTS = 256
+CIPHERTEXTS = 512
+"""Enough for two threads to have more to do than to start."""
 ADDITIONS = 50
 """One is too short to be timed."""
-REPEATS = 7
+REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,8 @@ class PerFloat:
     seconds : float
         Of processor time for a float, with one thread.
     peer : float or None
-        The same by phe; None if it is not installed.
+        The same by phe, whose owner of a key encrypts as everybody does; None if it is not
+        installed.
     speed_up : float
         How many times less time passes with two threads than with one.
     """
@@ -71,7 +83,7 @@ def sample(length: int) -> list[float]:
 
 
 def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
-    """Yield the operations, medians of several runs in turn.
+    """Yield the operations, medians of several runs in turn; whoever encrypts, the peer once.
 
     The process is left with as many threads as cores.
 
@@ -82,6 +94,7 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
         Another implementation's; empty if there is none.
     """
     bits = key.public_key.bits
+    by_peer: dict[str, float] = {}
     for name, ours in _works(key).items():
 
         def threads(count: int, ours: Work = ours) -> Work:
@@ -91,14 +104,25 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
 
             return Work(call, ours.floats)
 
-        theirs = peer.get(ENCRYPT if name == OWNER else name)
-        works = [threads(1), threads(2)] + ([] if theirs is None else [theirs])
+        same = ENCRYPT if name == OWNER else name
+        works = [threads(1), threads(2)]
+        if same in peer and same not in by_peer:
+            works.append(peer[same])
         try:
             one, two, *other = _in_turn(works)
         finally:
             set_threads(None)
-        by_peer = other[0].processor if other else None
-        yield PerFloat(name, bits, one.processor, by_peer, one.elapsed / two.elapsed)
+        if other:
+            by_peer[same] = other[0].processor
+        speed_up = one.elapsed / two.elapsed
+        yield PerFloat(name, bits, one.processor, by_peer.get(same), speed_up)
+
+
+def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
+    """Return for keys of so many bits how many times faster their owner encrypts."""
+    taken = {(one.operation, one.bits): one.seconds for one in measured}
+    sizes = [bits for operation, bits in taken if operation == OWNER]
+    return {bits: taken[ENCRYPT, bits] / taken[OWNER, bits] for bits in sizes}
 
 
 def _works(key: PrivateKey) -> dict[str, Work]:

@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
         "the picture needs matplotlib: pip install 'secagg[bench]'", name="matplotlib"
     ) from None
 
-__all__ = ["draw", "spread"]
+__all__ = ["canvas", "draw", "spread"]
 
 COLOURS = {  # Okabe and Ito (2008), which people who are colour-blind tell apart
     "ss": "#0072B2",
@@ -69,21 +69,26 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     OSError
         It cannot be written.
     """
+    canvas(rows).savefig(path, format="png")
+
+
+def canvas(rows: Sequence[Row]) -> Canvas:
+    """Return what `draw` writes."""
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
     shown = [row for row in rows if row.case.clients == n and row.system.name in COLOURS]
-    canvas = Canvas(figsize=(12.8, 7.2), dpi=150)
-    FigureCanvasAgg(canvas)
-    canvas.subplots_adjust(left=0.052, right=0.828, bottom=0.12, top=0.84, wspace=1.45)
+    whole = Canvas(figsize=(14.4, 8.1), dpi=150)
+    FigureCanvasAgg(whole)
+    whole.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.6)
     place = {"x": 0.012, "ha": "left", "color": INK}
-    canvas.suptitle(
+    whole.suptitle(
         f"What the sum of {n:,} private vectors costs",
         y=0.975,
         fontsize=21,
         weight="bold",
         **place,
     )
-    canvas.supxlabel(
+    whole.supxlabel(
         "elements of a vector.  ●  measured  ○  scaled from a sample.  "
         f"One core of {machine()['cpu']}; each party in a process of its own",
         y=0.02, fontsize=12, **place,
@@ -93,10 +98,10 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
         ("server and key holder compute", _central, TIME),
         ("a client sends and receives", lambda row: row.bytes_up + row.bytes_down, BYTES),
     )
-    for axes, (title, figure, scale) in zip(canvas.subplots(1, 3), panels, strict=True):
+    for axes, (title, figure, scale) in zip(whole.subplots(1, 3), panels, strict=True):
         _panel(axes, shown, figure, scale)
         axes.set_title(title, loc="left", fontsize=14, color=INK, pad=12)
-    canvas.savefig(path, format="png")
+    return whole
 
 
 def _central(row: Row) -> Figure:

@@ -171,6 +171,14 @@ class Row:
     setup_seconds: float = 0.0
     error: float = 0.0
 
+    @property
+    def measured(self) -> bool:
+        """Whether none of its figures was scaled."""
+        loads = [load.seconds for load in (self.client, self.server, self.holder) if load]
+        down, up = self.holder_bytes_in, self.holder_bytes_out
+        figures = [*loads, self.bytes_up, self.bytes_down, down, up]
+        return all(figure is None or figure.measured for figure in figures)
+
 
 def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
     """Return how many of all parts of a work fit the budget: whole units, one at least.

@@ -12,10 +12,20 @@ from secagg.compare.per_float import PerFloat
 from secagg.compare.rows import Case, Row
 from secagg.errors import ParameterError
 
-__all__ = ["CLIENTS", "FAMILIES", "LENGTHS", "Comparison", "compare", "families", "grid"]
+__all__ = [
+    "BUDGET",
+    "CLIENTS",
+    "FAMILIES",
+    "LENGTHS",
+    "Comparison",
+    "compare",
+    "families",
+    "grid",
+]
 
 FAMILIES = ("ss", "he")
 CLIENTS, LENGTHS = "10,50,100,500", "1000,10000,100000"
+BUDGET = 3.0
 """What is measured if nothing is said."""
 
 Progress = Callable[[str, int, int], None]
@@ -35,12 +45,15 @@ class Comparison:
         What is not installed, and how to have it measured.
     budget : float
         Seconds for each party of a case, beyond which a sample was measured.
+    complete : bool
+        Whether it was all measured; if it was interrupted, whole cases are there.
     """
 
     rows: list[Row]
     per_float: list[PerFloat]
     absent: dict[str, str]
     budget: float
+    complete: bool = True
 
 
 def families(text: str) -> tuple[str, ...]:
@@ -61,13 +74,15 @@ def families(text: str) -> tuple[str, ...]:
 def grid(clients: str, lengths: str) -> list[Case]:
     """Return every number of clients with every length, of numbers separated by commas.
 
+    What is named twice is there once.
+
     Raises
     ------
     ParameterError
         One is not a whole number, or out of range.
     """
     ns, ds = _numbers("--clients", clients), _numbers("--length", lengths)
-    return [Case(n, d) for n in ns for d in ds]
+    return list(dict.fromkeys(Case(n, d) for n in ns for d in ds))
 
 
 def compare(
@@ -76,19 +91,22 @@ def compare(
     show: Progress,
     *,
     budget: float,
+    per_float: bool = True,
     sizes: Sequence[int] = (2048, 3072),
 ) -> Comparison:
-    """Measure every system in every case, and Paillier per float.
+    """Measure every system in every case, then Paillier per float, until Ctrl-C.
 
     Parameters
     ----------
     wanted : sequence of "ss" or "he"
     cases : sequence of Case
     show : callable
-        Called with what is under way, and how many measurements of how many are done.
+        Called with what is under way, and how many cases of how many are done.
     budget : float
         Seconds for each party of a case, beyond which a sample is measured; SS is measured
         whole, because parts of it grow with the square of the clients.
+    per_float : bool
+        Whether Paillier is measured per float, if it is compared at all.
     sizes : sequence of int
         Bits of the keys that are measured per float; the last of them are those of the sums.
 
@@ -102,22 +120,27 @@ def compare(
     if "ss" in wanted:
         for case in cases:
             ss.parameters(case)  # refuses now what it would refuse after minutes
-    show("keys", 0, 1)
-    systems, absent = candidates(wanted, sizes[-1])
-    sizes = sizes if "he" in wanted else ()
-    of = len(sizes) + len(cases) * len(systems)
-    floats: list[PerFloat] = []
-    for done, bits in enumerate(sizes):
-        show(f"per float, {bits} bits", done, of)
-        floats += per_floats(bits)
+    of, complete = len(cases), True
+    absent: dict[str, str] = {}
     rows: list[Row] = []
-    for case in cases:
-        for one in systems:
-            about = f"{one.system.label}, n = {case.clients:,}, d = {case.length:,}"
-            tell = partial(_tell, show, about, len(sizes) + len(rows), of)
-            tell("")
-            rows.append(one.measure(case, budget, tell))
-    return Comparison(rows, floats, absent, budget)
+    floats: list[PerFloat] = []
+    try:
+        show("keys", 0, of)
+        systems, absent = candidates(wanted, sizes[-1])
+        for done, case in enumerate(cases):
+            measured = []
+            for one in systems:
+                about = f"{one.system.label}, n = {case.clients:,}, d = {case.length:,}"
+                tell = partial(_tell, show, about, done, of)
+                tell("")
+                measured.append(one.measure(case, budget, tell))
+            rows += measured
+        for bits in sizes if per_float and "he" in wanted else ():
+            show(f"per float, {bits} bits", of, of)
+            floats += per_floats(bits)
+    except KeyboardInterrupt:
+        complete = False  # what took minutes is not thrown away
+    return Comparison(rows, floats, absent, budget, complete)
 
 
 def _tell(show: Progress, about: str, done: int, of: int, step: str) -> None:

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from secagg.compare.machine import machine
-from secagg.compare.per_float import PerFloat
+from secagg.compare.per_float import PerFloat, owners_gain
 from secagg.compare.rows import Case, Row
 from secagg.compare.run import Comparison
+from secagg.compare.ss import CORRUPT, DROPOUT
 from secagg.compare.units import NONE, duration, memory, micro, seconds, size
 
 __all__ = [
@@ -28,13 +29,13 @@ HEADS = (
     "",
     "client",
     "server",
-    "key holder",
-    "client sends",
-    "receives",
-    "key holder receives",
-    "peak memory",
+    "key\nholder",
+    "client\nsends",
+    "client\nreceives",
+    "holder\nreceives",
+    "peak\nMB",
 )
-"""The heads of the columns of what `cells` returns."""
+"""The heads of the columns of what `cells` returns, in two lines where that is narrower."""
 
 FLOAT_HEADS = ("", "key", "secagg", "phe", "ratio", "two threads")
 """The heads of the columns of what `float_cells` returns."""
@@ -58,7 +59,7 @@ def cells(row: Row) -> tuple[str, ...]:
         size(row.bytes_up),
         size(row.bytes_down),
         NONE if row.holder_bytes_in is None else size(row.holder_bytes_in),
-        " / ".join(memory(party.memory) for party in parties) + " MB",
+        "/".join(memory(party.memory) for party in parties),
     )
 
 
@@ -93,17 +94,63 @@ def settings(rows: Iterable[Row]) -> str:
 
 def notes(comparison: Comparison) -> Iterator[str]:
     """Yield what has to be said of the figures."""
-    if not all(row.client.seconds.measured for row in comparison.rows):
-        yield "~ scaled in proportion from a sample, whose size --json has."
-    fewer = [row for row in comparison.rows if row.clients_run < row.case.clients]
+    yield from _on_sums(comparison.rows)
+    if comparison.per_float:
+        yield from _on_floats(comparison.per_float)
+    yield from (f"{remedy}." for remedy in comparison.absent.values())
+    yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."
+
+
+def _on_sums(rows: list[Row]) -> Iterator[str]:
+    if not all(row.measured for row in rows):
+        yield "~: scaled in proportion from a sample, whose size the JSON document has."
+    yield (
+        "–: there is no such party; as memory, it is not known, because the party has done "
+        "only a sample of the work."
+    )
+    yield (
+        "Times are of the processor. A client's is the median of all that were run, but for "
+        "the first of those that encrypt."
+    )
+    yield (
+        "Peak MB: the memory of the process of client/server/key holder when it was highest, "
+        "beyond the library itself."
+    )
+    if any(row.system.family == "ss" for row in rows):
+        yield (
+            "SS: a client shares keys with k others, t of whom can rebuild them. The graph "
+            f"allows {CORRUPT:.0%} of all to collude with the server and {DROPOUT:.0%} to "
+            "vanish; these do vanish, as soon as they have shared keys, when it costs the "
+            "server most."
+        )
+    if any(row.setup_seconds for row in rows):
+        yield (
+            "HE: a client encodes, packs and encrypts; the server loads what it is sent, which "
+            "checks every ciphertext, adds, and blinds the total; the key holder loads, "
+            "decrypts and unpacks."
+        )
+        yield (
+            "Once: what a client takes once for each key, to load it and make tables of "
+            "powers, which is not in the client's time."
+        )
+    fewer = [row for row in rows if row.clients_run < row.case.clients]
     if fewer:
         few = max(row.clients_run for row in fewer)
         yield f"SS runs all clients; the others run {few}, and what they send is added again."
-    if comparison.per_float:
-        yield "Two threads: how many times less time passes with them than with one."
-        yield "phe computes with gmpy2, whose GMP may not know this processor."
-    yield from (f"{remedy}." for remedy in comparison.absent.values())
-    yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."
+
+
+def _on_floats(measured: list[PerFloat]) -> Iterator[str]:
+    for bits, gain in owners_gain(measured).items():
+        yield f"The owner of a key of {bits} bits encrypts {gain:.1f}× as fast as others."
+    yield (
+        "Two threads: how many times less time passes with two than with one, which means "
+        "something only where nothing else is running."
+    )
+    if any(one.peer is not None for one in measured):
+        yield (
+            "phe has one way to encrypt, measured once for each key. It uses gmpy2's copy of "
+            "GMP, which may run generic code on processors newer than it."
+        )
 
 
 def _measured(case: Case, rows: list[Row]) -> Table:
@@ -118,7 +165,7 @@ def _measured(case: Case, rows: list[Row]) -> Table:
 def _described(rows: list[Row]) -> Table:
     table = _table(("", "messages", "who can read a vector", "who vanishes"))
     for column in table.columns[1:]:
-        column.justify = "left"
+        column.justify, column.no_wrap = "left", False
     for system in {row.system.name: row.system for row in rows}.values():
         table.add_row(system.label, str(system.messages), system.decrypts, system.dropouts)
     return table
@@ -139,8 +186,9 @@ def _table(heads: Iterable[str], title: str = "") -> Table:
         caption_justify="left",
         box=None,
         pad_edge=False,
+        collapse_padding=True,
         header_style="dim",
     )
     for i, head in enumerate(heads):
-        table.add_column(head, justify="right" if i else "left", no_wrap=i == 0)
+        table.add_column(head, justify="right" if i else "left", no_wrap=i > 0)
     return table

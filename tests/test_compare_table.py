@@ -1,0 +1,103 @@
+"""What is told of a comparison: tables, notes and a picture."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from compare_rows import widest
+from secagg.compare import run, table
+from secagg.compare.per_float import PerFloat
+from secagg.compare.picture import canvas, draw, spread
+from secagg.compare.rows import Case, Figure, Load
+from secagg.compare.run import Comparison
+
+
+def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the widest figures that the default cases give."""
+    table.print_comparison(Comparison([widest()], [], {}, 1.0))
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "…" not in shown
+    for row in (
+        r"key +client +client +holder +peak",
+        r"client +server +holder +sends +receives",
+    ):
+        assert re.search(row, shown), shown
+    figures = r"~59 min +~59 min +~59 min ~77.2 MB ~77.2 MB ~77.2 MB +114/53/10"
+    assert re.search(figures, shown), shown
+
+
+@pytest.mark.parametrize("scaled", ["server", "holder", "bytes_up", "holder_bytes_in"])
+def test_whatever_is_scaled_is_explained(scaled: str) -> None:
+    load, sent, part = Load(Figure(1.0), 1), Figure(1.0), Figure(1.0, 1, 2)
+    row = replace(
+        widest(), client=load, server=load, holder=load,
+        bytes_up=sent, bytes_down=sent, holder_bytes_in=sent,
+    )  # fmt: skip
+    assert not any("~" in note for note in table.notes(Comparison([row], [], {}, 1.0)))
+    value = part if "bytes" in scaled else Load(part, None)
+    row = replace(row, **{scaled: value})
+    assert any(note.startswith("~:") for note in table.notes(Comparison([row], [], {}, 1.0)))
+
+
+def test_the_notes_say_how_much_faster_a_keys_owner_is() -> None:
+    one = PerFloat("encrypt", 512, 2.1, 100.0, 1.0)
+    floats = [one, replace(one, operation="encrypt, key's owner", seconds=1.5)]
+    told = list(table.notes(Comparison([], floats, {}, 1.0)))
+    assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in told
+
+
+def test_every_cell_has_a_head() -> None:
+    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
+    assert len(table.cells(comparison.rows[0])) == len(table.HEADS)
+
+
+def test_one_case_is_a_picture_too(tmp_path: Path) -> None:
+    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
+    draw(comparison.rows, tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_no_label_of_the_picture_touches_another() -> None:
+    """Nor what is written at the axis of the panel beside it, in pixels."""
+    pairs = (("ss", "SS"), ("he", "HE"), ("phe-packed", "phe, packed"))
+    rows = []
+    for length in (1000, 10_000, 100_000):
+        for name, label in (*pairs, ("phe-float", "phe, per float")):
+            row = widest(100, length, label=label)
+            times = length / 1000 * (1 if name == "phe-float" else 0.001)
+            rows.append(
+                replace(
+                    row,
+                    system=replace(row.system, name=name),
+                    client=Load(Figure(times * 17, 1, 2), None),
+                    server=Load(Figure(times * 17, 1, 2), None),
+                    holder=None,
+                    bytes_up=Figure(times * 38.6e4, 1, 2),
+                    bytes_down=Figure(0),
+                )
+            )
+    drawn = canvas(rows)
+    drawn.canvas.draw()
+    right = 0.0
+    for axes in drawn.axes:
+        ticks = [one for one in axes.get_yticklabels() if one.get_text()]
+        assert min(one.get_window_extent().x0 for one in ticks) > right + 10
+        labels = sorted((one.get_window_extent() for one in axes.texts), key=lambda box: box.y0)
+        assert len(labels) == 4
+        assert all(one.y1 <= above.y0 for one, above in pairwise(labels))
+        right = max(box.x1 for box in labels)
+    assert right < drawn.bbox.x1 - 10
+
+
+def test_labels_are_spread_about_their_middle() -> None:
+    assert spread([0.0, 5.0, 9.0], 1.0) == [0.0, 5.0, 9.0]
+    assert spread([1.0, 1.0, 1.0], 1.0) == [0.0, 1.0, 2.0]
+    moved = spread([0.0, 0.5, 10.0], 1.0)
+    assert moved[1] - moved[0] == 1.0
+    assert moved[2] - moved[1] > 1.0

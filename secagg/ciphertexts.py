@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -54,12 +54,12 @@ class CiphertextGroup:
         self.modulus = modulus
         self._noise = noise
 
-    def encrypt(self, messages: Sequence[int], entropy: Entropy = os.urandom) -> Ciphertexts:
+    def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
         """Encrypt integers, each under fresh noise.
 
         Parameters
         ----------
-        messages : sequence of int
+        messages : iterable of int
             |m| < n / 2.
         entropy : callable
             Where the noise is drawn.
@@ -69,6 +69,7 @@ class CiphertextGroup:
         ParameterError
             A message is not an int or too large.
         """
+        messages = list(messages)
         for position, message in enumerate(messages):
             if not is_integer(message):
                 raise ParameterError(
@@ -93,9 +94,31 @@ class CiphertextGroup:
 
         Each is as good as a random one of all that have its message: without the key it cannot
         be linked to the one that it was.
+
+        Raises
+        ------
+        ParameterError
+            They are under another key.
         """
+        self.check_own(ciphertexts)
         batch = ciphertexts.batch
         return self._blinded(lambda rows: batch[rows], len(batch), entropy)
+
+    def check_own(self, ciphertexts: Ciphertexts) -> None:
+        """Refuse ciphertexts under another key.
+
+        Raises
+        ------
+        ParameterError
+            Names both keys.
+        """
+        kind = "Ciphertexts, a vector's .ciphertexts"
+        check_kind("ciphertexts", ciphertexts, Ciphertexts, kind)
+        if ciphertexts.group.key_id != self.key_id:
+            raise ParameterError(
+                f"the ciphertexts are under the key {ciphertexts.group.key_id.hex()[:8]}, not "
+                f"{self.key_id.hex()[:8]}"
+            )
 
     def _blinded(
         self, batch: Callable[[slice], Batch], count: int, entropy: Entropy

@@ -7,9 +7,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg.errors import ParameterError
 from secagg.ring import Lanes, Ring
 
-__all__ = ["Encoding", "Entropy", "Vector"]
+__all__ = ["Encoding", "Entropy", "Vector", "take"]
 
 Vector = (
     NDArray[np.float64]
@@ -27,6 +28,23 @@ class Entropy(Protocol):
     def __call__(self, size: int, /) -> bytes:
         """Return `size` uniformly random bytes."""
         ...
+
+
+def take(entropy: Entropy, size: int) -> bytes:
+    """Return `size` bytes of a source: noise that is shorter would hide nothing.
+
+    Raises
+    ------
+    ParameterError
+        It gave another number of bytes.
+    """
+    drawn = entropy(size)
+    if len(drawn) != size:
+        raise ParameterError(
+            f"the source of entropy gave {len(drawn)} bytes when asked for {size}; pass one "
+            "that gives as many as it is asked for, such as os.urandom"
+        )
+    return drawn
 
 
 @runtime_checkable

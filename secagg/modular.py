@@ -137,17 +137,16 @@ class FixedBase:
         return -(-self.exponent_bits // 64)
 
     def expect(self, powers: int) -> None:
-        """Make the table that so many powers more are worth."""
+        """Make the table that so many powers more are worth, before threads share it."""
         self._powers += powers
         best = self._best_window()
         if best > self._windowed[0]:
             self._windowed = (best, self._make_table(best))
 
     def power(self, exponents: Batch) -> Batch:
-        """Return the base to the power of each row of exponents, (count, exponent_limbs).
-
-        `expect` comes first.
-        """
+        """Return the base to the power of each row of exponents, (count, exponent_limbs)."""
+        if not self._windowed[0]:
+            self.expect(len(exponents))
         modulus, (window, table) = self.modulus, self._windowed
         out = np.empty((len(exponents), modulus.limbs), dtype=np.uint64)
 

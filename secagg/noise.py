@@ -13,7 +13,7 @@ from typing import Protocol
 import gmpy2
 import numpy as np
 
-from secagg.encoding import Entropy
+from secagg.encoding import Entropy, take
 from secagg.modular import Batch, FixedBase, Modulus
 from secagg.primes import recover, uniform_below
 
@@ -101,7 +101,7 @@ class FixedBaseNoise:
         """Return fresh e and b."""
         self._powers.expect(count)
         exponents = [_random_bits(self._exponent_bits, entropy) for _ in range(count)]
-        return [(e, b & 1) for e, b in zip(exponents, entropy(count), strict=True)]
+        return [(e, b & 1) for e, b in zip(exponents, take(entropy, count), strict=True)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return (h^n)^e · (y^n)^b."""
@@ -178,7 +178,7 @@ def _rows(numbers: Iterable[int], limbs: int) -> Batch:
 
 
 def _random_bits(bits: int, entropy: Entropy) -> int:
-    return int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)
+    return int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
 
 
 def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:

@@ -52,8 +52,8 @@ def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> 
 
     There are a few slices for each thread, so that one computes without the interpreter's lock
     while another holds it. They begin at multiples of eight. Within `work` there are no
-    further threads. The first exception that `work` raises is raised here, after all threads
-    have ended.
+    further threads. An exception that `work` raises is raised here; no slice is begun after
+    it, and those under way end first.
 
     Parameters
     ----------
@@ -74,12 +74,14 @@ def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> 
     slices = iter([slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)])
 
     def take_part() -> None:
-        _within.slices = True
         try:
+            _within.slices = True
             for rows in slices:
                 work(rows)
         finally:
             _within.slices = False
+            for _ in slices:  # after an error nobody begins another
+                pass
 
     with ThreadPoolExecutor(workers - 1) as pool:
         others = [pool.submit(take_part) for _ in range(workers - 1)]

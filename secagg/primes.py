@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import check_integer
-from secagg.encoding import Entropy
+from secagg.encoding import Entropy, take
 from secagg.errors import ParameterError
 
 __all__ = [
@@ -199,7 +199,7 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
     """Return a uniform integer of [0, bound), by rejection."""
     bits = int(bound - 1).bit_length()
     while True:
-        number = int.from_bytes(entropy(-(-bits // 8)), "little") & ((1 << bits) - 1)
+        number = int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
         if number < bound:
             return number
 
@@ -226,7 +226,7 @@ def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
 def _shuffled(window: range, alive: NDArray[np.bool_], entropy: Entropy) -> Iterator[int]:
     """Go through the numbers that are left in random order."""
     left = np.flatnonzero(alive)
-    order = np.argsort(np.frombuffer(entropy(8 * len(left)), dtype="<u8"), kind="stable")
+    order = np.argsort(np.frombuffer(take(entropy, 8 * len(left)), dtype="<u8"), kind="stable")
     return (window[i] for i in left[order].tolist())
 
 

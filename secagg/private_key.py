@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from typing import Self
 
 import gmpy2
@@ -96,7 +97,10 @@ class PrivateKey:
         entropy: Entropy = os.urandom,
     ) -> EncryptedVector:
         """Encrypt as `PublicKey.encrypt_vector`, faster, with noise modulo p² and q² apart."""
-        return encrypt_vector(self._own, vector, packing, weight, entropy)
+        own = encrypt_vector(self._own, vector, packing, weight, entropy)
+        # what is handed on must not hold p and q, which the owner's group does
+        public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
+        return replace(own, ciphertexts=public)
 
     def decrypt(self, ciphertexts: Ciphertexts) -> list[int]:
         """Return the messages, read as signed: |m| < n / 2 (Paillier 1999, §7, with CRT).
@@ -106,13 +110,8 @@ class PrivateKey:
         ParameterError
             The ciphertexts are under another key.
         """
-        check_kind("ciphertexts", ciphertexts, Ciphertexts, "Ciphertexts")
         group = self.public_key
-        if ciphertexts.group.key_id != group.key_id:
-            raise ParameterError(
-                f"the ciphertexts are under the key {ciphertexts.group.key_id.hex()[:8]}, not "
-                f"{group.key_id.hex()[:8]}"
-            )
+        group.check_own(ciphertexts)
         values = group.modulus.unpack(ciphertexts.batch)
         p, q = self._p.value, self._q.value
         messages = []

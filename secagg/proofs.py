@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import gmpy2
 
-from secagg.encoding import Entropy
+from secagg.encoding import Entropy, take
 from secagg.modular import Batch, Modulus
 
 __all__ = ["Statement", "proof_bytes"]
@@ -68,7 +68,7 @@ class Statement:
         """
         seed = self._seed()
         u = self._combined(self.inputs, 4, seed)
-        r = _number(entropy(_nonce_bytes(x_bits)))
+        r = _number(take(entropy, _nonce_bytes(x_bits)))
         commitments = self.modulus.power(self.modulus.pack([u, self.base]), r)
         challenge = self._challenge(seed, commitments)
         z = int(r + _number(challenge) * x)

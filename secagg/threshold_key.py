@@ -120,14 +120,7 @@ class ThresholdKey:
         ParameterError
             Names both keys.
         """
-        check_kind(
-            "ciphertexts", ciphertexts, Ciphertexts, "Ciphertexts, a vector's .ciphertexts"
-        )
-        mine, theirs = self.public_key.key_id, ciphertexts.group.key_id
-        if mine != theirs:
-            raise ParameterError(
-                f"the ciphertexts are under the key {theirs.hex()[:8]}, not {mine.hex()[:8]}"
-            )
+        self.public_key.check_own(ciphertexts)
 
     def load_partial(self, data: bytes) -> PartialDecryption:
         """Decode what `PartialDecryption.to_bytes` wrote; its proof is checked by `combine`.

@@ -77,7 +77,10 @@ def test_a_journal_wants_a_path_and_parameters(
         (lambda: keypair().public_key.load("c", 1), "a message must be bytes, not str"),
         (lambda: keypair().public_key.load_ints(["c"]), "ciphertext 0 must be an int, not str"),
         (lambda: keypair().public_key.load_vector(5, None), "a message must be bytes, not int"),
-        (lambda: keypair().decrypt([1]), "ciphertexts must be Ciphertexts, not list"),
+        (
+            lambda: keypair().decrypt([1]),
+            "ciphertexts must be Ciphertexts, a vector's .ciphertexts, not list",
+        ),
     ],
 )
 def test_what_is_of_the_wrong_type_is_refused_by_name_under_encryption(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,6 +60,35 @@ def test_powers_of_a_fixed_base_are_pythons(n, bits, data):
         ).reshape(count, powers.exponent_limbs)
         powers.expect(count)
         assert modulus.unpack(powers.power(rows)) == [pow(base, e, n) for e in exponents]
+
+
+def test_a_fixed_base_makes_the_table_that_it_lacks():
+    modulus = Modulus(2**127 - 1)
+    powers = FixedBase(modulus, 3, 64)
+    rows = np.array([[5], [2**64 - 1]], dtype=np.uint64)
+    expected = [pow(3, e, modulus.value) for e in (5, 2**64 - 1)]
+    assert modulus.unpack(powers.power(rows)) == expected
+
+
+def test_after_an_error_no_slice_is_begun():
+    """The first slice raises while the others wait for it: of eight, at most two were begun."""
+    parallel.set_threads(2)
+    failed, begun = threading.Event(), []
+
+    def work(rows: slice) -> None:
+        begun.append(rows.start)
+        if rows.start == 0:
+            failed.set()
+            raise ParameterError("the first slice")
+        failed.wait(10)
+
+    with pytest.raises(ParameterError, match="first slice"):
+        parallel.in_slices(work, 64)
+    assert len(begun) <= 3
+    seen: list[int] = []
+    parallel.in_slices(lambda rows: seen.append(rows.stop - rows.start), 64)
+    assert len(seen) > 1, "threads are used again afterwards"
+    parallel.set_threads(None)
 
 
 def test_any_number_of_threads_gives_the_same(threads):

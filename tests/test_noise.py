@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections import Counter
 
 import gmpy2
+import numpy as np
 import pytest
 
 from paillier_keys import foreign, keypair
+from secagg import Integers, Packing, ParameterError
 from secagg.modular import Modulus
 from secagg.noise import FixedBaseNoise, OwnerNoise, TextbookNoise
 
@@ -80,3 +83,34 @@ def test_check36_roots_are_units_and_all_of_them():
 
     OwnerNoise(p, q, foreign().public_key.modulus).draw(3, recording)
     assert set(sizes) == {32}
+
+
+@pytest.mark.parametrize("noise", ["half-length", "textbook"])
+@pytest.mark.parametrize("group", ["public", "own"])
+def test_a_source_that_gives_too_little_is_refused(noise, group):
+    """Noise of no entropy is 1: the message would lie open."""
+    key = keypair(noise=noise)
+    where = key.public_key if group == "public" else key._own
+    for short in (lambda size: b"", lambda size: os.urandom(size - 1)):
+        with pytest.raises(ParameterError, match="entropy"):
+            where.encrypt([1] * 3, short)
+
+
+def test_blinding_refuses_ciphertexts_under_another_key():
+    theirs = foreign().public_key.encrypt([1])
+    for group in (PUBLIC, KEY._own):
+        with pytest.raises(ParameterError, match="under the key"):
+            group.rerandomise(theirs)
+
+
+def test_check29_what_the_owner_encrypts_does_not_hold_the_key():
+    packing = Packing(encoding=Integers(7), length=4, summands=3)
+    vector = KEY.encrypt_vector(np.arange(4), packing)
+    total = vector + PUBLIC.encrypt_vector(np.arange(4), packing)
+    for made in (vector, total, vector * 2):
+        assert made.group is PUBLIC
+        held = pickle.dumps(made)
+        for prime in KEY.primes:
+            assert prime.to_bytes(32, "little") not in held
+            assert prime.to_bytes(32, "big") not in held
+    assert KEY.decrypt_vector(total).integers.tolist() == [0, 2, 4, 6]

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
@@ -25,24 +25,18 @@ __all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary",
 LINES = 60  # at most about so many lines of progress, however many the rounds
 
 
-class LiveReport:
-    """A line per round as it ends, and on a terminal a bar that shows the phase under way."""
+class _Bar:
+    """Shows a bar on a terminal, as long as it is entered."""
 
-    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
-        self.rounds = rounds
-        self._holder = _holder(trust)
+    def __init__(self, console: Console, *columns: ProgressColumn) -> None:
         self._console = console
-        self._every = max(1, rounds // LINES)
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+            *columns,
             TimeElapsedColumn(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._progress.add_task("training".ljust(30), total=rounds)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -55,6 +49,22 @@ class LiveReport:
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+
+class LiveReport(_Bar):
+    """A line per round as it ends, and on a terminal a bar that shows the phase under way."""
+
+    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
+        self.rounds = rounds
+        self._holder = _holder(trust)
+        self._every = max(1, rounds // LINES)
+        super().__init__(
+            console,
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
+        )
+        self._task = self._progress.add_task("training".ljust(30), total=rounds)
 
     def phase(self, name: str, done: int, clients: int) -> None:
         """Show how many clients are through a phase of the protocol."""
@@ -80,41 +90,25 @@ class LiveReport:
             )
 
 
-class StageReport:
+class StageReport(_Bar):
     """A line per stage as it begins, and on a terminal a bar that shows how far it is."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
         self._stage = ""
-        self._bar = Progress(
+        super().__init__(
+            console,
             BarColumn(bar_width=24),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("")
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+        self._task = self._progress.add_task("")
 
     def stage(self, name: str, done: int, of: int) -> None:
         """Show that so many parts of a stage are done."""
         if name != self._stage:
             self._stage = name
-            self._bar.reset(self._task)
+            self._progress.reset(self._task)
             self._console.print(name, markup=False, soft_wrap=True)
-        self._bar.update(self._task, completed=done, total=of)
+        self._progress.update(self._task, completed=done, total=of)
 
 
 def key_line(aggregation: PaillierSum) -> str:

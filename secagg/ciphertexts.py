@@ -139,6 +139,8 @@ class CiphertextGroup:
 
         Raises
         ------
+        ParameterError
+            One is not an int.
         RemoteProtocolError
             "ciphertext": one lies outside (0, n²) or has a factor in common with n.
         """

@@ -15,11 +15,20 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg.parallel import in_slices
 
-__all__ = ["Batch", "FixedBase", "Modulus"]
+__all__ = ["Batch", "FixedBase", "Modulus", "to_batch"]
 
 Batch = NDArray[np.uint64]
 
 TABLE_BYTES = 64 << 20  # beyond it a table no longer pays: it falls out of every cache
+
+
+def to_batch(numbers: Iterable[int], limbs: int) -> Batch:
+    """Return numbers of [0, 2^(64 limbs)) as rows of so many limbs."""
+    return _rows(b"".join(int(x).to_bytes(8 * limbs, "little") for x in numbers), limbs)
+
+
+def _rows(data: bytes, limbs: int) -> Batch:
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, limbs)
 
 
 class Modulus:
@@ -52,7 +61,7 @@ class Modulus:
 
     def pack(self, numbers: Iterable[int]) -> Batch:
         """Return numbers of [0, 2^(64 limbs)) as a batch."""
-        return self.unwrap(b"".join(int(x).to_bytes(self.width, "little") for x in numbers))
+        return to_batch(numbers, self.limbs)
 
     def unpack(self, batch: Batch) -> list[int]:
         """Return a batch as integers, of gmpy2's kind."""
@@ -66,8 +75,7 @@ class Modulus:
 
     def unwrap(self, data: bytes) -> Batch:
         """Return bytes, a multiple of `width`, as a batch; rows may be N and more."""
-        words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
-        return words.reshape(-1, self.limbs)
+        return _rows(data, self.limbs)
 
     def multiply(self, a: Batch, b: Batch) -> Batch:
         """Return a · b mod N row by row; b may have one row only, for all."""
@@ -87,8 +95,7 @@ class Modulus:
         """
         out = np.empty_like(batch)
         limbs = max(1, -(-int(exponent).bit_length() // 64))
-        data = int(exponent).to_bytes(8 * limbs, "little")
-        words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        words = to_batch([exponent], limbs)[0]
 
         def part(rows: slice) -> None:
             _fast.modular_power(batch[rows], words, out[rows], self._n, self._square)

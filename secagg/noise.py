@@ -11,11 +11,10 @@ from itertools import count as naturals
 from typing import Protocol
 
 import gmpy2
-import numpy as np
 
 from secagg.encoding import Entropy, take
-from secagg.modular import Batch, FixedBase, Modulus
-from secagg.primes import recover, uniform_below
+from secagg.modular import Batch, FixedBase, Modulus, to_batch
+from secagg.primes import random_bits, recover, uniform_below
 
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 
@@ -100,12 +99,14 @@ class FixedBaseNoise:
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         """Return fresh e and b."""
         self._powers.expect(count)
-        exponents = [_random_bits(self._exponent_bits, entropy) for _ in range(count)]
+        exponents = [random_bits(self._exponent_bits, entropy) for _ in range(count)]
         return [(e, b & 1) for e, b in zip(exponents, take(entropy, count), strict=True)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return (h^n)^e · (y^n)^b."""
-        powers = self._powers.power(_rows((e for e, _ in seeds), self._powers.exponent_limbs))
+        powers = self._powers.power(
+            to_batch((e for e, _ in seeds), self._powers.exponent_limbs)
+        )
         return self._square.multiply(powers, self._symbols[[b for _, b in seeds]])
 
 
@@ -169,16 +170,7 @@ class _PrimeNoise:
     def residues(self, seeds: Iterable[int]) -> Batch:
         if self._powers is None:
             return self.square.power(self.square.pack(seeds), self._p)
-        return self._powers.power(_rows(seeds, self._powers.exponent_limbs))
-
-
-def _rows(numbers: Iterable[int], limbs: int) -> Batch:
-    data = b"".join(int(x).to_bytes(8 * limbs, "little") for x in numbers)
-    return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, limbs)
-
-
-def _random_bits(bits: int, entropy: Entropy) -> int:
-    return int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
+        return self._powers.power(to_batch(seeds, self._powers.exponent_limbs))
 
 
 def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:

@@ -30,6 +30,7 @@ from secagg.errors import ParameterError
 __all__ = [
     "StructuredPrime",
     "has_small_factor",
+    "random_bits",
     "random_prime",
     "random_safe_prime",
     "recover",
@@ -199,9 +200,14 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
     """Return a uniform integer of [0, bound), by rejection."""
     bits = int(bound - 1).bit_length()
     while True:
-        number = int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
+        number = random_bits(bits, entropy)
         if number < bound:
             return number
+
+
+def random_bits(bits: int, entropy: Entropy) -> int:
+    """Return a uniform integer of [0, 2^bits)."""
+    return int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
 
 
 def _window(low: int, high: int, count: int, entropy: Entropy) -> range:

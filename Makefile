@@ -40,5 +40,5 @@ clean:
 $(READY): pyproject.toml $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q "setuptools>=77" "cython>=3.1"
-	$(BIN)/python -m pip install -q --no-build-isolation -e ".[fedmf,cli,bench,dev]"
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev]"
 	touch $@

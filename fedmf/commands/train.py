@@ -1,0 +1,220 @@
+"""``fedmf train``: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fedmf import choices
+from fedmf.aggregate import PaillierSum
+from fedmf.choices import LAST, ModelName, SplitName, SumName
+from fedmf.commands.manners import (
+    INTERRUPTED,
+    errors_in_one_line,
+    make_folder,
+    stderr,
+    undisturbed,
+)
+from fedmf.data import NAMES, load
+from fedmf.errors import SettingError
+from fedmf.presets import PRESETS, preset
+from fedmf.report import LiveReport, document, key_line, print_summary, save
+from fedmf.trainer import Trainer
+
+__all__ = ["EXAMPLES", "train"]
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+fedmf train  [dim]# 300 simulated users, each a client of secure aggregation[/dim]
+
+fedmf train --out runs/demo  [dim]# keep model, history and learning curve[/dim]
+
+fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten vanishes in each round[/dim]
+
+FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
+
+fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
+
+fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomorphic[/dim]
+"""
+
+
+def train(
+    data: Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")] = "simulated",
+    model: Annotated[ModelName, typer.Option(help="What is trained.")] = ModelName.FEDMF,
+    preset_name: Annotated[
+        str,
+        typer.Option(
+            "--preset",
+            help="Hyper-parameters: "
+            + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
+            + ".",
+        ),
+    ] = "fast",
+    aggregation: Annotated[
+        SumName,
+        typer.Option(
+            help="How gradients are summed: by secret sharing, by homomorphic encryption or in "
+            "the clear."
+        ),
+    ] = SumName.SECAGG,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            help="secagg: with how many others each user shares keys, an even number, or 0 for "
+            "all.",
+            show_default="all up to 100 users, else 60",
+        ),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            help="secagg: how many of the neighbours and the user must be left to recover the "
+            "user's masks. paillier: how many trustees it takes to decrypt.",
+            show_default="secagg: two thirds",
+        ),
+    ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            help="paillier: who can decrypt, and so who could read every user's vector: "
+            f"{', '.join(choices.TRUST)}. To be named; the warning that goes with it is "
+            "printed.",
+            show_default=False,
+        ),
+    ] = None,
+    trustees: Annotated[
+        int | None,
+        typer.Option(help="paillier, --trust threshold: how many hold a share of the key."),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(help="paillier: the length of the key.", show_default="3072"),
+    ] = None,
+    cohort: Annotated[
+        str | None,
+        typer.Option(
+            help="Users per round: a number such as 100, or a fraction such as 0.5.",
+            show_default="everyone",
+        ),
+    ] = None,
+    dropout: Annotated[
+        float, typer.Option(help="The probability with which a user vanishes in a round.")
+    ] = 0.0,
+    rounds: Annotated[
+        int | None, typer.Option(help="How many rounds.", show_default="the preset's")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the split and of the training.")] = 0,
+    split: Annotated[
+        SplitName,
+        typer.Option(
+            help=f"What is held out: 20 % at random, each user's last {LAST}, or the data "
+            "set's own part."
+        ),
+    ] = SplitName.RANDOM,
+    factors: Annotated[
+        int | None,
+        typer.Option("--factors", "-k", help="k.", show_default="the preset's"),
+    ] = None,
+    reg: Annotated[
+        float | None, typer.Option(help="λ, per rating.", show_default="the preset's")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="γ, the step.", show_default="the preset's")
+    ] = None,
+    min_raters: Annotated[
+        int | None,
+        typer.Option(
+            help="Items with fewer raters are not trained: a sum over one user hides nothing.",
+            show_default="the preset's",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for model.fedmf, history.json and curve.png."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+    ] = False,
+) -> None:
+    """Train a recommender on users who keep their ratings to themselves.
+
+    Ctrl-C ends the training early and keeps what the finished rounds have taught.
+    """
+    console = stderr()
+    with errors_in_one_line("before the training began, nothing is kept"):
+        chosen = preset(preset_name)
+        base = chosen.model
+        recipe = replace(
+            base,
+            k=base.k if factors is None else factors,
+            reg=base.reg if reg is None else reg,
+            rate=base.rate if rate is None else rate,
+            min_raters=base.min_raters if min_raters is None else min_raters,
+        )
+        live = LiveReport(console, chosen.rounds if rounds is None else rounds, trust=trust)
+        summing = choices.aggregation(
+            aggregation,
+            neighbours=neighbours,
+            threshold=threshold,
+            trust=trust,
+            trustees=trustees,
+            bits=bits,
+            progress=live.phase,
+        )
+        trainer = Trainer(
+            recipe,
+            summing,
+            rounds=live.rounds,
+            seed=seed,
+            cohort=choices.cohort(cohort),
+            dropout=dropout,
+            callbacks=[live.round_done],
+        )
+        if out is not None:
+            make_folder(out)
+        ratings = load(data)
+        parts = choices.split(ratings, split, seed)
+        if isinstance(summing, PaillierSum):
+            warning = f"trust: {summing.trust}, that is: {summing.warning}"
+            console.print(warning, style="yellow", markup=False, soft_wrap=True)
+            console.print(key_line(summing), markup=False, soft_wrap=True)
+        with live:
+            trainer.fit(parts.train, parts.test)
+        settings: dict[str, object] = {
+            "data": data,
+            "model": model.value,
+            "preset": preset_name,
+            "split": split.value,
+        }
+        result = document(settings, trainer)
+        history = trainer.history_
+        try:
+            if out is not None and len(history):
+                with undisturbed():
+                    save(out, trainer, result, console)
+        finally:  # a disk that is full does not take the result along
+            if as_json:
+                typer.echo(json.dumps(result, indent=2))
+            elif len(history):
+                print_summary(Console(highlight=False), result)
+        if history.interrupted:
+            what = "kept" if out is not None else "not saved, for there is no --out"
+            kept = (
+                f"the {len(history)} rounds done are {what}"
+                if len(history)
+                else ("no round was over, nothing is kept")
+            )
+            console.print(f"interrupted: {kept}", style="yellow", markup=False)
+            raise typer.Exit(INTERRUPTED)
+        if all(record.aborted for record in history):
+            raise SettingError(
+                f"every round was aborted ({history.last.aborted}): "
+                f"{choices.REMEDIES[aggregation]}"
+            )

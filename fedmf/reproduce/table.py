@@ -1,0 +1,111 @@
+"""What a table of results is made of: rows that can be run, beside what was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Published", "Row", "Run", "Table", "Target"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a row.
+
+    Parameters
+    ----------
+    seed
+        Of the split and of everything drawn in the training, at least 0.
+    quick
+        Whether to do as little as shows that the row works: a tenth of the rounds, say. What
+        comes out is then no result.
+    progress
+        Called with what is being done, and how many steps of how many are over.
+    """
+
+    seed: int
+    quick: bool = False
+    progress: Callable[[str, int, int], None] = lambda what, done, of: None
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure of a paper: its mean and, where the paper gives it, its standard deviation."""
+
+    mean: float
+    sd: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What the mean over the seeds is to reach.
+
+    Parameters
+    ----------
+    at_least, at_most
+        The bounds, both included.
+    """
+
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+    def met(self, mean: float) -> bool:
+        """Whether a mean lies within the bounds."""
+        return self.at_least <= mean <= self.at_most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One system on one data set.
+
+    Parameters
+    ----------
+    name
+        As the paper calls it, with what is particular to this row.
+    data
+        The data set, a name of `fedmf.data.load`; the row is left out, and said to be, where
+        that cannot be loaded.
+    run
+        Does one run and returns its figures by metric.
+    settings
+        Everything that determines the figures besides seed and code, as plain JSON; results
+        that were kept from other settings are not used again.
+    paper, target
+        By metric; either may lack some.
+    seeds
+        As many runs as the row needs at most, for what is not random; None for no limit.
+    """
+
+    name: str
+    data: str
+    run: Callable[[Run], Mapping[str, float]]
+    settings: Mapping[str, object]
+    paper: Mapping[str, Published] = field(default_factory=dict)
+    target: Mapping[str, Target] = field(default_factory=dict)
+    seeds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows that belong together.
+
+    Parameters
+    ----------
+    key
+        What ``fedmf reproduce --table`` calls it.
+    title
+        One line, with the paper and its table or section.
+    metrics
+        The columns, in order.
+    rows
+        From top to bottom.
+    note
+        What a reader must know: how it was measured, where it differs from the paper.
+    """
+
+    key: str
+    title: str
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+    note: str = ""

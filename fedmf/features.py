@@ -1,0 +1,118 @@
+"""Side information as numbers: one row of features per item or user, with named columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError
+from fedmf.profiles import Profiles
+from fedmf.ratings import Ratings
+
+__all__ = ["Features", "item_features", "user_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """One row of numbers per item (or per user); read-only.
+
+    Parameters
+    ----------
+    matrix
+        float64, shape (n, d), finite.
+    names
+        One name per column, such as "genre:Drama", "year" or "tag:0".
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit together or a number is not finite.
+    """
+
+    matrix: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or self.matrix.shape[1] != len(self.names):
+            raise DataError(
+                f"{len(self.names)} names do not fit a matrix of shape {self.matrix.shape}; "
+                "it must have one column per name"
+            )
+        if self.matrix.dtype != np.float64 or not np.isfinite(self.matrix).all():
+            raise DataError("features must be finite numbers of type float64")
+        view = self.matrix.view()
+        view.flags.writeable = False
+        object.__setattr__(self, "matrix", view)
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def beside(self, other: Features) -> Features:
+        """Return these columns followed by those of `other`, about the same rows.
+
+        Raises
+        ------
+        DataError
+            If the two have different numbers of rows.
+        """
+        if len(self) != len(other):
+            raise DataError(f"features of {len(self)} rows do not fit those of {len(other)}")
+        return Features(np.hstack((self.matrix, other.matrix)), self.names + other.names)
+
+
+def item_features(ratings: Ratings, *, year: bool = True) -> Features:
+    """Return the items' genres and year: public, the same for every user.
+
+    The columns are "genre:<name>" in the order of ``catalogue.genre_names``, 0 or 1, and then
+    "year". These are the features of LocalLR and of FedMMF's one-order mask (Yang et al. 2021,
+    table 1, row "item attributes").
+
+    Parameters
+    ----------
+    year
+        Whether to add the year of release, standardised over the items of known year (mean 0,
+        standard deviation 1); an unknown year counts as the mean, that is 0. A catalogue
+        without any year has no such column, and one without genres none of theirs.
+
+    Returns
+    -------
+    Features
+        ``matrix`` of shape (n_items, d).
+    """
+    catalogue = ratings.catalogue
+    matrix = catalogue.genres.astype(np.float64)
+    names = tuple(f"genre:{name}" for name in catalogue.genre_names)
+    known = catalogue.years > 0
+    if not year or not known.any():
+        return Features(matrix, names)
+    years = catalogue.years[known].astype(np.float64)
+    # Where all years are the same they tell nothing, and 0 / 0 must not be asked for.
+    column = np.zeros((len(catalogue), 1))
+    column[known, 0] = (years - years.mean()) / (years.std() or 1.0)
+    return Features(np.hstack((matrix, column)), (*names, "year"))
+
+
+def user_features(profiles: Profiles) -> Features:
+    """Return the users' age, gender and occupation, each row from its own profile alone.
+
+    The columns are "age", in centuries, "gender:F", 0 or 1, and "occupation:<name>", 0 or 1.
+    The age is divided by a constant and not standardised: its mean and deviation over the
+    users would be something that the users, who keep their profiles to themselves, would have
+    to compute together first.
+
+    Returns
+    -------
+    Features
+        ``matrix`` of shape (n_users, 2 + number of occupations).
+    """
+    n_users = len(profiles)
+    occupations = np.zeros((n_users, len(profiles.occupation_names)))
+    occupations[np.arange(n_users), profiles.occupations] = 1.0
+    age = profiles.ages / 100
+    woman = (profiles.genders == 0).astype(np.float64)
+    return Features(
+        np.column_stack((age, woman, occupations)),
+        ("age", "gender:F", *(f"occupation:{name}" for name in profiles.occupation_names)),
+    )

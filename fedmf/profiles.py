@@ -1,0 +1,165 @@
+"""What ml-100k and ml-1m tell of their users: age, gender and occupation, read on request.
+
+In a federation each of these rows stands at its user's own device and is private like the
+ratings; here they come in one file. The zip codes are checked for being there and left aside:
+nearly every user has another one, and no model of the papers says how it uses them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError
+from fedmf.lines import damaged, read_lines
+from fedmf.movielens import folder_of
+from fedmf.ratings import Ratings
+
+__all__ = ["GENDERS", "Profiles", "read_profiles"]
+
+GENDERS = ("F", "M")  # as both data sets have them
+
+OCCUPATIONS_100K = (
+    "administrator", "artist", "doctor", "educator", "engineer", "entertainment", "executive",
+    "healthcare", "homemaker", "lawyer", "librarian", "marketing", "none", "other",
+    "programmer", "retired", "salesman", "scientist", "student", "technician", "writer",
+)  # fmt: skip
+# In the order of the codes 0 to 20 of users.dat.
+OCCUPATIONS_1M = (
+    "other", "academic/educator", "artist", "clerical/admin", "college/grad student",
+    "customer service", "doctor/health care", "executive/managerial", "farmer", "homemaker",
+    "K-12 student", "lawyer", "programmer", "retired", "sales/marketing", "scientist",
+    "self-employed", "technician/engineer", "tradesman/craftsman", "unemployed", "writer",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """One profile per user, in the order of `fedmf.ratings.Ratings.user_ids`; read-only.
+
+    Parameters
+    ----------
+    ages
+        int16, shape (n_users,), in years; in ml-1m the lowest year of the user's age group
+        (1, 18, 25, 35, 45, 50 or 56, where 1 stands for "under 18").
+    genders
+        int8, shape (n_users,): the place in `GENDERS`.
+    occupations
+        int16, shape (n_users,): the place in `occupation_names`.
+    occupation_names
+        The names of all occupations, whether somebody has them or not.
+    """
+
+    ages: NDArray[np.int16]
+    genders: NDArray[np.int8]
+    occupations: NDArray[np.int16]
+    occupation_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        shape = self.ages.shape
+        if len(shape) != 1 or self.genders.shape != shape or self.occupations.shape != shape:
+            raise DataError(
+                f"profiles need one age, gender and occupation per user, not arrays of shapes "
+                f"{shape}, {self.genders.shape} and {self.occupations.shape}"
+            )
+        for array, end in ((self.genders, 2), (self.occupations, len(self.occupation_names))):
+            if ((array < 0) | (array >= end)).any():
+                raise DataError(f"a gender or occupation is not one of 0 to {end - 1}")
+        for field in ("ages", "genders", "occupations"):
+            view = getattr(self, field).view()
+            view.flags.writeable = False
+            object.__setattr__(self, field, view)
+
+    def __len__(self) -> int:
+        return self.ages.size
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How one file of users is written; `fields` finds id, age, gender and occupation."""
+
+    file: str
+    fields: re.Pattern[str]
+    expected: str
+    occupations: tuple[str, ...]
+    coded: bool  # whether an occupation is written as its place, not its name
+
+
+FORMS = {
+    "ml-100k": _Form(
+        file="u.user",
+        fields=re.compile(
+            r"(?P<id>[0-9]{1,9})\|(?P<age>[0-9]{1,3})\|(?P<gender>[FM])"
+            r"\|(?P<occupation>[a-z]+)\|[0-9A-Z]{5}"
+        ),
+        expected="id|age|F or M|occupation|zip",
+        occupations=OCCUPATIONS_100K,
+        coded=False,
+    ),
+    "ml-1m": _Form(
+        file="users.dat",
+        fields=re.compile(
+            r"(?P<id>[0-9]{1,9})::(?P<gender>[FM])::(?P<age>1|18|25|35|45|50|56)"
+            r"::(?P<occupation>[0-9]{1,2})::[0-9-]{5,10}"
+        ),
+        expected="id::F or M::age group::occupation 0 to 20::zip",
+        occupations=OCCUPATIONS_1M,
+        coded=True,
+    ),
+}
+
+
+def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
+    """Read the users' profiles that come with a data set.
+
+    Parameters
+    ----------
+    ratings
+        Of ml-100k or ml-1m, as `fedmf.data.load` returns them, or a part of them.
+    root
+        As for `fedmf.data.load`.
+
+    Raises
+    ------
+    DataError
+        If the data set comes without profiles, or the file is missing or damaged, or its
+        users are not those of the ratings; the message names file and line.
+    """
+    form = FORMS.get(ratings.name)
+    if form is None:
+        raise DataError(
+            f"{ratings.name} comes without profiles of its users; "
+            f"{' and '.join(FORMS)} have them"
+        )
+    path = folder_of(ratings.name, root) / form.file
+    place = {str(user): number for number, user in enumerate(ratings.user_ids.tolist())}
+    column = {
+        str(number) if form.coded else name: number
+        for number, name in enumerate(form.occupations)
+    }
+    table = np.full((ratings.n_users, 3), -1, dtype=np.int16)
+    for line, text in enumerate(read_lines(path, "ascii"), start=1):
+        match = form.fields.fullmatch(text)
+        if not match:
+            raise damaged(path, line, f"expected {form.expected!r}, found {text[:60]!r}")
+        user = place.get(match["id"], -1)
+        if user < 0:
+            raise damaged(path, line, f"user {match['id']} has no rating in {ratings.name}")
+        if table[user, 0] >= 0:
+            raise damaged(path, line, f"user {match['id']} is listed a second time")
+        if match["occupation"] not in column:
+            raise damaged(path, line, f"there is no occupation {match['occupation']!r}")
+        gender = GENDERS.index(match["gender"])
+        table[user] = int(match["age"]), gender, column[match["occupation"]]
+    missing = ratings.user_ids[table[:, 0] < 0]
+    if missing.size:
+        raise DataError(
+            f"{path.name} has {ratings.n_users - missing.size} of the {ratings.n_users} users: "
+            f"user {missing[0]} is missing; unpack the data set again ({path})"
+        )
+    ages, genders, occupations = (np.ascontiguousarray(table[:, field]) for field in range(3))
+    return Profiles(ages, genders.astype(np.int8), occupations, form.occupations)

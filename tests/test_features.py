@@ -1,0 +1,97 @@
+"""Features: named columns, each with the value worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.errors import DataError
+from fedmf.features import Features, item_features, user_features
+from fedmf.profiles import Profiles
+from fedmf.ratings import Catalogue
+from fedmf.simulated import simulate
+
+
+def with_catalogue(years: list[int], genres: list[list[int]], names: tuple[str, ...]):
+    catalogue = Catalogue(
+        ("A", "B", "C"),
+        np.array(years, dtype=np.int16),
+        np.array(genres, dtype=np.bool_).reshape(3, len(names)),
+        names,
+    )
+    return replace(simulate(3, 3, 6), catalogue=catalogue)
+
+
+def test_genres_are_flags_and_the_year_is_standardised_over_the_known_ones():
+    ratings = with_catalogue([1990, 0, 2000], [[1, 0], [0, 1], [0, 0]], ("Crime", "Musical"))
+    features = item_features(ratings)
+    assert features.names == ("genre:Crime", "genre:Musical", "year")
+    # mean 1995, deviation 5
+    assert features.matrix.tolist() == [[1, 0, -1], [0, 1, 0], [0, 0, 1]]
+    plain = item_features(ratings, year=False)
+    assert plain.names == ("genre:Crime", "genre:Musical")
+    assert plain.matrix.tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+def test_a_catalogue_without_years_or_genres_gives_the_columns_it_has():
+    assert item_features(with_catalogue([0] * 3, [[1], [0], [1]], ("Crime",))).names == (
+        "genre:Crime",
+    )
+    assert (
+        item_features(with_catalogue([7, 7, 0], [[], [], []], ())).matrix.tolist() == [[0]] * 3
+    )
+    assert item_features(with_catalogue([0] * 3, [[], [], []], ())).matrix.shape == (3, 0)
+
+
+def test_the_simulated_items_have_18_genres_and_a_year():
+    ratings = load("simulated")
+    features = item_features(ratings)
+    assert features.matrix.shape == (500, 19)
+    assert len(features) == 500
+    assert features.matrix[:, -1].mean() == pytest.approx(0, abs=1e-12)
+    assert features.matrix[:, -1].std() == pytest.approx(1)
+    newest = int(np.argmax(ratings.catalogue.years))
+    assert features.matrix[newest, -1] == features.matrix[:, -1].max()
+
+
+def test_a_user_is_age_gender_and_occupation():
+    profiles = Profiles(
+        np.array([24, 53], dtype=np.int16),
+        np.array([1, 0], dtype=np.int8),
+        np.array([2, 0], dtype=np.int16),
+        ("artist", "lawyer", "writer"),
+    )
+    features = user_features(profiles)
+    assert features.names == (
+        "age",
+        "gender:F",
+        "occupation:artist",
+        "occupation:lawyer",
+        "occupation:writer",
+    )
+    assert features.matrix.tolist() == [[0.24, 0, 0, 0, 1], [0.53, 1, 1, 0, 0]]
+
+
+def test_features_beside_each_other():
+    one = Features(np.ones((2, 1)), ("a",))
+    two = Features(np.zeros((2, 2)), ("b", "c"))
+    both = one.beside(two)
+    assert (both.names, both.matrix.tolist()) == (("a", "b", "c"), [[1, 0, 0]] * 2)
+    with pytest.raises(DataError, match="features of 2 rows do not fit those of 3"):
+        one.beside(Features(np.ones((3, 1)), ("a",)))
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones((2, 2)), np.ones(2), np.array([[np.nan]]), np.ones((1, 1), dtype=int)]
+)
+def test_features_that_do_not_fit_are_refused(matrix):
+    with pytest.raises(DataError, match=r"do not fit a matrix|must be finite"):
+        Features(matrix, ("a",))
+
+
+def test_features_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        Features(np.ones((1, 1)), ("a",)).matrix[0] = 2

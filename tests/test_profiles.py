@@ -1,0 +1,135 @@
+"""The users' profiles, on tiny files and on the real ones, if there: every misfit is named."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.errors import DataError
+from fedmf.profiles import GENDERS, Profiles, read_profiles
+from fedmf.simulated import simulate
+
+needs_data = pytest.mark.skipif(
+    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
+)
+SOUND = {
+    "ml-100k": ("u.user", "2|53|F|other|94043\n1|24|M|technician|V3N4P\n3|7|M|student|00000\n"),
+    "ml-1m": ("users.dat", "2::F::56::0::94043\n1::M::18::17::1-234\n3::M::1::10::00000\n"),
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that reads the profiles of three users from a file of this content."""
+
+    def write_and_read(name: str, content: str | None = None) -> Profiles:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        file, sound = SOUND[name]
+        (folder / file).write_text(sound if content is None else content)
+        return read_profiles(replace(simulate(3, 4, 6), name=name), tmp_path)
+
+    return write_and_read
+
+
+@pytest.mark.parametrize(
+    ("name", "ages", "occupations"),
+    [
+        ("ml-100k", [24, 53, 7], ["technician", "other", "student"]),
+        ("ml-1m", [18, 56, 1], ["technician/engineer", "other", "K-12 student"]),
+    ],
+)
+def test_the_profiles_are_in_the_order_of_the_ratings_users(read, name, ages, occupations):
+    profiles = read(name)
+    assert len(profiles) == 3
+    assert profiles.ages.tolist() == ages
+    assert [GENDERS[code] for code in profiles.genders] == ["M", "F", "M"]
+    assert [profiles.occupation_names[code] for code in profiles.occupations] == occupations
+    with pytest.raises(ValueError, match="read-only"):
+        profiles.ages[0] = 0
+
+
+def changed(name: str, line: int, before: str, after: str) -> str:
+    lines = SOUND[name][1].splitlines(keepends=True)
+    assert before in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(before, after)
+    return "".join(lines)
+
+
+OLD, NEW = SOUND
+MISFITS = [
+    (
+        OLD,
+        changed(OLD, 2, "1|24", "9|24"),
+        r"u\.user, line 2: user 9 has no rating",
+    ),
+    (
+        OLD,
+        changed(OLD, 2, "1|24", "2|24"),
+        "line 2: user 2 is listed a second time",
+    ),
+    (OLD, changed(OLD, 3, "|M|", "|X|"), "line 3: expected 'id|age|F or M|"),
+    (OLD, changed(OLD, 3, "7", "nan"), "line 3: expected 'id|age|F or M|"),
+    (OLD, changed(OLD, 3, "|00000", ""), "line 3: expected 'id|age|F or M|"),
+    (OLD, changed(OLD, 1, "other", "sailor"), "line 1: .* no occupation 'sailor'"),
+    (
+        OLD,
+        changed(OLD, 3, "3|7|M|student|00000\n", ""),
+        "2 of the 3 users: user 3 is",
+    ),
+    (OLD, "", r"u\.user is empty"),
+    (OLD, SOUND[OLD][1][:-1], "line 3: the last line is cut short"),
+    (NEW, changed(NEW, 1, "::0::", "::21::"), r"users\.dat, line 1: .*occupation '21'"),
+    (NEW, changed(NEW, 2, "::18::", "::19::"), "line 2: expected 'id::F or M::age gr"),
+    (NEW, changed(NEW, 2, "1::M", "-1::M"), "line 2: expected 'id::F or M::age gr"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), MISFITS)
+def test_a_file_that_does_not_match_is_named_with_its_line(read, name, content, message):
+    with pytest.raises(DataError, match=message.replace("|", r"\|")):
+        read(name, content)
+
+
+def test_a_data_set_without_profiles_says_which_have_them():
+    with pytest.raises(DataError, match=r"simulated comes without .*; ml-100k and ml-1m have"):
+        read_profiles(simulate(3, 4, 6))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    (tmp_path / "ml-1m").mkdir()
+    with pytest.raises(DataError, match=r"users\.dat is missing from"):
+        read_profiles(replace(simulate(3, 4, 6), name="ml-1m"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("ages", np.zeros(2, np.int16), r"not arrays of shapes \(2,\)"),
+        ("genders", np.full(3, 2, np.int8), "is not one of 0 to 1"),
+        ("occupations", np.full(3, -1, np.int16), "is not one of 0 to 1"),
+    ],
+)
+def test_profiles_that_do_not_fit_are_refused(field, value, message):
+    zeros = np.zeros(3, np.int16)
+    sound = Profiles(zeros, zeros.astype(np.int8), zeros, ("a", "b"))
+    with pytest.raises(DataError, match=message):
+        replace(sound, **{field: value})
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "women", "age", "occupations"),
+    [("ml-100k", 273, 34.05, 21), ("ml-1m", 1709, 30.64, 21)],
+)
+def test_the_real_profiles(name, women, age, occupations):
+    ratings = load(name)
+    profiles = read_profiles(ratings)
+    assert len(profiles) == ratings.n_users
+    assert int((profiles.genders == 0).sum()) == women
+    assert profiles.ages.mean() == pytest.approx(age, abs=0.005)
+    assert np.unique(profiles.occupations).size == occupations

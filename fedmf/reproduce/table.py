@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = ["Published", "Row", "Run", "Table", "Target"]
+if TYPE_CHECKING:  # a table can be listed without matplotlib
+    from matplotlib.figure import Figure
+
+__all__ = ["Picture", "Published", "Results", "Row", "Run", "Table", "Target"]
+
+Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
+"""By the row's name, what its runs returned, in the order of the seeds; all rows that were run.
+
+A run may return more figures than the table has columns: they are kept for the pictures.
+"""
+
+Picture: TypeAlias = "Callable[[Results], Figure]"
+"""Draws what a table found; its ``__name__`` can serve as the file's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +115,8 @@ class Table:
         From top to bottom.
     note
         What a reader must know: how it was measured, where it differs from the paper.
+    pictures
+        Each draws the results in a way of its own, and copes with rows that were not run.
     """
 
     key: str
@@ -109,3 +124,4 @@ class Table:
     metrics: tuple[str, ...]
     rows: tuple[Row, ...]
     note: str = ""
+    pictures: tuple[Picture, ...] = ()

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-KERNEL := setup.py $(wildcard secagg/_fast/*.pyx secagg/_fast/*.px? secagg/_fast/src/*)
+KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 
 .PHONY: demo test lint bench slow fuzz clean
 
@@ -35,7 +35,7 @@ fuzz: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m fuzz threshold --runs 100000
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info secagg/_fast/_kernels.c secagg/_fast/*.so
+	rm -rf $(VENV) build dist *.egg-info */_fast/_kernels.c */_fast/*.so
 
 $(READY): pyproject.toml $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

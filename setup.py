@@ -1,8 +1,8 @@
-"""Compile ``secagg._fast._kernels``; everything else is in pyproject.toml.
+"""Compile the kernels of secagg and fedmf; everything else is in pyproject.toml.
 
-One abi3 extension per platform, no ``-march``: the kernels choose their instructions when
-they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the file five times
-smaller, and contraction to fused multiply-add would make fixed point depend on the CPU. Set
+Two abi3 extensions per platform, no ``-march``: those of secagg choose their instructions when
+they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the files five times
+smaller, and contraction to fused multiply-add would make results depend on the CPU. Set
 ``SECAGG_NO_EXTENSION=1`` to build without a C compiler: the library then runs on its
 pure-Python twins, slower and with the same results.
 """
@@ -12,6 +12,14 @@ import os
 from setuptools import Extension, setup
 
 SOURCES = "secagg/_fast/src"
+STEPS = "fedmf/_fast/src"
+
+
+COMMON = {
+    "define_macros": [("Py_LIMITED_API", "0x030B0000")],
+    "py_limited_api": True,
+    "extra_compile_args": ["-O3", "-g0", "-ffp-contract=off"],
+}
 
 kernels = Extension(
     "secagg._fast._kernels",
@@ -32,12 +40,17 @@ kernels = Extension(
         f"{SOURCES}/modular.h",
     ],
     include_dirs=[SOURCES],
-    define_macros=[("Py_LIMITED_API", "0x030B0000")],
-    py_limited_api=True,
-    extra_compile_args=["-O3", "-g0", "-ffp-contract=off"],
+    **COMMON,
+)
+steps = Extension(
+    "fedmf._fast._kernels",
+    sources=["fedmf/_fast/_kernels.pyx", f"{STEPS}/steps.c"],
+    depends=[f"{STEPS}/steps.h"],
+    include_dirs=[STEPS],
+    **COMMON,
 )
 
 setup(
-    ext_modules=[] if os.environ.get("SECAGG_NO_EXTENSION") == "1" else [kernels],
+    ext_modules=[] if os.environ.get("SECAGG_NO_EXTENSION") == "1" else [kernels, steps],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import Aggregation, FloatSum, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import Ratings, Split, load
 from fedmf.errors import DataError, FedMFError, ModelError, SettingError
+from fedmf.federated import FederatedModel
 from fedmf.history import History, RoundRecord
 from fedmf.mf import FedMF
 from fedmf.model import Factors
@@ -19,6 +20,8 @@ __all__ = [
     "Factors",
     "FedMF",
     "FedMFError",
+    "FederatedModel",
+    "FloatSum",
     "History",
     "ModelError",
     "PaillierSum",

@@ -3,10 +3,12 @@
 Whoever trains passes an `Aggregation`: `PlainSum` adds the clients' integers in the clear,
 `SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
 homomorphic encryption. The integers are the same, bit for bit, and so are the users left out.
+`FloatSum` is what fixed point is compared with.
 """
 
 from __future__ import annotations
 
+from fedmf.float_sum import FloatSum
 from fedmf.integer_sum import PHASES, Aggregation, Phase, RoundAborted
 from fedmf.paillier_sum import PaillierSum
 from fedmf.plain_sum import PlainSum
@@ -19,6 +21,7 @@ __all__ = [
     "WARNINGS",
     "Aggregate",
     "Aggregation",
+    "FloatSum",
     "PaillierSum",
     "Phase",
     "PlainSum",

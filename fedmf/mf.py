@@ -15,41 +15,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf import _fast
+from fedmf.blocks import Block
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
+from fedmf.raters import Raters
 from fedmf.vectors import Rows
 
-__all__ = ["FedMF", "Raters"]
+__all__ = ["FedMF"]
 
 Floats = NDArray[np.float64]
 
 NEUTRAL_PART = 0.625  # of the scale: 3.5 on 1 to 5, about where people's ratings average
-
-
-@dataclass(frozen=True, eq=False)
-class Raters:
-    """How many users rated each item, as far as they could be counted.
-
-    Parameters
-    ----------
-    counts
-        int64, shape (m,): the raters among the users that were counted, at most n_i.
-    share
-        The part of the cohort that was counted, 0 < share ≤ 1; the others vanished.
-    """
-
-    counts: NDArray[np.int64]
-    share: float
-
-    @property
-    def bound(self) -> Floats:
-        """What n_i hardly exceeds: two standard deviations above count / share, at least 1.
-
-        It is n_i itself where nobody vanished. A step that was divided by a count of half the
-        raters would be twice as long, and the item would never settle.
-        """
-        spread = np.sqrt(self.counts * (1 - self.share))
-        return np.asarray(np.maximum((self.counts + 2 * spread) / self.share, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +89,16 @@ class FedMF:
             raise SettingError(f"start = {self.start!r} must be 'zero-mean' or 'neutral'")
 
     @property
+    def width(self) -> int:
+        """How many numbers of each item a user sends: k."""
+        return self.k
+
+    @property
+    def remedy(self) -> str:
+        """What to change if the factors grow beyond all bounds."""
+        return f"rate = {self.rate} is too high for these ratings; halve it"
+
+    @property
     def needs_counts(self) -> bool:
         """Whether the users must count the items' raters before the first sum."""
         return self.update == "ridge" or self.min_raters > 1
@@ -131,7 +118,7 @@ class FedMF:
         return p, q
 
     def user_factors(self, q: Floats, p_u: Floats, values: Floats) -> Floats:
-        """Return the user's new factors p_u.
+        """Return one user's new factors p_u.
 
         Parameters
         ----------
@@ -142,19 +129,25 @@ class FedMF:
         values
             Shape (n_u,): the ratings r_ui.
         """
-        n_u = values.size
-        if n_u == 0:
-            return p_u
+        block = Block.of_one(np.arange(values.size, dtype=np.int32), values)
+        return np.asarray(self.find_users(q, p_u[None], block)[0])
+
+    def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
+        """Return the new factors of a block's users; see `FederatedModel`.
+
+        They take a step of eq. 7, or solve (QᵀQ + λ n_u I) p_u = Qᵀ r, where the gradient of
+        eq. 2 with respect to p_u is zero.
+        """
+        p = p.copy()
+        ratings = block.indptr, block.items, block.values
         if self.update == "paper":  # eq. 7 with its sign set right
-            e = values - q @ p_u
-            return np.asarray(p_u - self.rate * (n_u * self.reg * p_u - e @ q))
-        # The gradient of eq. 2 with respect to p_u is zero: (QᵀQ + λ n_u I) p_u = Qᵀ r.
-        normal = q.T @ q
-        normal.flat[:: self.k + 1] += self.reg * n_u
-        try:
-            return np.asarray(np.linalg.solve(normal, q.T @ values), dtype=np.float64)
-        except np.linalg.LinAlgError:  # λ = 0 and fewer ratings than factors
-            return np.asarray(np.linalg.lstsq(q, values)[0], dtype=np.float64)
+            _fast.descend(*ratings, q, p, 0, self.rate, self.reg)
+            return p
+        solved = _fast.solve(*ratings, q, p, 0, self.reg)
+        for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors
+            row = slice(block.indptr[u], block.indptr[u + 1])
+            p[u] = np.linalg.lstsq(q[block.items[row]], block.values[row])[0]
+        return p
 
     def local_step(
         self,
@@ -164,7 +157,7 @@ class FedMF:
         values: Floats,
         trained: NDArray[np.bool_],
     ) -> tuple[Floats, Rows]:
-        """Do a user's part of a round (steps 2 and 3 of section 2.2.1).
+        """Do one user's part of a round: `local_steps` of a block of one.
 
         Parameters
         ----------
@@ -176,27 +169,30 @@ class FedMF:
             Shape (n_u,): what the user rated, and how.
         trained
             Shape (m,): whether the item has raters enough to be trained.
-
-        Returns
-        -------
-        p_u
-            The updated factors.
-        gradients
-            η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of the rated items that are trained and
-            zero in all others: m · k elements whatever the user rated, when it is sent.
         """
-        rated = q[items]
-        p_u = self.user_factors(rated, p_u, values)
-        e = values - rated @ p_u
-        eta = self.reg * rated - e[:, None] * p_u
-        kept = trained[items]
-        return p_u, Rows(items[kept], eta[kept], q.shape[0])
+        p, rows = self.local_steps(q, p_u[None], Block.of_one(items, values), trained)
+        return p[0], rows
+
+    def local_steps(
+        self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
+    ) -> tuple[Floats, Rows]:
+        """Do the users' part of a round (steps 2 and 3 of section 2.2.1).
+
+        What they send is η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of the rated items that
+        are trained and zero in all others: m · k elements whatever a user rated. Parameters
+        and returns are those of `FederatedModel`.
+        """
+        p = self.find_users(q, p, block)
+        eta = np.empty((block.items.size, self.width))
+        _fast.gradients(block.indptr, block.items, block.values, q, p, eta, self.reg)
+        eta[~trained[block.items]] = 0.0
+        return p, Rows(block.items, eta, q.shape[0])
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
         """Return which items have raters enough; all of them where nothing was counted."""
         if raters is None:
             return np.ones(n_items, dtype=np.bool_)
-        return raters.counts >= self.min_raters
+        return raters.at_least(self.min_raters)
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
         """Do the server's part of a round (step 5): q_i ← q_i − γ Σ_u η_ui.

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf import _fast
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 
@@ -128,8 +129,15 @@ class Factors:
                 f"predict wants one item per user, not {rows.shape} users and "
                 f"{columns.shape} items"
             )
-        products = self.user_factors[rows] * self.item_factors[columns]
-        return np.asarray(products.sum(axis=-1), dtype=np.float64)
+        found = np.empty(rows.shape)
+        _fast.predict(
+            self.user_factors,
+            self.item_factors,
+            rows.reshape(-1),
+            columns.reshape(-1),
+            found.reshape(-1),
+        )
+        return found
 
     def recommend(
         self, user: int, k: int = 10

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secagg
+from fedmf import _fast
 from fedmf.integer_sum import (
     Encoding,
     IntegerSum,
@@ -54,13 +55,12 @@ class PlainSum(IntegerSum):
             raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
         total = np.zeros(vectors.shape, dtype=np.int64)
         clipped, server_seconds, start = 0, 0.0, perf_counter()
-        for user in survivors:
-            rows = vectors[user]
+        for rows in vectors.blocks(survivors):
             with refusals():
                 integers, beyond = _integers(encoding, rows.values.reshape(-1))
             clipped += beyond
             arrived = perf_counter()
-            total[rows.indices] += integers.reshape(rows.values.shape)
+            _fast.add_rows(total, rows.indices, integers.reshape(rows.values.shape))
             server_seconds += perf_counter() - arrived
         client_seconds = perf_counter() - start - server_seconds
         flat = total.reshape(-1)

@@ -236,8 +236,8 @@ def save(out: Path, trainer: Trainer, run: dict[str, object], console: Console) 
             raise
         console.print("no curve.png: pip install 'secagg[fedmf]'", markup=False)
     else:
-        title = f"{trainer.model.update} update, {type(trainer.aggregation).__name__}"
-        learning_curve(trainer.history_, out / "curve.png", title=f"FedMF, {title}")
+        title = f"{type(trainer.model).__name__}, {type(trainer.aggregation).__name__}"
+        learning_curve(trainer.history_, out / "curve.png", title=title)
         written.append("curve.png")
     console.print(f"saved in {out}: {', '.join(written)}", markup=False, soft_wrap=True)
 

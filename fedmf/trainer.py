@@ -10,7 +10,7 @@ a deployment the users would have to sum their squared errors securely, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Self
@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
+from fedmf.blocks import Block, blocks
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
+from fedmf.federated import FederatedModel
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
-from fedmf.mf import FedMF, Raters
+from fedmf.mf import FedMF
 from fedmf.model import Factors
+from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
 from fedmf.vectors import Aggregate, Rows, Table, Vectors
 
@@ -39,7 +42,7 @@ class Trainer:
     Parameters
     ----------
     model
-        What is trained: the hyper-parameters and steps.
+        What is trained: the hyper-parameters and steps, `FedMF` for one.
     aggregation
         How the users' gradients are summed.
     rounds
@@ -76,7 +79,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: FedMF | None = None,
+        model: FederatedModel | None = None,
         aggregation: Aggregation | None = None,
         *,
         rounds: int = 40,
@@ -93,7 +96,7 @@ class Trainer:
         ):
             if isinstance(part, str | type):
                 raise SettingError(f"{name} = {part!r} must be an object such as {such}")
-        self.model = FedMF() if model is None else model
+        self.model: FederatedModel = FedMF() if model is None else model
         self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
         self.rounds = rounds
         self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
@@ -216,12 +219,12 @@ class Trainer:
     def _count(self, number: int, users: NDArray[np.int64], train: Ratings) -> Aggregate:
         """Let the users count, for each item, how many of them rated it."""
 
-        def indicator(user: int) -> Rows:
-            items, _ = train.of_user(user)
-            return Rows(items, np.ones((items.size, 1), dtype=np.int64), train.n_items)
+        def ones(block: Block) -> Rows:
+            marks = np.ones((block.items.size, 1), dtype=np.int64)
+            return Rows(block.items, marks, train.n_items)
 
         return self.aggregation.count(
-            Vectors(users.tolist(), indicator, (train.n_items, 1)),
+            _vectors(users, train, ones, 1),
             dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
             session=self._session("count", number),
         )
@@ -232,46 +235,42 @@ class Trainer:
         factors: Factors,
         trained: NDArray[np.bool_],
         train: Ratings,
-    ) -> tuple[dict[int, Floats], Vectors]:
-        """Return the users' gradients, and a dict that fills with the p_u behind them."""
-        moved: dict[int, Floats] = {}
+    ) -> tuple[Floats, Vectors]:
+        """Return what the users send, and a table that fills with the p_u behind it."""
         q, p = factors.item_factors, factors.user_factors
+        moved = p.copy()
 
-        def gradient(user: int) -> Rows:
-            moved[user], rows = self.model.local_step(q, p[user], *train.of_user(user), trained)
+        def step(block: Block) -> Rows:
+            moved[block.users], rows = self.model.local_steps(q, p[block.users], block, trained)
             self._check_finite(rows.values)
             return rows
 
-        return moved, Vectors(users.tolist(), gradient, q.shape)
+        return moved, _vectors(users, train, step, self.model.width)
 
     def _moved(
         self,
         factors: Factors,
         raters: Raters | None,
         total: Aggregate,
-        moved: Mapping[int, Floats],
+        moved: Floats,
         train: Ratings,
     ) -> Factors:
         """Return the factors after the server's step, and the users' as they then are."""
         q = self.model.server_step(
-            factors.item_factors, total.sum.reshape(factors.item_factors.shape), raters
+            factors.item_factors, total.sum.reshape(train.n_items, self.model.width), raters
         )
         p = factors.user_factors.copy()
-        for user in total.survivors:
-            p[user] = moved[user]
+        survivors = np.array(total.survivors)
+        p[survivors] = moved[survivors]
         if self.model.solves_users:  # exact and local: every user can do it at any time
-            for user in range(train.n_users):
-                items, values = train.of_user(user)
-                p[user] = self.model.user_factors(q[items], p[user], values)
+            for block in blocks(train, np.arange(train.n_users), self.model.width):
+                p[block.users] = self.model.find_users(q, p[block.users], block)
         self._check_finite(p, q)
         return replace(factors, user_factors=p, item_factors=q)
 
     def _check_finite(self, *tables: Table) -> None:
         if not all(np.isfinite(table).all() for table in tables):
-            raise SettingError(
-                f"the factors have grown beyond all bounds: rate = {self.model.rate} is too "
-                "high for these ratings; halve it"
-            )
+            raise SettingError(f"the factors have grown beyond all bounds: {self.model.remedy}")
 
 
 @dataclass(frozen=True)
@@ -281,6 +280,20 @@ class _Progress:
     factors: Factors
     raters: Raters | None
     records: tuple[RoundRecord, ...]
+
+
+def _vectors(
+    users: NDArray[np.int64], train: Ratings, step: Callable[[Block], Rows], width: int
+) -> Vectors:
+    """Return the users' tables, which `step` makes of any block of them."""
+
+    def one(user: int) -> Rows:
+        return step(Block.of(train, np.array([user])))
+
+    def many(some: Sequence[int]) -> Iterator[Rows]:
+        return map(step, blocks(train, np.array(some), width))
+
+    return Vectors(users.tolist(), one, (train.n_items, width), many)
 
 
 def _error(factors: Factors, ratings: Ratings) -> float:

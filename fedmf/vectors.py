@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,12 +20,12 @@ class Rows:
     """An (m, k) table that is zero outside a few rows: what a user has to send, in short.
 
     What leaves the user is `dense()`. The short form is for adding up in the clear, where it
-    is quicker and gives the same integers.
+    is quicker and gives the same integers; there it may also hold the rows of many users.
 
     Parameters
     ----------
     indices
-        Shape (n,), 0 ≤ index < n_rows, without repetition: the rows that are given.
+        Shape (n,), 0 ≤ index < n_rows: the rows that are given; each once, if one user's.
     values
         Shape (n, k): float64 to be summed, or int64 zeros and ones to be counted.
     n_rows
@@ -54,14 +54,22 @@ class Vectors(Mapping[int, Rows]):
         Called with an id whenever that user's table is looked up.
     shape
         (m, k), the shape of every table.
+    compute_blocks
+        Called with ids, ascending, for all their tables in few pieces; it must give the rows
+        that `compute` gives, value by value. None: user by user.
     """
 
     def __init__(
-        self, users: Iterable[int], compute: Callable[[int], Rows], shape: tuple[int, int]
+        self,
+        users: Iterable[int],
+        compute: Callable[[int], Rows],
+        shape: tuple[int, int],
+        compute_blocks: Callable[[Sequence[int]], Iterator[Rows]] | None = None,
     ) -> None:
         self.shape = shape
         self._users = dict.fromkeys(sorted(users))
         self._compute = compute
+        self._compute_blocks = compute_blocks
 
     def __getitem__(self, user: int) -> Rows:
         if user not in self._users:
@@ -73,6 +81,15 @@ class Vectors(Mapping[int, Rows]):
 
     def __len__(self) -> int:
         return len(self._users)
+
+    def blocks(self, users: Sequence[int]) -> Iterator[Rows]:
+        """Return the rows of some of the users, in no more pieces than needed.
+
+        For adding up in the clear: whose rows they are is lost.
+        """
+        if self._compute_blocks is not None:
+            return self._compute_blocks(users)
+        return (self[user] for user in users)
 
     def dense(self) -> Mapping[int, Table]:
         """Return the same mapping with every table in full, as it leaves the user."""

@@ -4,7 +4,7 @@ import struct
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PHASES, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import PHASES, FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.errors import SettingError
 from fedmf.vectors import Rows, Vectors
 
@@ -201,3 +201,25 @@ def test_infinite_gradients_are_refused():
     for aggregation in (PlainSum(), SecAggSum()):
         with pytest.raises(SettingError, match="NaN or infinite"):
             aggregation.sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
+
+
+def test_a_float_sum_rounds_and_clips_nothing():
+    vectors = gradients(range(20), big={4, 9})
+    found = FloatSum().sum(vectors, dropouts={3: "share_keys", 5: "unmasking"})
+    stay = [user for user in range(20) if user != 3]
+    np.testing.assert_allclose(found.sum, sum(vectors[user].dense() for user in stay))
+    assert found.survivors == tuple(stay)
+    assert found.clipped == 0
+    assert found.digest != FloatSum().sum(vectors, dropouts={}).digest
+    counts = [
+        a.count(indicators(range(9)), dropouts={}).digest for a in (FloatSum(), PlainSum())
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_a_float_sum_over_nobody_or_of_infinity_is_refused():
+    with pytest.raises(RoundAborted, match="none of the 2 users"):
+        FloatSum().sum(gradients([1, 2]), dropouts={1: "share_keys", 2: "share_keys"})
+    rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
+    with pytest.raises(SettingError, match="NaN or infinity"):
+        FloatSum().sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})

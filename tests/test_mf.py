@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF, Raters
+from fedmf.mf import FedMF
+from fedmf.raters import Raters
 from fedmf.vectors import Vectors
 
 TWO = np.array([True, True])

@@ -1,10 +1,12 @@
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+import fedmf.blocks
+from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.errors import ModelError, SettingError
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
@@ -13,6 +15,7 @@ from fedmf.schedule import Draw, Schedule
 from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.trainer import Trainer
+from fedmf.vectors import Vectors
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
 RIDGE = FedMF(k=3)
@@ -83,6 +86,55 @@ def test_a_paper_round_is_a_step_of_centralised_gradient_descent(split):
     assert record.train_rmse == pytest.approx(rmse(ratings[known > 0], (p @ q.T)[known > 0]))
     assert record.test_rmse is None
     assert record.count_digest is None
+
+
+@pytest.mark.parametrize("model", [PAPER, RIDGE])
+@pytest.mark.parametrize("cohort", [None, 14])
+def test_blocks_of_any_size_give_the_integers_of_single_users(
+    split, model, cohort, monkeypatch
+):
+    """One by one is how private sums see the users; PlainSum by itself takes blocks."""
+
+    class OneByOne(PlainSum):
+        def _add(self, vectors, *others):
+            alone = Vectors(vectors, vectors.__getitem__, vectors.shape)
+            return super()._add(alone, *others)
+
+    found = []
+    settings = {"rounds": 3, "seed": 8, "cohort": cohort, "dropout": 0.2}
+    for elements, aggregation in ((1 << 17, OneByOne()), (1, PlainSum()), (200, PlainSum())):
+        monkeypatch.setattr(fedmf.blocks, "ELEMENTS", elements)
+        trainer = Trainer(model, aggregation, **settings).fit(split.train, split.test)
+        found.append(
+            [(one.digest, one.count_digest, one.test_rmse) for one in trainer.history_]
+        )
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("model", [PAPER, RIDGE])
+def test_fixed_point_is_near_to_floats(split, model):
+    settings = {"rounds": 5, "seed": 8, "dropout": 0.2}
+    floats = Trainer(model, FloatSum(), **settings).fit(split.train, split.test).history_
+    for bits, far in ((6, 1e-1), (30, 1e-8)):
+        fixed = Trainer(model, PlainSum(fractional_bits=bits), **settings)
+        last = fixed.fit(split.train, split.test).history_.last
+        assert 0 < abs(last.test_rmse - floats.last.test_rmse) < far
+        assert last.count_digest == floats.last.count_digest
+        assert last.survivors == floats.last.survivors
+
+
+def test_memory_does_not_grow_with_the_rounds(split):
+    """What a round leaves behind is its record: plain numbers and two digests."""
+
+    def peak(rounds):
+        tracemalloc.start()
+        Trainer(RIDGE, rounds=rounds, dropout=0.1).fit(split.train, split.test)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(2)  # what is loaded once
+    assert peak(50) - peak(5) < 45 * 2000
 
 
 def test_training_learns_what_the_mean_does_not_know():

@@ -1,0 +1,28 @@
+"""The compiled steps of the recommenders and their twins: one choice at import.
+
+The results are the same, bit for bit, whichever runs. ``SECAGG_PURE=1`` forces the twins, as
+it does for secagg, and they run where the package was built without a compiler.
+"""
+
+from __future__ import annotations
+
+from fedmf._fast import reference
+from secagg import _fast as secagg_fast
+
+__all__ = ["COMPILED", "add_rows", "descend", "gradients", "predict", "solve"]
+
+COMPILED = False
+
+if secagg_fast.COMPILED:
+    try:
+        from fedmf._fast import _kernels
+    except ImportError:  # built without a compiler
+        pass
+    else:
+        COMPILED = True
+
+predict = _kernels.predict if COMPILED else reference.predict
+descend = _kernels.descend if COMPILED else reference.descend
+solve = _kernels.solve if COMPILED else reference.solve
+gradients = _kernels.gradients if COMPILED else reference.gradients
+add_rows = _kernels.add_rows if COMPILED else reference.add_rows

@@ -1,0 +1,111 @@
+"""What a model offers that the trainer can train: a user's part of a round and the server's."""
+
+from __future__ import annotations
+
+from dataclasses import Field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.blocks import Block
+from fedmf.raters import Raters
+from fedmf.ratings import Ratings
+from fedmf.vectors import Rows
+
+__all__ = ["FederatedModel"]
+
+Floats = NDArray[np.float64]
+
+
+class FederatedModel(Protocol):
+    """Hyper-parameters, and the steps of a factorisation r̂_ui = q_i · p_u.
+
+    The server holds Q, float64 (m, k), and every user their own p_u, float64 (k,). In a round
+    users compute on their own and send a table of m rows, which is summed; from the sum the
+    server computes the next Q. A model is a frozen dataclass of hyper-parameters only.
+
+    The steps of users take a block of them at a time. A user's numbers must not depend on who
+    else is in the block: then plain sums, which take large blocks, and private ones, which take
+    one user at a time, give the same integers.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def width(self) -> int:
+        """How many numbers of each item a user sends."""
+        ...
+
+    @property
+    def needs_counts(self) -> bool:
+        """Whether the users must count the items' raters before the first sum."""
+        ...
+
+    @property
+    def solves_users(self) -> bool:
+        """Whether p_u follows from Q alone, so that users can find it without a round."""
+        ...
+
+    @property
+    def remedy(self) -> str:
+        """What to change if the factors grow beyond all bounds, after a colon."""
+        ...
+
+    def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw the starting factors P (n_users, k) and Q (m, k)."""
+        ...
+
+    def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
+        """Return which items are trained: bool, shape (m,); None: nothing was counted."""
+        ...
+
+    def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
+        """Return the new factors of a block's users.
+
+        Parameters
+        ----------
+        q
+            Shape (m, k).
+        p
+            Shape (n, k): theirs so far; who has no rating keeps them.
+        block
+            The n users' ratings.
+        """
+        ...
+
+    def local_steps(
+        self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
+    ) -> tuple[Floats, Rows]:
+        """Do the part of a block's users in a round.
+
+        Parameters
+        ----------
+        q, p, block
+            As of `find_users`.
+        trained
+            Shape (m,): what `trained_items` returned.
+
+        Returns
+        -------
+        p
+            The users' new factors.
+        rows
+            What they send, one row of `width` floats for each of their ratings in the order
+            of the block; zeros where the item is not trained.
+        """
+        ...
+
+    def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
+        """Return the next Q.
+
+        Parameters
+        ----------
+        q
+            Shape (m, k).
+        total
+            Shape (m, width): the sum of what the users sent.
+        raters
+            As of `trained_items`.
+        """
+        ...

@@ -1,0 +1,175 @@
+"""The compiled steps against their twins, bit for bit, and both against plain formulas."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedmf import _fast
+from fedmf._fast import reference
+
+every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
+compiled = pytest.mark.skipif(not _fast.COMPILED, reason="compares compiled code with its twin")
+M = 9
+
+
+def drawn(seed, counts, k):
+    """Return a block of users with so many ratings each, and factors for it."""
+    rng = np.random.default_rng(seed)
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    items = np.concatenate(
+        [np.zeros(0, np.int64), *(rng.choice(M, n, replace=False) for n in counts)]
+    )
+    values = rng.integers(1, 6, items.size).astype(np.float64)
+    q, p = rng.normal(size=(M, k)), rng.normal(size=(len(counts), k))
+    return indptr, items.astype(np.int32), values, q, p
+
+
+blocks = st.tuples(
+    st.integers(0, 2**32), st.lists(st.integers(0, M), max_size=6), st.integers(1, 7)
+)
+
+
+@compiled
+@settings(deadline=None)
+@given(blocks, st.booleans(), st.sampled_from([0.0, 1e-9, 0.1]))
+def test_a_block_of_the_twins_bit_for_bit(block, fixed, reg):
+    indptr, items, values, q, p = drawn(*block)
+    fixed = int(fixed and q.shape[1] > 1)
+    results = []
+    for kernels in (_fast, reference):
+        stepped, found = p.copy(), p.copy()
+        kernels.descend(indptr, items, values, q, stepped, fixed, 0.01, reg)
+        solved = kernels.solve(indptr, items, values, q, found, fixed, reg)
+        eta = np.empty((items.size, max(1, q.shape[1] - fixed)))
+        kernels.gradients(indptr, items, values, q, stepped, eta, reg)
+        floats, integers = np.zeros((M, eta.shape[1])), np.zeros((M, eta.shape[1]), np.int64)
+        kernels.add_rows(floats, items, eta)
+        kernels.add_rows(integers, items, np.rint(eta * 1000).astype(np.int64))
+        predictions = np.empty(items.size)
+        users = np.repeat(np.arange(len(p)), np.diff(indptr))
+        kernels.predict(p, q, users, items.astype(np.int64), predictions)
+        results.append((stepped, found, solved, eta, floats, integers, predictions))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every
+@given(blocks)
+def test_users_do_not_depend_on_the_block_they_are_in(kernels, block):
+    indptr, items, values, q, p = drawn(*block)
+    stepped, found = p.copy(), p.copy()
+    kernels.descend(indptr, items, values, q, stepped, 0, 0.01, 0.1)
+    kernels.solve(indptr, items, values, q, found, 0, 0.1)
+    for u in range(len(p)):
+        row = slice(indptr[u], indptr[u + 1])
+        alone = np.array([0, row.stop - row.start]), items[row], values[row], q
+        mine, solved = p[u : u + 1].copy(), p[u : u + 1].copy()
+        kernels.descend(*alone, mine, 0, 0.01, 0.1)
+        kernels.solve(*alone, solved, 0, 0.1)
+        np.testing.assert_array_equal(mine[0], stepped[u])
+        np.testing.assert_array_equal(solved[0], found[u])
+
+
+@every
+@pytest.mark.parametrize("n", range(1, 10))
+def test_solutions_are_those_of_lapack(kernels, n):
+    """With a constant column, whose part of the ratings is taken off first."""
+    indptr, items, values, q, p = drawn(n, [n, 0, n], 4)
+    found = p.copy()
+    assert kernels.solve(indptr, items, values, q, found, 1, 0.3).all()
+    np.testing.assert_array_equal(found[:, 0], p[:, 0])
+    np.testing.assert_array_equal(found[1], p[1])
+    for u in (0, 2):
+        row = slice(indptr[u], indptr[u + 1])
+        free, rest = q[items[row], 1:], values[row] - q[items[row], 0] * p[u, 0]
+        normal = free.T @ free + 0.3 * n * np.eye(3)
+        np.testing.assert_allclose(found[u, 1:], np.linalg.solve(normal, free.T @ rest))
+
+
+@every
+def test_singular_equations_are_told_and_change_nothing(kernels):
+    """Two ratings cannot determine three factors without λ; nor can equal columns of Q."""
+    indptr, items, values, q, p = drawn(0, [2, 9, 9], 3)
+    found = p.copy()
+    solved = kernels.solve(indptr, items, values, q, found, 0, 0.0)
+    assert solved.tolist() == [False, True, True]
+    np.testing.assert_array_equal(found[0], p[0])
+    q[:, 2] = q[:, 1]
+    assert not kernels.solve(indptr, items, values, q, found, 0, 0.0).any()
+
+
+@every
+def test_rows_with_repetition_are_all_added(kernels):
+    table = np.zeros((3, 2), np.int64)
+    rows = np.array([2, 0, 2], np.int32)
+    kernels.add_rows(table, rows, np.array([[1, 2], [3, 4], [10, 20]]))
+    assert table.tolist() == [[3, 4], [0, 0], [11, 22]]
+
+
+@compiled
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indptr": np.array([0, 2])},
+        {"indptr": np.array([1, 2, 4])},
+        {"indptr": np.array([0, 5, 4])},
+        {"items": np.array([0, 1, 2, M], np.int32)},
+        {"items": np.array([0, 1, 2, -1], np.int32)},
+        {"values": np.zeros(3)},
+        {"values": np.zeros(8)[::2]},
+        {"values": np.zeros(4, np.float32)},
+        {"q": np.zeros((M, 4))},
+        {"p": np.zeros((3, 3))},
+        {"fixed": 3},
+        {"fixed": -1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_does_not_fit_is_refused_before_any_memory_is_touched(change):
+    block = dict(zip(("indptr", "items", "values", "q", "p"), drawn(0, [2, 2], 3), strict=True))
+    arguments = block | {"fixed": 0} | change
+    with pytest.raises((ValueError, IndexError, OverflowError)):
+        _fast.solve(*arguments.values(), 0.1)
+
+
+@compiled
+def test_rows_and_pairs_outside_are_refused():
+    table, rows = np.zeros((3, 2)), np.array([0, 3], np.int32)
+    with pytest.raises(IndexError, match="row is not in 0 <= row < 3"):
+        _fast.add_rows(table, rows, np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="do not fit"):
+        _fast.add_rows(table, rows, np.zeros((2, 3)))
+    p, out = np.zeros((2, 2)), np.zeros(1)
+    for users, items in (([2], [0]), ([0], [3]), ([-1], [0])):
+        with pytest.raises(IndexError):
+            _fast.predict(p, table, np.array(users), np.array(items), out)
+    with pytest.raises(ValueError, match="as many"):
+        _fast.predict(p, table, np.array([0]), np.array([0, 1]), out)
+    with pytest.raises(ValueError, match="do not fit"):
+        _fast.gradients(*drawn(0, [2], 3), np.zeros((2, 4)), 0.1)
+
+
+@compiled
+@pytest.mark.parametrize("how", ["environment", "no extension"])
+def test_the_twins_run_where_they_are_wanted_or_nothing_was_compiled(how):
+    code = "from fedmf import _fast; print(_fast.COMPILED, _fast.solve.__module__)"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SECAGG_")}
+    if how == "environment":
+        environment["SECAGG_PURE"] = "1"
+    else:
+        code = f"import sys; sys.modules['fedmf._fast._kernels'] = None; {code}"
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.split() == ["False", "fedmf._fast.reference"]

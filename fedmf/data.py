@@ -5,15 +5,17 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from fedmf import movielens
+from fedmf import lastfm, movielens
 from fedmf.errors import DataError
+from fedmf.folders import folder_of
 from fedmf.formats import FORMATS
 from fedmf.ratings import Catalogue, Ratings, Split
 from fedmf.simulated import simulate
+from fedmf.sources import SOURCES, Source
 
-__all__ = ["NAMES", "Catalogue", "Ratings", "Split", "load"]
+__all__ = ["NAMES", "Catalogue", "Ratings", "Split", "load", "read", "source_of"]
 
-NAMES = ("simulated", *FORMATS)
+NAMES = ("simulated", *FORMATS, *lastfm.BINS)
 
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
@@ -28,8 +30,9 @@ def load(name: str, root: Path | None = None) -> Ratings:
         One of `NAMES`. "simulated" is always at hand: 20,000 ratings 1 to 5 of 500 items by
         300 users, from `fedmf.simulated.simulate` with seed 0.
     root
-        The folder that holds the folders "ml-100k", "ml-1m" and "ml-latest-small"; by default
-        the one that the environment variable ``FEDMF_DATA`` names.
+        The folder that holds the sets' own folders ("ml-100k", "ml-10M100K",
+        "hetrec2011-lastfm-2k", …). By default they are sought in the one that the environment
+        variable ``FEDMF_DATA`` names, and then where ``fedmf data fetch`` puts them.
 
     Raises
     ------
@@ -39,8 +42,33 @@ def load(name: str, root: Path | None = None) -> Ratings:
     """
     if name == "simulated":
         return simulate(SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS, seed=0)
-    if name in FORMATS:
-        return movielens.read(FORMATS[name], movielens.folder_of(name, root))
+    return read(name, folder_of(source_of(name), root))
+
+
+def source_of(name: str) -> Source:
+    """Return what a data set that is read from files is read from.
+
+    Raises
+    ------
+    DataError
+        If the name is unknown.
+    """
+    for source in SOURCES.values():
+        if name in source.sets:
+            return source
     close = difflib.get_close_matches(name.lower(), NAMES, n=1)
     guess = f"; did you mean {close[0]!r}?" if close else ""
     raise DataError(f"unknown data set {name!r}; known are {', '.join(NAMES)}{guess}")
+
+
+def read(name: str, folder: Path) -> Ratings:
+    """Return a data set that is read from files, from just this folder.
+
+    Raises
+    ------
+    DataError
+        As `load`.
+    """
+    if name in lastfm.BINS:
+        return lastfm.read(name, folder)
+    return movielens.read(FORMATS[name], folder)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.errors import DataError
+from fedmf.errors import DataError, MissingExtra, SettingError
 from fedmf.profiles import Profiles
 from fedmf.ratings import Ratings
+from fedmf.tags import Tags
 
-__all__ = ["Features", "item_features", "user_features"]
+__all__ = ["Features", "item_features", "tag_features", "user_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,3 +118,62 @@ def user_features(profiles: Profiles) -> Features:
         np.column_stack((age, woman, occupations)),
         ("age", "gender:F", *(f"occupation:{name}" for name in profiles.occupation_names)),
     )
+
+
+def tag_features(
+    tags: Tags, components: int = 20, *, of: Literal["items", "users"] = "items"
+) -> Features:
+    """Return the principal components of the TF-IDF weights of tags, by scikit-learn.
+
+    So FedMMF (Yang et al. 2021, section 5.1) makes features of tags, for MovieLens 10M and
+    Last.fm, without telling how many. What tags an item has is public there; those of a user
+    are as private as the ratings, and components over all users are something that the users
+    would have to compute together first.
+
+    The tags of an item, or of a user, are one document: weights are tf · (ln((1 + n) /
+    (1 + df)) + 1), each document scaled to length 1; then the first principal components of all
+    n documents, untagged ones included, which so all get the same row. The same tags give the
+    same features, with signs, up to rounding.
+
+    Parameters
+    ----------
+    components
+        d, 1 ≤ d < the number of documents and of different tags.
+    of
+        Whether the rows are items or users.
+
+    Returns
+    -------
+    Features
+        ``matrix`` of shape (n_items, d) or (n_users, d), each column of mean 0, the widest
+        first; the names are "tag:0", "tag:1", ….
+
+    Raises
+    ------
+    SettingError
+        If `components` is out of range.
+    MissingExtra
+        If scikit-learn is not installed.
+    """
+    rows, n_rows = (tags.items, tags.n_items) if of == "items" else (tags.users, tags.n_users)
+    most = min(n_rows, len(tags.vocabulary)) - 1
+    if not 1 <= components <= most:
+        raise SettingError(
+            f"components = {components} must be 1 to {most}, fewer than the {n_rows} {of} and "
+            f"the {len(tags.vocabulary)} different tags"
+        )
+    try:
+        from scipy.sparse import csr_array
+        from sklearn.decomposition import PCA
+        from sklearn.feature_extraction.text import TfidfTransformer
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"features of tags need {error.name}: pip install 'secagg[fedmf]'"
+        ) from None
+    shape = (n_rows, len(tags.vocabulary))
+    counts = csr_array((np.ones(len(tags)), (rows, tags.words)), shape=shape)
+    weights = TfidfTransformer().fit_transform(counts)
+    # arpack keeps the matrix sparse (dense it has 170 million elements) and starts at random.
+    parts = PCA(components, svd_solver="arpack", random_state=0).fit_transform(weights)
+    names = tuple(f"tag:{number}" for number in range(components))
+    return Features(np.ascontiguousarray(parts, dtype=np.float64), names)

@@ -1,4 +1,4 @@
-"""How the three MovieLens sets are written: one `Format` each, with its reader of items."""
+"""How the four MovieLens sets are written: one `Format` each, with its reader of items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Format:
     Parameters
     ----------
     name
-        The data set, which is also the folder's name.
+        The data set.
     ratings, items
         The names of the two files that are read.
     separator, header, scale, step
@@ -74,12 +74,26 @@ def _items_100k(path: Path) -> Iterator[Item]:
 
 
 def _items_1m(path: Path) -> Iterator[Item]:
-    """Yield the items of movies.dat: id::title::genre|genre…, latin-1."""
-    for line, text in enumerate(read_lines(path, "latin-1"), start=1):
+    """Yield the items of ml-1m's movies.dat, latin-1."""
+    return _items_dat(path, "latin-1")
+
+
+def _items_10m(path: Path) -> Iterator[Item]:
+    """Yield the items of ml-10m's movies.dat, UTF-8."""
+    return _items_dat(path, "utf-8")
+
+
+def _items_dat(path: Path, encoding: str) -> Iterator[Item]:
+    """Yield the items of a movies.dat: id::title::genre|genre…."""
+    for line, text in enumerate(read_lines(path, encoding), start=1):
         fields = text.split("::")
         if len(fields) != 3:
             raise damaged(path, line, f"expected 3 fields between '::', found {len(fields)}")
-        yield line, _item_id(path, line, fields[0]), fields[1].strip(), fields[2].split("|")
+        yield line, _item_id(path, line, fields[0]), fields[1].strip(), _genres(fields[2])
+
+
+def _genres(field: str) -> list[str]:
+    return [] if field == NO_GENRE else field.split("|")
 
 
 def _items_latest(path: Path) -> Iterator[Item]:
@@ -95,8 +109,7 @@ def _items_latest(path: Path) -> Iterator[Item]:
                 continue
             if len(fields) != 3:
                 raise damaged(path, line, f"expected 3 fields, found {len(fields)}")
-            names = [] if fields[2] == NO_GENRE else fields[2].split("|")
-            yield line, _item_id(path, line, fields[0]), fields[1].strip(), names
+            yield line, _item_id(path, line, fields[0]), fields[1].strip(), _genres(fields[2])
     except csv.Error as error:
         raise damaged(path, rows.line_num, f"{error}") from None
 
@@ -139,6 +152,19 @@ FORMATS = {
             genres=GENRES_1M,
             keep_unrated=False,
             counts=(6040, 3706, 1_000_209),
+        ),
+        Format(
+            name="ml-10m",
+            ratings="ratings.dat",
+            items="movies.dat",
+            separator="::",
+            header="",
+            scale=(0.5, 5.0),
+            step=0.5,
+            read_items=_items_10m,
+            genres=GENRES_LATEST,
+            keep_unrated=True,  # four of the 10,681
+            counts=(69_878, 10_681, 10_000_054),
         ),
         Format(
             name="ml-latest-small",

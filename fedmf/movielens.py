@@ -1,12 +1,11 @@
-"""The three MovieLens sets, read strictly from the folders that GroupLens' archives unpack to.
+"""The four MovieLens sets, read strictly from the folders that GroupLens' archives unpack to.
 
-They are free for research but may not be redistributed, so fedmf neither holds nor fetches
-them: the user downloads them by hand and names the place in the variable ``FEDMF_DATA``.
+They are free for research but most may not be redistributed, so fedmf holds none of them: the
+user downloads them from GroupLens, by hand or with ``fedmf data fetch``.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -16,36 +15,12 @@ from numpy.typing import NDArray
 from fedmf.errors import DataError
 from fedmf.formats import Format
 from fedmf.lines import damaged, read_lines, read_rating_table
-from fedmf.ratings import Catalogue, Ratings, from_triples
+from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
 
-__all__ = ["folder_of", "read"]
+__all__ = ["read"]
 
 # The year in a title, or the first one of a series: "(1995)", "(2006–2007)", "(2015-)".
 YEAR = re.compile(r"\(([0-9]{4})(?:[-–][0-9]{0,4})?\)")
-
-
-def folder_of(name: str, root: Path | None = None) -> Path:
-    """Return the folder of a data set below `root`, by default below ``FEDMF_DATA``.
-
-    Raises
-    ------
-    DataError
-        If the variable is not set or there is no such folder; the message tells the way.
-    """
-    remedy = (
-        f"download {name} by hand from https://grouplens.org/datasets/movielens, unzip it, and "
-        f"set FEDMF_DATA to the folder that holds the folder {name!r}; the data set "
-        "'simulated' needs none of this"
-    )
-    if root is None:
-        place = os.environ.get("FEDMF_DATA", "")
-        if not place:
-            raise DataError(f"FEDMF_DATA is not set: {remedy}")
-        root = Path(place)
-    folder = root / name
-    if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}: {remedy}")
-    return folder
 
 
 def read(form: Format, folder: Path) -> Ratings:
@@ -121,10 +96,5 @@ def _check_counts(form: Format, folder: Path, ratings: Ratings) -> None:
         if not match:
             raise DataError(f"{info} must hold three lines: '… users', '… items', '… ratings'")
         expected = (int(match[1]), int(match[2]), int(match[3]))
-    found = (ratings.n_users, ratings.n_items, ratings.n_ratings)
-    if expected is not None and found != expected:
-        raise DataError(
-            f"{form.name} should have {expected[0]} users, {expected[1]} items and "
-            f"{expected[2]} ratings, but {found[0]}, {found[1]} and {found[2]} were found: "
-            f"{form.ratings} or {form.items} in {folder} is cut short, or another edition"
-        )
+    if expected is not None:
+        check_size(ratings, expected, f"{form.ratings} or {form.items} in {folder}")

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import DataError
+from fedmf.folders import folder_of
 from fedmf.lines import damaged, read_lines
-from fedmf.movielens import folder_of
 from fedmf.ratings import Ratings
+from fedmf.sources import SOURCES
 
 __all__ = ["GENDERS", "Profiles", "read_profiles"]
 
@@ -135,7 +136,7 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
             f"{ratings.name} comes without profiles of its users; "
             f"{' and '.join(FORMS)} have them"
         )
-    path = folder_of(ratings.name, root) / form.file
+    path = folder_of(SOURCES[ratings.name], root) / form.file
     place = {str(user): number for number, user in enumerate(ratings.user_ids.tolist())}
     column = {
         str(number) if form.coded else name: number

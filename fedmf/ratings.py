@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ratings", "Split", "from_triples"]
+__all__ = ["Catalogue", "Ratings", "Split", "check_size", "from_triples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +250,23 @@ def from_triples(
         item_ids=item_ids,
         catalogue=catalogue,
     )
+
+
+def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:
+    """Hold ratings to the published numbers of users, items and ratings.
+
+    Raises
+    ------
+    DataError
+        If one of the numbers is another; `files` are blamed.
+    """
+    found = (ratings.n_users, ratings.n_items, ratings.n_ratings)
+    if found != expected:
+        raise DataError(
+            f"{ratings.name} should have {expected[0]} users, {expected[1]} items and "
+            f"{expected[2]} ratings, but {found[0]}, {found[1]} and {found[2]} were found: "
+            f"{files} is cut short, or another edition"
+        )
 
 
 def _seal(owner: object, **dtypes: type[np.generic]) -> None:

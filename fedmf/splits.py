@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import DataError, SettingError
+from fedmf.folders import folder_of
 from fedmf.formats import FORMATS
 from fedmf.lines import RatingTable, damaged, read_rating_table
-from fedmf.movielens import folder_of
 from fedmf.ratings import Ratings, Split
+from fedmf.sources import SOURCES
 
 __all__ = ["leave_last", "official", "random_split"]
 
@@ -99,7 +100,7 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     if ratings.name != "ml-100k":
         raise DataError(f"only ml-100k comes with official splits, {ratings.name} does not")
     form = FORMATS["ml-100k"]
-    folder = folder_of(form.name, root)
+    folder = folder_of(SOURCES[form.name], root)
     seen = np.zeros(ratings.n_ratings, dtype=np.bool_)
     test = np.zeros(ratings.n_ratings, dtype=np.bool_)
     for part in ("base", "test"):

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import fedmf.data
-from fedmf.data import NAMES, load
+from fedmf.data import NAMES, load, source_of
 from fedmf.errors import DataError, FedMFError
 from fedmf.simulated import simulate
+from fedmf.sources import SOURCES
 
 
 def test_the_names_are_the_promised_ones():
-    assert NAMES == ("simulated", "ml-100k", "ml-1m", "ml-latest-small")
+    movielens = ("ml-100k", "ml-1m", "ml-10m", "ml-latest-small")
+    assert ("simulated", *movielens, "lastfm", "lastfm-user", "lastfm-log") == NAMES
+    assert {name for source in SOURCES.values() for name in source.sets} == {*NAMES[1:]}
     assert {"Ratings", "Split", "Catalogue", "load", "NAMES"} <= set(fedmf.data.__all__)
 
 
@@ -63,6 +66,12 @@ def test_a_name_like_no_other_gets_no_guess():
     assert "did you mean" not in str(caught.value)
 
 
+def test_the_simulated_data_come_from_no_file():
+    with pytest.raises(DataError, match="unknown data set 'simulated'"):
+        source_of("simulated")
+    assert source_of("lastfm-log").name == "lastfm"
+
+
 def test_the_movielens_sets_are_sought_below_the_root(tmp_path):
-    with pytest.raises(DataError, match=r"there is no folder .*ml-latest-small"):
+    with pytest.raises(DataError, match=r"there is no folder .ml-latest-small. in "):
         load("ml-latest-small", tmp_path)

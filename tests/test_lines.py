@@ -94,7 +94,7 @@ def test_lines_are_counted_with_the_header(tmp_path):
 def test_another_header_or_none_is_refused(tmp_path):
     with pytest.raises(DataError, match="line 1: expected the header 'head', found '1::10"):
         table(tmp_path, SOUND, header="head")
-    with pytest.raises(DataError, match="holds no rating"):
+    with pytest.raises(DataError, match="holds a header and no line below it"):
         table(tmp_path, b"head\r\n", header="head")
 
 

@@ -13,7 +13,8 @@ import pytest
 from fedmf.data import load
 from fedmf.errors import DataError
 from fedmf.formats import FORMATS, GENRES_100K
-from fedmf.movielens import folder_of, read
+from fedmf.movielens import read
+from fedmf.sources import SOURCES
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"
@@ -45,6 +46,14 @@ TINY: dict[str, dict[str, bytes]] = {
             "1::Cité, La (1995)::Drama|Sci-Fi\n2::Wings: (1927)::War\n3::X (1980)::Comedy\n"
         ).encode("latin-1"),
     },
+    "ml-10m": {
+        "ratings.dat": b"7::2::5::1\n4::1::0.5::0\n7::1::3.5::0\n",
+        "movies.dat": (
+            "1::Cité, La (1995)::Drama|Sci-Fi\n"
+            "2::Pull My Daisy (1958)::(no genres listed)\n"
+            "3::X (1980)::Children|IMAX\n"
+        ).encode(),
+    },
     "ml-latest-small": {
         "ratings.csv": (
             b"userId,movieId,rating,timestamp\r\n7,2,5.0,9\r\n4,1,0.5,8\r\n7,1,3.5,7\r\n"
@@ -58,6 +67,7 @@ TINY: dict[str, dict[str, bytes]] = {
     },
 }
 NAMES = tuple(TINY)
+WITH_UNRATED = ("ml-100k", "ml-10m")  # the sets that number items without a rating too
 
 
 @pytest.fixture
@@ -79,7 +89,7 @@ def tiny(tmp_path, request):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tiny_set_is_read(tiny, name):
     ratings = tiny(name)
-    n_items = 3 if name == "ml-100k" else 2
+    n_items = 3 if name in WITH_UNRATED else 2
     assert ratings.name == name
     assert ratings.user_ids.tolist() == [4, 7]
     assert ratings.item_ids.tolist() == [1, 2, 3][:n_items]
@@ -89,9 +99,10 @@ def test_a_tiny_set_is_read(tiny, name):
 
 
 def test_values_times_and_scale(tiny):
-    stars = tiny("ml-latest-small")
-    assert stars.values.tolist() == [0.5, 5.0, 3.5]
-    assert stars.scale == (0.5, 5.0)
+    for name in ("ml-10m", "ml-latest-small"):
+        stars = tiny(name)
+        assert stars.values.tolist() == [0.5, 5.0, 3.5]
+        assert stars.scale == (0.5, 5.0)
     full = tiny("ml-100k")
     assert full.values.tolist() == [1.0, 5.0, 3.0]
     assert full.times.tolist() == [881250950, 881250949, 881250940]
@@ -104,7 +115,7 @@ def genres_of(ratings, item: int) -> set[str]:
 
 
 def test_titles_years_and_genres(tiny):
-    full, million, latest = (tiny(name) for name in NAMES)
+    full, million, ten, latest = (tiny(name) for name in NAMES)
     assert full.catalogue.titles == (
         "Cité, La (1995)",
         "unknown",
@@ -122,8 +133,14 @@ def test_titles_years_and_genres(tiny):
     assert latest.catalogue.titles == ('Cité, "La" (1995)', "Nocturnal Animals")
     assert latest.catalogue.years.tolist() == [1995, 0]
     assert genres_of(latest, 1) == set()
-    counts = [len(ratings.catalogue.genre_names) for ratings in (full, million, latest)]
-    assert counts == [19, 18, 19]
+    assert ten.catalogue.years.tolist() == [1995, 1958, 1980]
+    assert [genres_of(ten, item) for item in range(3)] == [
+        {"Drama", "Sci-Fi"},
+        set(),
+        {"Children", "IMAX"},
+    ]
+    counts = [len(ratings.catalogue.genre_names) for ratings in (full, million, ten, latest)]
+    assert counts == [19, 18, 19, 19]
 
 
 def test_the_year_of_a_series_is_its_first(tiny):
@@ -147,6 +164,14 @@ ITEM_DAMAGE = [
         "line 2: .*bytes that are no text",
     ),
     ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 is not in movies"),
+    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9 is not utf-8"),
+    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre .* is not one of ml-10m's"),
+    (
+        "ml-10m",
+        "ratings_dat",
+        b"7::2::0.7::1\n",
+        "line 1: rating 0.7 is not in 0.5 to 5 by 0.5",
+    ),
     (
         "ml-latest-small",
         "movies_csv",
@@ -193,7 +218,7 @@ def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny, name):
     form = FORMATS[name]
     content = TINY[name][form.ratings]
     shorter = content[: content[:-1].rindex(b"\n") + 1]
-    n_items = 3 if name == "ml-100k" else 2
+    n_items = 3 if name in WITH_UNRATED else 2
     assert len(tiny(name, counts=(2, n_items, 3))) == 3
     with pytest.raises(
         DataError, match=f"{n_items} items and 3 ratings, but .* and 2 were fou"
@@ -211,30 +236,13 @@ def test_u_info_takes_the_place_of_the_published_counts(tiny):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_load_holds_a_set_to_its_published_counts(tmp_path, name):
-    (tmp_path / name).mkdir()
+    folder = tmp_path / SOURCES[name].folder
+    folder.mkdir()
     for file, content in TINY[name].items():
         if file != "u.info":
-            (tmp_path / name / file).write_bytes(content)
+            (folder / file).write_bytes(content)
     with pytest.raises(DataError, match=f"{name} should have {FORMATS[name].counts[0]} users"):
         load(name, tmp_path)
-
-
-def test_without_the_variable_the_error_says_how_to_get_the_data(monkeypatch):
-    monkeypatch.delenv("FEDMF_DATA", raising=False)
-    with pytest.raises(DataError, match="FEDMF_DATA is not set") as caught:
-        folder_of("ml-1m")
-    for part in ("ml-1m by hand", "grouplens.org/datasets/movielens", "unzip", "'simulated'"):
-        assert part in str(caught.value)
-
-
-def test_the_variable_names_the_root_unless_one_is_given(monkeypatch, tmp_path):
-    (tmp_path / "a" / "ml-1m").mkdir(parents=True)
-    (tmp_path / "b" / "ml-1m").mkdir(parents=True)
-    monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "a"))
-    assert folder_of("ml-1m") == tmp_path / "a" / "ml-1m"
-    assert folder_of("ml-1m", tmp_path / "b") == tmp_path / "b" / "ml-1m"
-    with pytest.raises(DataError, match=r"there is no folder .*ml-100k: download"):
-        folder_of("ml-100k")
 
 
 # The real data: name, ratings, users, items, mean rating.

@@ -1,0 +1,136 @@
+"""Last.fm (HetRec 2011): how often who listened to whom, as ratings 1 to 5.
+
+FedMMF (Yang et al. 2021, section 5.1) sets "bins for the listening counts" and does not say
+which, so each way is a data set of its own:
+
+- ``lastfm``: by fifths of all counts. A count's rating says how it compares with everybody's;
+  it mostly tells who listens much, and a user's mean rating predicts most of it.
+- ``lastfm-user``: by fifths of the user's own counts. It says what the user likes best.
+- ``lastfm-log``: 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more. It takes nothing that
+  a user's device does not know, where the fifths of all counts have to be found together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError
+from fedmf.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
+from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
+
+__all__ = ["BINS", "SIZE", "read"]
+
+SIZE = (1892, 17_632, 92_834)  # users, artists, counts; by the data set's own readme
+
+ARTISTS, COUNTS = "artists.dat", "user_artists.dat"
+HEADER = "id\tname\turl\tpictureURL"
+FIELDS = (("user id", NUMBER), ("artist id", NUMBER), ("listening count", rb"[1-9][0-9]{0,8}"))
+
+Column = NDArray[np.int64]
+
+
+def _fifths(groups: Column, counts: Column) -> NDArray[np.float64]:
+    """Return 1 to 5 by the rank of each count in its group; equal counts share the middle rank.
+
+    So somebody's only count, or counts that are all equal, are rated 3.
+    """
+    by_group = np.lexsort((counts, groups))
+    key = groups * 10**9 + counts
+    ordered = key[by_group]
+    start = np.searchsorted(ordered, groups * 10**9)
+    size = np.searchsorted(ordered, (groups + 1) * 10**9) - start
+    below = np.searchsorted(ordered, key, side="left") - start
+    not_above = np.searchsorted(ordered, key, side="right") - start
+    fifths: Column = 1 + 5 * (below + not_above) // (2 * size)
+    return fifths.astype(np.float64)
+
+
+def _of_all(users: Column, counts: Column) -> NDArray[np.float64]:
+    return _fifths(np.zeros_like(users), counts)
+
+
+def _by_tens(users: Column, counts: Column) -> NDArray[np.float64]:
+    """Return the number of digits, at most 5."""
+    digits = 1 + np.searchsorted([10, 100, 1000, 10_000], counts, side="right")
+    return digits.astype(np.float64)
+
+
+# From users and counts, each int64 of shape (n,), to ratings, float64 of shape (n,).
+BINS: Mapping[str, Callable[[Column, Column], NDArray[np.float64]]] = MappingProxyType(
+    {"lastfm": _of_all, "lastfm-user": _fifths, "lastfm-log": _by_tens}
+)
+
+
+def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> Ratings:
+    """Read Last.fm from its folder, binned as `BINS` says under this name.
+
+    The catalogue has the artists' names as titles, no years and no genres. Times are all 0.
+
+    Parameters
+    ----------
+    size
+        The numbers of users, artists and ratings that there must be; None accepts any.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or damaged, if an artist is unknown, or if the numbers are not
+        as they should be; the message names file and line.
+    """
+    artist_ids, names = _artists(folder / ARTISTS)
+    path = folder / COUNTS
+    header = "userID\tartistID\tweight"
+    first, numbers = read_numbers(path, FIELDS, separator="\t", header=header)
+    users, artists, counts = numbers.astype(np.int64).T
+    refuse_repeated(path, first, users, artists, "has listened to artist")
+    known = np.isin(artists, artist_ids)
+    if not known.all():
+        worst = int(np.argmin(known))
+        raise damaged(path, first + worst, f"artist {artists[worst]} is not in {ARTISTS}")
+    n_artists = artist_ids.size
+    ratings = from_triples(
+        name,
+        users,
+        artists,
+        BINS[name](users, counts),
+        np.zeros_like(users),
+        scale=(1.0, 5.0),
+        item_ids=artist_ids,
+        catalogue=Catalogue(
+            names, np.zeros(n_artists, np.int16), np.zeros((n_artists, 0), np.bool_), ()
+        ),
+    )
+    if size is not None:
+        check_size(ratings, size, f"{COUNTS} or {ARTISTS} in {folder}")
+    return ratings
+
+
+def _artists(path: Path) -> tuple[Column, tuple[str, ...]]:
+    """Read the artists; return their ids, ascending, and their names in that order."""
+    names: dict[int, str] = {}
+    for line, text in enumerate(read_lines(path, "utf-8"), start=1):
+        if line == 1:
+            if text != HEADER:
+                raise damaged(path, 1, f"expected the header {HEADER!r}, found {text[:60]!r}")
+            continue
+        fields = text.split("\t")
+        if len(fields) != 4:
+            raise damaged(path, line, f"expected 4 fields between tabs, found {len(fields)}")
+        if not re.fullmatch("[0-9]{1,9}", fields[0]):
+            raise damaged(
+                path, line, f"the artist id {fields[0]!r} is not a number as expected"
+            )
+        artist = int(fields[0])
+        if artist in names:
+            raise damaged(path, line, f"artist {artist} is listed a second time")
+        names[artist] = fields[1].strip()
+    if not names:
+        raise DataError(f"{path} lists no artist")
+    ids = sorted(names)
+    return np.array(ids, dtype=np.int64), tuple(names[artist] for artist in ids)

@@ -1,0 +1,170 @@
+"""The tags that users gave to items in ml-10m, ml-latest-small and Last.fm, read on request.
+
+`fedmf.features.tag_features` turns them into numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import DataError
+from fedmf.folders import folder_of
+from fedmf.formats import FORMATS
+from fedmf.lastfm import BINS
+from fedmf.lines import NUMBER, damaged, read_lines, read_numbers
+from fedmf.ratings import Ratings
+from fedmf.sources import SOURCES
+
+__all__ = ["Tags", "read_tags"]
+
+# One assignment of a tag: its line, the user's id, the item's id, the tag.
+Assignment = tuple[int, int, int, str]
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tags:
+    """Who called which item what: three parallel columns, shape (n_assignments,), int64.
+
+    Parameters
+    ----------
+    users, items
+        Numbers as in the `fedmf.ratings.Ratings` that the tags belong to.
+    words
+        The place of the tag in `vocabulary`.
+    n_users, n_items
+        Of those ratings, tagged or not.
+    vocabulary
+        The different tags, in small letters, ascending.
+    """
+
+    users: Numbers
+    items: Numbers
+    words: Numbers
+    n_users: int
+    n_items: int
+    vocabulary: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return self.words.size
+
+
+def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
+    """Read the tags that come with a data set.
+
+    Tags that differ in case or outer blanks only are one. Left out are tags of items that
+    nobody rated, in ml-10m those by users who rated nothing, and in Last.fm those of the 390
+    artists that are tagged and in none of its other files.
+
+    Parameters
+    ----------
+    ratings
+        Of ml-10m, ml-latest-small or Last.fm, as `fedmf.data.load` returns them, or a part.
+    root
+        As for `fedmf.data.load`.
+
+    Raises
+    ------
+    DataError
+        If the data set comes without tags, or a file is missing or damaged, or names users or
+        items that are not in the data set; the message names file and line.
+    """
+    name = ratings.name
+    items = dict(zip(ratings.item_ids.tolist(), range(ratings.n_items), strict=True))
+    users = dict(zip(ratings.user_ids.tolist(), range(ratings.n_users), strict=True))
+    if name in BINS:
+        folder = folder_of(SOURCES["lastfm"], root)
+        path = folder / "user_taggedartists.dat"
+        assignments, listed = _read_lastfm(path, folder / "tags.dat"), None
+    elif name in ("ml-10m", "ml-latest-small"):
+        folder, form = folder_of(SOURCES[name], root), FORMATS[name]
+        path = folder / ("tags.dat" if name == "ml-10m" else "tags.csv")
+        assignments = _read_dat(path) if name == "ml-10m" else _read_csv(path)
+        listed = frozenset(item for _, item, *_ in form.read_items(folder / form.items))
+    else:
+        raise DataError(
+            f"{name} comes without tags; ml-10m, ml-latest-small and lastfm have them"
+        )
+    may_be_unknown = name == "ml-10m"  # its 71,567 user ids are more than its users who rate
+    rows: list[tuple[int, int, str]] = []
+    for line, user, item, tag in assignments:
+        if listed is not None and item not in listed:
+            raise damaged(path, line, f"item {item} is not in {name}")
+        if user not in users and not may_be_unknown:
+            raise damaged(path, line, f"user {user} is not in {name}")
+        if user in users and item in items:
+            rows.append((users[user], items[item], tag.strip().casefold()))
+    vocabulary = sorted({tag for _, _, tag in rows})
+    place = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
+    table = np.array([(user, item, place[tag]) for user, item, tag in rows], dtype=np.int64)
+    by_user, by_item, words = np.ascontiguousarray(table.reshape(-1, 3).T)
+    return Tags(by_user, by_item, words, ratings.n_users, ratings.n_items, tuple(vocabulary))
+
+
+def _read_lastfm(path: Path, words: Path) -> Iterator[Assignment]:
+    """Yield the assignments of user_taggedartists.dat, with the words of tags.dat."""
+    names: dict[int, str] = {}
+    for line, text in enumerate(read_lines(words, "latin-1"), start=1):
+        number, _, name = text.partition("\t")
+        if line == 1:
+            if text != "tagID\ttagValue":
+                what = f"expected the header 'tagID\\ttagValue', found {text[:60]!r}"
+                raise damaged(words, 1, what)
+            continue
+        names[_id(words, line, "tag", number)] = name
+    fields = tuple((f"{name} id", NUMBER) for name in ("user", "artist", "tag"))
+    fields += tuple((name, rb"[0-9]{1,4}") for name in ("day", "month", "year"))
+    header = "userID\tartistID\ttagID\tday\tmonth\tyear"
+    first, numbers = read_numbers(path, fields, separator="\t", header=header)
+    for row, (user, artist, tag) in enumerate(numbers[:, :3].astype(np.int64).tolist()):
+        if tag not in names:
+            raise damaged(path, first + row, f"tag {tag} is not in {words.name}")
+        yield first + row, user, artist, names[tag]
+
+
+def _read_dat(path: Path) -> Iterator[Assignment]:
+    """Yield the assignments of tags.dat: user::item::tag::time, UTF-8; a tag may hold "::"."""
+    for line, text in enumerate(read_lines(path, "utf-8"), start=1):
+        fields = text.split("::")
+        if len(fields) < 4:
+            raise damaged(path, line, f"expected 4 fields between '::', found {len(fields)}")
+        tag = "::".join(fields[2:-1])
+        yield _assignment(path, line, [fields[0], fields[1], tag, fields[-1]])
+
+
+def _read_csv(path: Path) -> Iterator[Assignment]:
+    """Yield the assignments of tags.csv: userId,movieId,tag,timestamp, quoted where needed."""
+    rows = csv.reader(read_lines(path, "utf-8"), strict=True)
+    header = ["userId", "movieId", "tag", "timestamp"]
+    try:
+        for fields in rows:
+            line = rows.line_num
+            if line == 1:
+                if fields != header:
+                    raise damaged(path, 1, f"expected the header {header}, found {fields}")
+                continue
+            if len(fields) != 4:
+                raise damaged(path, line, f"expected 4 fields, found {len(fields)}")
+            yield _assignment(path, line, fields)
+    except csv.Error as error:
+        raise damaged(path, rows.line_num, f"{error}") from None
+
+
+def _assignment(path: Path, line: int, fields: list[str]) -> Assignment:
+    user, item, tag, time = fields
+    if not (time.isascii() and time.isdigit()):
+        raise damaged(path, line, f"the time {time[:60]!r} is not a number as expected")
+    return line, _id(path, line, "user", user), _id(path, line, "item", item), tag
+
+
+def _id(path: Path, line: int, what: str, field: str) -> int:
+    if not (field.isascii() and field.isdigit() and len(field) <= 9):
+        raise damaged(path, line, f"the {what} id {field[:60]!r} is not a number as expected")
+    return int(field)

@@ -1,0 +1,58 @@
+"""Where data sets are sought: FEDMF_DATA, then the cache, and what to do if in neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedmf.errors import DataError
+from fedmf.folders import cache_folder, folder_of, found_folder
+from fedmf.sources import SOURCES
+
+TEN = SOURCES["ml-10m"]
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch, tmp_path):
+    """Start with no data and an empty cache."""
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
+
+
+def test_the_cache_is_where_the_variables_say(monkeypatch, tmp_path):
+    assert cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("FEDMF_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "fedmf"
+    for ignored in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+        assert cache_folder() == tmp_path / "home" / ".cache" / "fedmf"
+
+
+def test_the_variable_comes_before_the_cache_and_a_root_before_both(monkeypatch, tmp_path):
+    assert found_folder(TEN) is None
+    places = [tmp_path / root / TEN.folder for root in ("cache", "data", "root")]
+    for place in places:
+        place.mkdir(parents=True)
+    cached, named, given = places
+    assert folder_of(TEN) == cached
+    monkeypatch.setenv("FEDMF_DATA", str(named.parent))
+    assert folder_of(TEN) == named
+    assert folder_of(TEN, given.parent) == given
+    named.rmdir()
+    assert folder_of(TEN) == cached
+    given.rmdir()
+    with pytest.raises(DataError, match=f"there is no folder 'ml-10M100K' in {given.parent}"):
+        folder_of(TEN, given.parent)
+
+
+def test_the_error_says_how_to_get_the_data(monkeypatch):
+    with pytest.raises(DataError, match="FEDMF_DATA is not set") as caught:
+        folder_of(SOURCES["ml-1m"])
+    parts = ["'fedmf data fetch ml-1m'", "ml-1m-README.txt", "unzip", "'simulated'"]
+    assert all(part in str(caught.value) for part in parts)
+    monkeypatch.setenv("FEDMF_DATA", str(Path("elsewhere")))
+    with pytest.raises(DataError, match="no folder 'ml-1m' in elsewhere"):
+        folder_of(SOURCES["ml-1m"])

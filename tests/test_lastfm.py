@@ -1,0 +1,134 @@
+"""Last.fm: three ways from counts to ratings, worked out by hand, and every damage named."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.errors import DataError
+from fedmf.lastfm import BINS, HEADER, read
+
+needs_data = pytest.mark.skipif(
+    "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with Last.fm"
+)
+
+# User 7 listens to artists 1 to 5, user 2 to artist 3 and, as often, to 4; nobody to artist 9.
+LISTENED = (
+    (7, 1, 9),
+    (7, 2, 10),
+    (7, 3, 100),
+    (7, 4, 9999),
+    (7, 5, 10_000),
+    (2, 3, 1),
+    (2, 4, 1),
+)
+COUNTS = b"userID\tartistID\tweight\r\n" + b"".join(b"%d\t%d\t%d\r\n" % row for row in LISTENED)
+ARTISTS = (HEADER + "\n").encode() + b"".join(
+    f"{number}\t{name}\thttp://example.org/{number}\t\n".encode()
+    for number, name in enumerate("ABCDE", start=1)
+)
+ARTISTS += "9\t三船\u3000浩\ue216\thttp://example.org/9\t\n".encode()
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Return a function that writes the two files and reads them."""
+
+    def write_and_read(name="lastfm", counts=COUNTS, artists=ARTISTS, size=None):
+        for file, content in (("user_artists.dat", counts), ("artists.dat", artists)):
+            (tmp_path / file).write_bytes(content)
+        return read(name, tmp_path, size)
+
+    return write_and_read
+
+
+def test_the_ratings_and_the_names(tiny):
+    ratings = tiny()
+    assert ratings.user_ids.tolist() == [2, 7]
+    assert ratings.item_ids.tolist() == [1, 2, 3, 4, 5, 9]
+    assert ratings.items.tolist() == [2, 3, 0, 1, 2, 3, 4]
+    assert ratings.times.tolist() == [0] * 7
+    assert (ratings.name, ratings.scale) == ("lastfm", (1.0, 5.0))
+    catalogue = ratings.catalogue
+    assert catalogue.titles == ("A", "B", "C", "D", "E", "三船\u3000浩\ue216")
+    assert catalogue.years.tolist() == [0] * 6
+    assert (catalogue.genres.shape, catalogue.genre_names) == ((6, 0), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "of_two", "of_seven"),
+    [
+        # sorted: 1 1 9 10 100 9999 10000; middle ranks in sevenths 1 1 2.5 3.5 4.5 5.5 6.5
+        ("lastfm", [1, 1], [2, 3, 4, 4, 5]),
+        ("lastfm-user", [3, 3], [1, 2, 3, 4, 5]),
+        ("lastfm-log", [1, 1], [1, 2, 3, 4, 5]),
+    ],
+)
+def test_each_way_of_binning(tiny, name, of_two, of_seven):
+    assert tiny(name).values.tolist() == of_two + of_seven
+    assert tiny(name).name == name
+
+
+def test_fifths_of_many_different_counts_are_equally_full():
+    rng = np.random.default_rng(0)
+    users = np.repeat(np.arange(4), 50)
+    counts = rng.permutation(10**6)[:200] + 1
+    assert np.bincount(BINS["lastfm"](users, counts).astype(int)).tolist() == [0] + [40] * 5
+    own = BINS["lastfm-user"](users, counts).astype(int)
+    for user in range(4):
+        assert np.bincount(own[users == user]).tolist() == [0] + [10] * 5
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (
+            "counts",
+            COUNTS + b"2\t3\t4\r\n",
+            r"user_artists\.dat, line 9: user 2 has listened to",
+        ),
+        ("counts", COUNTS + b"2\t8\t4\r\n", "line 9: artist 8 is not in artists.dat"),
+        ("counts", COUNTS + b"2\t1\t0\r\n", "line 9: the listening count '0' is not a number"),
+        ("counts", COUNTS + b"2\t1\tnan\r\n", "line 9: the listening count 'nan' is not a"),
+        ("counts", COUNTS + b"2\t1\r\n", "line 9: expected 3 fields .* found 2"),
+        ("counts", COUNTS[:-2], "line 8: the last line is cut short"),
+        ("counts", b"", r"user_artists\.dat is empty"),
+        ("counts", b"userID\tartistID\tweight\r\n", "holds a header and no line below it"),
+        ("counts", COUNTS[1:], "line 1: expected the header 'userID"),
+        ("artists", ARTISTS[1:], r"artists\.dat, line 1: expected the header 'id"),
+        ("artists", ARTISTS + b"10\tX\n", "line 8: expected 4 fields between tabs, found 2"),
+        ("artists", ARTISTS + b"x\tX\t\t\n", "line 8: the artist id 'x' is not a number"),
+        ("artists", ARTISTS + b"9\tX\t\t\n", "line 8: artist 9 is listed a second time"),
+        ("artists", ARTISTS + b"10\tX\x1b[2J\t\t\n", "line 8: .*bytes that are no text"),
+        ("artists", (HEADER + "\n").encode(), "lists no artist"),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_line(tiny, file, content, message):
+    with pytest.raises(DataError, match=message):
+        tiny(**{file: content})
+
+
+def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny):
+    assert len(tiny(size=(2, 6, 7))) == 7
+    with pytest.raises(
+        DataError, match="should have 2 users, 6 items and 8 ratings, but 2, 6 a"
+    ):
+        tiny(size=(2, 6, 8))
+
+
+@needs_data
+@pytest.mark.parametrize("name", BINS)
+def test_the_real_set_has_the_published_size(name):
+    ratings = load(name)
+    assert (ratings.n_users, ratings.n_items, len(ratings)) == (1892, 17_632, 92_834)
+    assert set(np.unique(ratings.values)) == {1, 2, 3, 4, 5}
+    assert ratings.catalogue.titles[0] == "MALICE MIZER"
+
+
+@needs_data
+def test_the_real_fifths_are_of_equal_size():
+    counts = np.bincount(load("lastfm").values.astype(int))[1:]
+    assert np.abs(counts - 92_834 / 5).max() < 50

@@ -188,6 +188,23 @@ class Ratings:
             times=self.times[mask],
         )
 
+    def with_values(self, values: NDArray[np.float64], scale: tuple[float, float]) -> Ratings:
+        """Return the same pairs with other values, such as what a model left unexplained.
+
+        Parameters
+        ----------
+        values
+            float64, shape (n_ratings,), within `scale`.
+        scale
+            The lowest and the highest possible value.
+
+        Raises
+        ------
+        DataError
+            If the values do not fit.
+        """
+        return replace(self, values=values, scale=scale)
+
     def __len__(self) -> int:
         return self.n_ratings
 

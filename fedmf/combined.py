@@ -1,0 +1,144 @@
+"""A recommender to which every user adds something private: a mask, or a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.data import Ratings
+from fedmf.errors import ModelError
+from fedmf.masks import FittedMask
+from fedmf.mf import NEUTRAL_PART
+from fedmf.model import Factors
+
+__all__ = ["Combined", "Recommender", "around", "check_same_data"]
+
+Floats = NDArray[np.float64]
+
+WIDTH = 2.0**20  # of the scale of differences: wider than any, and a public constant
+
+
+class Recommender(Protocol):
+    """A fitted model of known users and items: `Factors`, or `Combined`."""
+
+    @property
+    def user_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the users."""
+        ...
+
+    @property
+    def item_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the items."""
+        ...
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂ of each pair."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """The sum of a recommender, each user's private model and a public constant.
+
+    Parameters
+    ----------
+    base
+        The recommender.
+    private
+        What each user adds.
+    constant
+        What is added for everybody.
+    train
+        The ratings that both were fitted on: what a user has rated is not recommended.
+
+    Raises
+    ------
+    ModelError
+        If the parts are of other users or items.
+    """
+
+    base: Recommender
+    private: FittedMask
+    constant: float
+    train: Ratings
+
+    def __post_init__(self) -> None:
+        check_same_data(self.base, self.train)
+        if (self.private.n_users, len(self.private.features)) != (
+            self.train.n_users,
+            self.train.n_items,
+        ):
+            raise ModelError("the private models are of other users or items than the ratings")
+
+    @property
+    def user_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the users."""
+        return self.train.user_ids
+
+    @property
+    def item_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the items."""
+        return self.train.item_ids
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂_ui of each pair, not clipped to the scale; see `Factors.predict`."""
+        base = self.base.predict(users, items)
+        return np.asarray(base + self.private.predict(users, items) + self.constant)
+
+    def recommend(
+        self, user: int, k: int = 10
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the best items that the user has not rated; see `Factors.recommend`."""
+        if not 0 <= user < self.train.n_users:
+            raise ModelError(f"user {user!r} is not among the model's users")
+        if k < 1:
+            raise ModelError(f"k = {k} recommendations: ask for at least one")
+        fresh = np.setdiff1d(np.arange(self.train.n_items), self.train.of_user(user)[0])
+        scores = self.predict(np.full(fresh.size, user), fresh)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return fresh[best].astype(np.int64), scores[best]
+
+    def factors(self) -> Factors:
+        """Return the same model as factors alone, to be saved: what is private as some more.
+
+        b_u + w_u · x_i is the product of (b_u, w_u), which only the user knows, and (1, x_i),
+        which everybody does.
+
+        Raises
+        ------
+        ModelError
+            If the private models are not linear in their parameters (`NNMask`).
+        """
+        base = self.base.factors() if isinstance(self.base, Combined) else self.base
+        if not isinstance(base, Factors):
+            raise ModelError(f"{type(base).__name__} cannot be written as factors")
+        users, items = self.private.linear()
+        ones = np.ones((self.train.n_items, 1))
+        return Factors.of(
+            np.column_stack(
+                (base.user_factors, users, np.full(self.train.n_users, self.constant))
+            ),
+            np.column_stack((base.item_factors, items, ones)),
+            self.train,
+        )
+
+
+def around(centre: float) -> tuple[float, float]:
+    """Return a scale for what leaves the ratings' own, with its neutral point at `centre`."""
+    return centre - NEUTRAL_PART * WIDTH, centre + (1 - NEUTRAL_PART) * WIDTH
+
+
+def check_same_data(model: Recommender, ratings: Ratings) -> None:
+    """Raise ModelError if the model is of other users or items than the ratings."""
+    for what, mine, theirs in (
+        ("users", model.user_ids, ratings.user_ids),
+        ("items", model.item_ids, ratings.item_ids),
+    ):
+        if not np.array_equal(mine, theirs):
+            raise ModelError(
+                f"the model is of {mine.size} {what} and the ratings ({ratings.name}) of "
+                f"{theirs.size}, or of others: fit it on the same data"
+            )

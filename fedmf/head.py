@@ -1,0 +1,71 @@
+"""The local head: what a finished recommender gets wrong, each user corrects in private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedmf.combined import Combined, Recommender, around, check_same_data
+from fedmf.data import Ratings
+from fedmf.features import Features, item_features
+from fedmf.masks import RidgeMask
+
+__all__ = ["LocalHead"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalHead:
+    """A ridge regression of each user's own training residuals on what the items are.
+
+    It takes no communication, so nothing more is revealed, and works on top of any fitted
+    recommender. It is FedMMF the other way round: there the private model comes first and the
+    factors explain its residuals; here it only explains what the factors could not. Not in the
+    papers.
+
+    Parameters
+    ----------
+    penalty
+        On the squared weights, as of `RidgeMask`; at least 0. The intercept is free.
+
+    Raises
+    ------
+    SettingError
+        If `penalty` is out of range.
+    """
+
+    penalty: float = 20.0
+
+    def __post_init__(self) -> None:
+        _ = self._ridge  # an impossible penalty is refused at once
+
+    @property
+    def _ridge(self) -> RidgeMask:
+        return RidgeMask(penalty=self.penalty)
+
+    def fit(
+        self, base: Recommender, train: Ratings, features: Features | None = None
+    ) -> Combined:
+        """Let each user fit the residuals r − r̂ of their own ratings.
+
+        A user without a rating keeps the recommender's predictions as they are.
+
+        Parameters
+        ----------
+        base
+            The fitted recommender: ``trainer.factors_``, or ``fedmmf.model_``.
+        train
+            The ratings that it was fitted on.
+        features
+            A row for each item; by default genres and year.
+
+        Raises
+        ------
+        ModelError
+            If `base` is of other users or items.
+        DataError
+            If the features are of other items.
+        """
+        check_same_data(base, train)
+        known = item_features(train) if features is None else features
+        residuals = train.values - base.predict(train.users, train.items)
+        head = self._ridge.fit(known, train.with_values(residuals, around(0.0)))
+        return Combined(base, head, 0.0, train)

@@ -1,0 +1,21 @@
+"""Personalised masks: what a party predicts of its own ratings, from its own ratings alone.
+
+Section 3.2 of Yang et al. 2021 (FedMMF): the mask f_u of eq. 10 is trained by each party on its
+own data, and subtracted from its ratings (eq. 11). One-order, two-order and high-order masks
+of section 4.1 are `RidgeMask`, `FMMask` and `NNMask`; `MeanMask` is the user's mean. Their own
+predictions are the paper's LocalLR, LocalFM and LocalNN.
+
+A mask is no protection against a server that sees plain gradients: masked ratings follow from
+those, and the ratings from the masked ones, because a trained mask is a known function of what
+it was trained on. It makes the recommender better; what protects is secure aggregation.
+"""
+
+from __future__ import annotations
+
+from fedmf.masks.fm import FMMask
+from fedmf.masks.mean import MeanMask
+from fedmf.masks.nn import NNMask
+from fedmf.masks.protocol import FittedMask, Mask
+from fedmf.masks.ridge import RidgeMask
+
+__all__ = ["FMMask", "FittedMask", "Mask", "MeanMask", "NNMask", "RidgeMask"]

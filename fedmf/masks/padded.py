@@ -1,0 +1,101 @@
+"""Many users' small regressions as few large arrays, and the descent that trains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Ratings
+from fedmf.masks.protocol import Floats
+
+__all__ = ["Padded", "adam", "padded"]
+
+ELEMENTS = 1 << 17  # of features in a block: 1 MB, which stays in a processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Padded:
+    """Users with about as many ratings as each other, each a slice of every array.
+
+    Parameters
+    ----------
+    users
+        Shape (b,): their numbers; each has a rating.
+    x
+        Shape (b, n, d): the features of the items that they rated, zero beyond n_u.
+    values
+        Shape (b, n): the ratings less the user's mean, zero beyond n_u.
+    means
+        Shape (b,).
+    share
+        Shape (b, n): 1 / n_u for each rating, zero beyond n_u, so that Σ share · e² is the
+        mean of eq. 10.
+    """
+
+    users: NDArray[np.int64]
+    x: Floats
+    values: Floats
+    means: Floats
+    share: Floats
+
+
+def padded(features: Floats, ratings: Ratings) -> Iterator[Padded]:
+    """Part the users that have a rating into blocks, those with few ratings first."""
+    rated = np.diff(ratings.indptr)
+    order = np.argsort(rated, kind="stable")
+    order = order[rated[order] > 0]
+    while order.size:
+        # as many as fit when padded to the last one's length; at least one
+        sizes = rated[order] * np.arange(1, order.size + 1) * features.shape[1]
+        fit = max(1, int(np.searchsorted(sizes, ELEMENTS, side="right")))
+        yield _block(order[:fit], features, ratings)
+        order = order[fit:]
+
+
+def _block(users: NDArray[np.int64], features: Floats, ratings: Ratings) -> Padded:
+    rated = np.diff(ratings.indptr)[users]
+    place = np.arange(rated.max())
+    there = place < rated[:, None]
+    which = np.where(there, ratings.indptr[users][:, None] + place, 0)
+    values = np.where(there, ratings.values[which], 0.0)
+    means = values.sum(axis=1) / rated
+    return Padded(
+        users=users,
+        x=features[ratings.items[which]] * there[:, :, None],
+        values=np.where(there, values - means[:, None], 0.0),
+        means=means,
+        share=there / rated[:, None],
+    )
+
+
+def adam(
+    parameters: Sequence[Floats],
+    gradient: Callable[[Sequence[Floats]], Sequence[Floats]],
+    steps: int,
+    rate: float,
+) -> None:
+    """Move the parameters, in place, by Adam (Kingma and Ba 2015, algorithm 1).
+
+    With its usual decays of .9 and .999. Every element has its own step, so that users side
+    by side in one array do not touch each other.
+
+    Parameters
+    ----------
+    parameters
+        Arrays of any shapes.
+    gradient
+        Returns the loss' derivative with respect to each of them.
+    steps, rate
+        How many steps, and α.
+    """
+    first = [np.zeros_like(one) for one in parameters]
+    second = [np.zeros_like(one) for one in parameters]
+    for step in range(1, steps + 1):
+        scale = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        for place, g in enumerate(gradient(parameters)):
+            first[place] += 0.1 * (g - first[place])
+            second[place] += 0.001 * (g * g - second[place])
+            parameters[place][...] -= scale * first[place] / (np.sqrt(second[place]) + 1e-8)

@@ -1,0 +1,143 @@
+"""What every mask is: fitted on each party's own ratings, then predicting for that party."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.data import Ratings
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.features import Features
+from fedmf.mf import NEUTRAL_PART
+
+__all__ = ["FittedMask", "Floats", "Mask", "check_features", "check_positive", "neutral"]
+
+Floats = NDArray[np.float64]
+
+PAIRS = 8192  # predicted at a time: a neural network's weights are then some 20 MB
+
+
+class Mask(Protocol):
+    """The hyper-parameters of a personalised mask."""
+
+    def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMask:
+        """Train every party's mask on that party's ratings alone (eq. 10).
+
+        Parameters
+        ----------
+        features
+            A row for each item: what is publicly known of it.
+        ratings
+            Of all parties; each sees its own row only.
+        seed
+            Of the starting parameters, at least 0; each party draws from (seed, user).
+
+        Raises
+        ------
+        DataError
+            If there is not one row of features per item.
+        """
+        ...
+
+
+class FittedMask(ABC):
+    """Every party's mask, side by side; a simulation holds them all, a party only its own.
+
+    Parameters
+    ----------
+    features
+        Shape (n_items, d): the matrix of those of the fit.
+    n_users
+        The number of parties. One without a rating has learnt nothing: its mask is the
+        neutral constant, 3.5 on a scale of 1 to 5.
+    """
+
+    def __init__(self, features: Floats, n_users: int) -> None:
+        self.features = features
+        self.n_users = n_users
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return f_u(i) of each pair, not clipped to the scale.
+
+        Parameters
+        ----------
+        users, items
+            Integers of one shape (n,), 0 ≤ user < n_users and 0 ≤ item < n_items.
+
+        Raises
+        ------
+        ModelError
+            If a number is out of range or the shapes differ: the mask was fitted on other
+            data.
+        """
+        rows, columns = np.asarray(users), np.asarray(items)
+        if rows.shape != columns.shape or rows.ndim != 1:
+            raise ModelError(
+                f"a mask predicts one item per user, not {columns.shape} items for "
+                f"{rows.shape} users"
+            )
+        for what, numbers, bound in (
+            ("users", rows, self.n_users),
+            ("items", columns, self.features.shape[0]),
+        ):
+            if numbers.size and not (
+                numbers.dtype.kind in "iu" and numbers.min() >= 0 and numbers.max() < bound
+            ):
+                raise ModelError(
+                    f"the mask was fitted on {what} 0 to {bound - 1}; these are of other data"
+                )
+        found = np.empty(rows.size)
+        for start in range(0, rows.size, PAIRS):
+            part = slice(start, start + PAIRS)
+            found[part] = self._at(rows[part], self.features[columns[part]])
+        return found
+
+    @abstractmethod
+    def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
+        """Return f_u(x) of each user, shape (n,), and its item's features, shape (n, d)."""
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return tables A (n_users, l) and B (n_items, l) with f_u(i) = A_u · B_i.
+
+        Raises
+        ------
+        ModelError
+            If the mask is not linear in its parameters.
+        """
+        raise ModelError(
+            f"{type(self).__name__} is not linear in its parameters and cannot be written as "
+            "factors"
+        )
+
+
+def neutral(ratings: Ratings) -> float:
+    """Return the public constant that stands for "nothing known", 5/8 of the scale."""
+    low, high = ratings.scale
+    return low + NEUTRAL_PART * (high - low)
+
+
+def check_features(features: Features, ratings: Ratings) -> Floats:
+    """Return the matrix of features; raises DataError unless it has a row per item."""
+    if len(features) != ratings.n_items:
+        raise DataError(
+            f"features of {len(features)} items do not fit ratings of {ratings.n_items}: take "
+            "those of the same data set"
+        )
+    return features.matrix
+
+
+def check_positive(
+    owner: object, *, at_least_0: tuple[str, ...], whole: tuple[str, ...]
+) -> None:
+    """Raise SettingError unless the named attributes are finite ≥ 0, or integers ≥ 1."""
+    for name in at_least_0:
+        value = getattr(owner, name)
+        if not isinstance(value, int | float) or not 0 <= value < np.inf:
+            raise SettingError(f"{name} = {value!r} must be finite and at least 0")
+    for name in whole:
+        value = getattr(owner, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SettingError(f"{name} = {value!r} must be an integer of at least 1")

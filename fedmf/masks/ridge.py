@@ -1,0 +1,99 @@
+"""The one-order mask: a ridge regression of a user's ratings on what the items are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Ratings
+from fedmf.features import Features
+from fedmf.masks.protocol import (
+    FittedMask,
+    Floats,
+    check_features,
+    check_positive,
+    neutral,
+)
+
+__all__ = ["FittedRidgeMask", "RidgeMask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RidgeMask:
+    """Linear regression with a squared penalty on the weights (LocalLR; section 4.1).
+
+    Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², which is what
+    ``sklearn.linear_model.Ridge(alpha=penalty)`` does; the intercept b is free. Eq. 10 has no
+    penalty; without one, users with fewer ratings than features would learn their ratings by
+    heart and leave nothing to train on.
+
+    Parameters
+    ----------
+    penalty
+        At least 0.
+
+    Raises
+    ------
+    SettingError
+        If `penalty` is out of range.
+    """
+
+    penalty: float = 4.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, at_least_0=("penalty",), whole=())
+
+    def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
+        """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""
+        x = check_features(features, ratings)
+        d = x.shape[1]
+        intercepts = np.full(ratings.n_users, neutral(ratings))
+        weights = np.zeros((ratings.n_users, d))
+        for user in np.flatnonzero(np.diff(ratings.indptr)):
+            items, values = ratings.of_user(int(user))
+            rated = x[items]
+            x_mean, mean = rated.mean(axis=0), values.mean()
+            centred = rated - x_mean
+            normal = centred.T @ centred
+            normal.flat[:: d + 1] += self.penalty
+            # lstsq: without a penalty, genres that go together make the matrix singular
+            moment = centred.T @ (values - mean)
+            w = (
+                np.linalg.solve(normal, moment)
+                if self.penalty
+                else np.linalg.lstsq(normal, moment)[0]
+            )
+            weights[user], intercepts[user] = w, mean - x_mean @ w
+        return FittedRidgeMask(x, intercepts, weights)
+
+
+class FittedRidgeMask(FittedMask):
+    """Each user's regression.
+
+    Parameters
+    ----------
+    features
+        As of `FittedMask`.
+    intercepts, weights
+        Shapes (n_users,) and (n_users, d): b and w.
+    """
+
+    def __init__(self, features: Floats, intercepts: Floats, weights: Floats) -> None:
+        super().__init__(features, intercepts.size)
+        self.intercepts = intercepts
+        self.weights = weights
+
+    def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
+        products = np.einsum("nd,nd->n", x, self.weights[users])
+        return np.asarray(self.intercepts[users] + products)
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return (b, w) of each user, and (1, x) of each item; see `FittedMask.linear`."""
+        ones = np.ones((self.features.shape[0], 1))
+        return (
+            np.column_stack((self.intercepts, self.weights)),
+            np.column_stack((ones, self.features)),
+        )

@@ -1,0 +1,147 @@
+"""FedMMF: federated matrix factorisation of what each party cannot predict by itself.
+
+Yang et al. 2021, "Practical and Secure Federated Recommendation with Personalized Masks",
+section 3.2 and algorithm 2 (whose output q_1…n is to be read q_1…m).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.combined import Combined, around
+from fedmf.data import Ratings
+from fedmf.errors import ModelError, SettingError
+from fedmf.features import Features, item_features
+from fedmf.history import History
+from fedmf.masks import FittedMask, Mask, RidgeMask
+from fedmf.masks.protocol import neutral
+from fedmf.trainer import Trainer
+
+__all__ = ["FedMMF", "masked"]
+
+Floats = NDArray[np.float64]
+
+
+class FedMMF:
+    """Trains a federated model on masked ratings, under whatever sum its trainer makes.
+
+    Each party fits its mask f_u on its own ratings, without any communication, and the trainer
+    gets r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i)
+    (eq. 12). **The mask hides nothing**: from plain gradients the masked ratings follow, and
+    from those, for the masks here, nearly all ratings. Train with `SecAggSum`.
+
+    Parameters
+    ----------
+    mask
+        The personalised mask of every party.
+    trainer
+        What is trained federatedly on the masked ratings, and how it is summed.
+    offset
+        Whether to train on r − f + 3.5 (the neutral point of the ratings' scale, a public
+        constant) and to subtract 3.5 afterwards. With ``FedMF(start="neutral")`` the factors
+        then start where their product is 3.5, and not at zero, where the gradients vanish.
+        Not in the paper.
+
+    Attributes
+    ----------
+    mask_ : FittedMask
+        The parties' masks; their own predictions are LocalLR, LocalFM and LocalNN.
+    model_ : Combined
+        What was learnt.
+    history_ : History
+        Of the federated training. Its errors are those of eq. 12: adding f and subtracting the
+        constant changes predictions and ratings alike.
+
+    Raises
+    ------
+    SettingError
+        If a mask or a trainer is something else.
+    """
+
+    mask_: FittedMask
+    model_: Combined
+
+    def __init__(
+        self,
+        mask: Mask | None = None,
+        trainer: Trainer | None = None,
+        *,
+        offset: bool = True,
+    ) -> None:
+        self.mask = RidgeMask() if mask is None else mask
+        self.trainer = Trainer() if trainer is None else trainer
+        self.offset = offset
+        if isinstance(mask, str | type) or not isinstance(self.trainer, Trainer):
+            raise SettingError(
+                "FedMMF wants a mask and a trainer, such as RidgeMask() and "
+                "Trainer(FedMF(), SecAggSum())"
+            )
+
+    def fit(
+        self, train: Ratings, test: Ratings | None = None, features: Features | None = None
+    ) -> Self:
+        """Fit the masks, and train on what they leave; interrupts as of `Trainer.fit`.
+
+        Parameters
+        ----------
+        train, test
+            Over the same users and items, as of `Split`.
+        features
+            A row for each item, what the masks know of it; by default genres and year. A
+            profile of the user would be the same in all of a user's ratings: a mask could
+            learn nothing from it.
+
+        Raises
+        ------
+        SettingError
+            As of `Trainer.fit`.
+        DataError
+            If the features are of other items.
+        """
+        known = item_features(train) if features is None else features
+        mask = self.mask.fit(known, train, self.trainer.schedule.seed)
+        centre = neutral(train) if self.offset else 0.0
+        self.trainer.fit(
+            masked(train, mask, centre), None if test is None else masked(test, mask, centre)
+        )
+        self.mask_ = mask
+        self.model_ = Combined(self.trainer.factors_, mask, -centre, train)
+        return self
+
+    @property
+    def history_(self) -> History:
+        """A record of each round."""
+        return self.trainer.history_
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂ of eq. 12; see `Factors.predict`."""
+        return self._fitted().predict(users, items)
+
+    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
+        """Return the best unrated items; see `Factors.recommend`."""
+        return self._fitted().recommend(user, k)
+
+    def _fitted(self) -> Combined:
+        if not hasattr(self, "model_"):
+            raise ModelError("the model is not trained yet: call fit first")
+        return self.model_
+
+
+def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:
+    """Return r − f_u(i) + centre (eq. 11) in place of each rating.
+
+    Parameters
+    ----------
+    ratings
+        Of the users and items that the masks were fitted on.
+    mask
+        The parties' masks.
+    centre
+        A constant, which becomes the neutral point of the new scale; that has no other
+        meaning, for masked ratings are not bounded.
+    """
+    f = mask.predict(ratings.users, ratings.items)
+    return ratings.with_values(ratings.values - f + centre, around(centre))

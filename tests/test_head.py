@@ -1,0 +1,90 @@
+"""The local head, against scikit-learn's ridge on the same residuals and by hand."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.features import Features, item_features
+from fedmf.head import LocalHead
+from fedmf.masks import MeanMask
+from fedmf.metrics import rmse
+from fedmf.mf import FedMF
+from fedmf.mmf import FedMMF
+from fedmf.model import Factors
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+from fedmf.trainer import Trainer
+
+EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:60, :80])
+
+
+@pytest.fixture(scope="module")
+def split():
+    """User 59 has no rating left to learn from."""
+    parts = random_split(simulate(60, 80, 2400, seed=2), seed=1)
+    return type(parts)(parts.train.take(parts.train.users < 59), parts.test)
+
+
+@pytest.fixture(scope="module")
+def base(split):
+    return Trainer(FedMF(k=3), rounds=12).fit(split.train).factors_
+
+
+@pytest.mark.parametrize("penalty", [1, 20])
+def test_it_is_every_users_ridge_on_their_own_residuals(split, base, penalty):
+    found = LocalHead(penalty=penalty).fit(base, split.train).predict(*EVERY_PAIR)
+    x, everything = item_features(split.train).matrix, np.arange(80)
+    for user in range(59):
+        items, values = split.train.of_user(user)
+        residuals = values - base.predict(np.full(items.size, user), items)
+        head = Ridge(alpha=penalty).fit(x[items], residuals)
+        meant = base.predict(np.full(80, user), everything) + head.predict(x)
+        np.testing.assert_allclose(found.reshape(60, 80)[user], meant)
+
+
+def test_one_user_by_hand():
+    """Predicted 3 throughout; x = 1, 2, 3 and residuals −1, −1, 2: w = 3 / (2 + 1), b = −2."""
+    ratings = simulate(3, 3, 9, seed=0).with_values(np.tile([2.0, 2.0, 5.0], 3), (1.0, 5.0))
+    items = ratings.of_user(0)[0]
+    assert sorted(items) == [0, 1, 2]
+    x = np.zeros((3, 1))
+    x[items, 0] = [1, 2, 3]
+    flat = Factors.of(np.full((3, 1), 3.0), np.ones((3, 1)), ratings)
+    head = LocalHead(penalty=1).fit(flat, ratings, Features(x, ("x",)))
+    np.testing.assert_allclose(head.predict([0, 0, 0], items), [2, 3, 4])
+
+
+def test_a_user_without_ratings_keeps_the_predictions(split, base):
+    found = LocalHead().fit(base, split.train)
+    at = np.full(80, 59), np.arange(80)
+    np.testing.assert_array_equal(found.predict(*at), base.predict(*at))
+
+
+def test_it_helps_where_genres_tell_something(split, base):
+    test = split.test.take(split.test.users < 59)
+    at = test.users, test.items
+    with_head = LocalHead().fit(base, split.train).predict(*at)
+    assert rmse(test.values, with_head) < rmse(test.values, base.predict(*at)) - 0.005
+
+
+def test_it_goes_on_top_of_fedmmf_and_is_saved_as_factors(split, tmp_path):
+    below = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=4)).fit(split.train)
+    found = LocalHead().fit(below.model_, split.train)
+    assert np.abs(found.predict(*EVERY_PAIR) - below.predict(*EVERY_PAIR)).max() > 0.1
+    found.factors().save(tmp_path / "model.fedmf")
+    back = Factors.load(tmp_path / "model.fedmf")
+    np.testing.assert_allclose(back.predict(*EVERY_PAIR), found.predict(*EVERY_PAIR))
+
+
+def test_other_data_is_refused(split, base):
+    other = simulate(60, 81, 2400, seed=2)
+    with pytest.raises(ModelError, match=r"the model is of 80 items and the ratings .* of 81"):
+        LocalHead().fit(base, other)
+    with pytest.raises(DataError, match="features of 81 items do not fit ratings of 80"):
+        LocalHead().fit(base, split.train, item_features(other))
+
+
+def test_an_impossible_penalty_is_refused():
+    with pytest.raises(SettingError, match="penalty = -1"):
+        LocalHead(penalty=-1)

@@ -1,0 +1,164 @@
+"""FedMMF: training on masked ratings, and predicting with what the masks took away."""
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.combined import Combined, around
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.features import Features, item_features
+from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.protocol import neutral
+from fedmf.metrics import mae, rmse
+from fedmf.mf import FedMF
+from fedmf.mmf import FedMMF, masked
+from fedmf.model import Factors
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+from fedmf.trainer import Trainer
+
+MASKS = [RidgeMask(), NNMask(steps=20)]
+ZERO = FedMF(k=3, reg=0.05, rate=0.002, update="paper", start="zero-mean", min_raters=1)
+EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:40, :50])
+
+
+@pytest.fixture(scope="module")
+def split():
+    return random_split(simulate(40, 50, 1000, seed=5), seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted(split):
+    return FedMMF(RidgeMask(), Trainer(FedMF(k=3), rounds=4)).fit(split.train, split.test)
+
+
+def test_without_an_offset_it_is_fedmf_on_the_residuals(split):
+    """Eq. 11 and 12 with the user's mean, written out over the rating matrix."""
+    train = split.train
+    found = FedMMF(MeanMask(), Trainer(ZERO, rounds=3, seed=4), offset=False).fit(train)
+    means = np.array([train.of_user(user)[1].mean() for user in range(40)])
+    residuals = train.with_values(train.values - means[train.users], (-4.0, 4.0))
+    # The start does not depend on the scale, for it is around zero.
+    peer = Trainer(ZERO, rounds=3, seed=4).fit(residuals)
+    np.testing.assert_allclose(
+        found.predict(*EVERY_PAIR), peer.predict(*EVERY_PAIR) + means[EVERY_PAIR[0]]
+    )
+
+
+def test_with_an_offset_the_first_prediction_is_about_the_masks(split):
+    """The neutral start's product is 3.5, and 3.5 is subtracted."""
+    quiet = FedMF(k=3, spread=1e-9, rate=1e-9, update="paper")
+    found = FedMMF(RidgeMask(), Trainer(quiet, rounds=1)).fit(split.train)
+    np.testing.assert_allclose(
+        found.predict(*EVERY_PAIR), found.mask_.predict(*EVERY_PAIR), atol=1e-6
+    )
+
+
+def test_the_histories_errors_are_those_of_its_predictions(split, fitted):
+    last, test = fitted.history_.last, split.test
+    predictions = fitted.predict(test.users, test.items)
+    assert last.test_rmse == pytest.approx(rmse(test.values, predictions))
+    assert last.test_mae == pytest.approx(mae(test.values, predictions))
+    assert last.test_rmse < rmse(test.values, fitted.mask_.predict(test.users, test.items))
+
+
+def test_predictions_are_not_clipped(split):
+    """An item far from those that a user rated takes the mask beyond the scale, and r̂ along."""
+    steep = Features(np.r_[np.arange(49.0), 5000.0][:, None], ("number",))
+    found = FedMMF(RidgeMask(penalty=0), Trainer(ZERO, rounds=1), offset=False)
+    predictions = found.fit(split.train, features=steep).predict(*EVERY_PAIR)
+    assert predictions.min() < 1
+    assert predictions.max() > 5
+
+
+def test_masked_ratings_leave_the_scale_and_keep_the_pairs(split):
+    ratings = split.train
+    mask = MeanMask().fit(item_features(ratings), ratings)
+    found = masked(ratings, mask, 3.5)
+    assert found.values.mean() == pytest.approx(3.5)
+    assert neutral(found) == 3.5
+    assert neutral(masked(ratings, mask)) == 0.0
+    np.testing.assert_array_equal(found.items, ratings.items)
+    np.testing.assert_array_equal(found.indptr, ratings.indptr)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_secure_training_gives_the_plain_integers(split, mask):
+    """With users vanishing; masks are fitted before and know nothing of it."""
+    secure, plain = (
+        FedMMF(mask, Trainer(FedMF(k=3), summing, rounds=2, seed=8, dropout=0.1)).fit(
+            split.train, split.test
+        )
+        for summing in (SecAggSum(), PlainSum())
+    )
+    assert [one.digest for one in secure.history_] == [one.digest for one in plain.history_]
+    assert {one.aborted for one in secure.history_} == {None}
+    np.testing.assert_array_equal(secure.predict(*EVERY_PAIR), plain.predict(*EVERY_PAIR))
+    assert 0 < min(one.survivors for one in plain.history_) < 40
+
+
+def test_recommendations_are_the_best_that_are_not_rated(split, fitted):
+    items, scores = fitted.recommend(7, k=4)
+    rated = split.train.of_user(7)[0]
+    everything = fitted.predict(np.full(50, 7), np.arange(50))
+    meant = [item for item in np.argsort(-everything) if item not in rated][:4]
+    assert items.tolist() == meant
+    np.testing.assert_array_equal(scores, everything[items])
+
+
+@pytest.mark.parametrize("mask", [MeanMask(), RidgeMask(), FMMask(steps=3)], ids=repr)
+def test_a_linear_mask_is_saved_as_some_more_factors(split, mask, tmp_path):
+    found = FedMMF(mask, Trainer(FedMF(k=3), rounds=2)).fit(split.train)
+    found.model_.factors().save(tmp_path / "model.fedmf")
+    back = Factors.load(tmp_path / "model.fedmf")
+    np.testing.assert_allclose(back.predict(*EVERY_PAIR), found.predict(*EVERY_PAIR))
+    assert back.recommend(3)[0].tolist() == found.recommend(3)[0].tolist()
+
+
+def test_a_network_cannot_be(split):
+    found = FedMMF(NNMask(steps=1), Trainer(FedMF(k=2), rounds=1)).fit(split.train)
+    with pytest.raises(ModelError, match="NNMask is not linear"):
+        found.model_.factors()
+
+
+def test_other_data_is_refused(split, fitted):
+    other = simulate(41, 50, 1000, seed=6)
+    with pytest.raises(ModelError, match=r"the model is of 40 users and the ratings .* of 41"):
+        Combined(fitted.model_, fitted.mask_, 0.0, other)
+    with pytest.raises(ModelError, match="private models are of other users"):
+        Combined(fitted.model_, MeanMask().fit(item_features(other), other), 0.0, split.train)
+    with pytest.raises(ModelError, match="among the model's 0 to 39"):
+        fitted.predict([40], [0])
+    with pytest.raises(ModelError, match="user 40"):
+        fitted.recommend(40)
+    with pytest.raises(ModelError, match="at least one"):
+        fitted.recommend(0, k=0)
+    with pytest.raises(DataError, match="features of 1 items do not fit ratings of 50"):
+        FedMMF(trainer=Trainer(rounds=1)).fit(
+            split.train, features=Features(np.ones((1, 1)), ("a",))
+        )
+
+
+def test_a_trainer_that_goes_on_to_other_data_takes_nothing_along(split, fitted):
+    before = fitted.predict(*EVERY_PAIR)
+    fitted.trainer.fit(simulate(10, 20, 100, seed=1))
+    np.testing.assert_array_equal(fitted.predict(*EVERY_PAIR), before)
+
+
+def test_before_the_training_there_is_nothing_to_predict():
+    with pytest.raises(ModelError, match="call fit first"):
+        FedMMF().predict([0], [0])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mask": "ridge"}, {"mask": RidgeMask}, {"trainer": FedMF()}]
+)
+def test_parts_of_the_wrong_kind_are_refused(wrong):
+    with pytest.raises(SettingError, match="wants a mask and a trainer"):
+        FedMMF(**wrong)
+
+
+def test_the_scale_of_differences_has_its_neutral_point_where_it_should(split):
+    for centre in (0.0, 3.5, 2.75):
+        values = np.full(split.train.n_ratings, centre)
+        assert neutral(split.train.with_values(values, around(centre))) == centre

@@ -1,0 +1,233 @@
+"""The personalised masks of FedMMF, each against a formula or a library that is not theirs."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.features import Features, item_features
+from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.fm import _Descent as FMDescent
+from fedmf.masks.nn import _Descent as NNDescent
+from fedmf.masks.padded import adam, padded
+from fedmf.ratings import Catalogue, from_triples
+from fedmf.simulated import simulate
+
+MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]
+QUICK = [MeanMask(), RidgeMask(), FMMask(steps=5), NNMask(steps=5)]
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    """Of 30 users, the last of whom has lost all ratings, on 60 items."""
+    whole = simulate(30, 60, 900, seed=3)
+    return whole.take((whole.users < 29) & (np.random.default_rng(4).random(900) < 0.7))
+
+
+@pytest.fixture(scope="module")
+def features(ratings):
+    return item_features(ratings)
+
+
+def rated_by_one(matrix, values):
+    """Return one user's ratings of all items, and features of them."""
+    n, d = np.shape(matrix)
+    catalogue = Catalogue(("",) * n, np.zeros(n, np.int16), np.zeros((n, 0), np.bool_), ())
+    numbers = np.arange(n, dtype=np.int64)
+    ratings = from_triples(
+        "one", np.zeros_like(numbers), numbers, np.asarray(values, float), numbers,
+        scale=(1.0, 5.0), item_ids=numbers, catalogue=catalogue,
+    )  # fmt: skip
+    return ratings, Features(np.asarray(matrix, float), tuple("abcdefgh"[:d]))
+
+
+def test_the_mean_mask_is_the_users_mean_drawn_towards_the_neutral_constant():
+    ratings, features = rated_by_one([[0], [0], [0]], [5, 4, 3])
+    assert MeanMask().fit(features, ratings).predict([0], [2]) == pytest.approx([4.0])
+    shrunk = MeanMask(shrink=3).fit(features, ratings)  # (5 + 4 + 3 + 3 · 3.5) / 6
+    assert shrunk.predict([0], [0]) == pytest.approx([3.75])
+
+
+def test_the_ridge_mask_of_three_ratings_by_hand():
+    """Centred x = −1, 0, 1 and r = −1, −1, 2: w = 3 / (2 + 1) = 1, b = 3."""
+    ratings, features = rated_by_one([[1], [2], [3]], [2, 2, 5])
+    mask = RidgeMask(penalty=1).fit(features, ratings)
+    np.testing.assert_allclose(mask.predict([0, 0, 0], [0, 1, 2]), [2, 3, 4])
+
+
+@pytest.mark.parametrize("penalty", [0.5, 4, 20])
+def test_the_ridge_mask_is_scikit_learns(ratings, features, penalty):
+    mask = RidgeMask(penalty=penalty).fit(features, ratings)
+    everything = np.arange(60)
+    for user in range(29):
+        items, values = ratings.of_user(user)
+        peer = Ridge(alpha=penalty).fit(features.matrix[items], values)
+        np.testing.assert_allclose(
+            mask.predict(np.full(60, user), everything), peer.predict(features.matrix)
+        )
+
+
+def test_without_a_penalty_genres_that_go_together_are_no_obstacle():
+    ratings, features = rated_by_one([[0, 0], [1, 1], [1, 1]], [1, 3, 5])
+    mask = RidgeMask(penalty=0).fit(features, ratings)
+    np.testing.assert_allclose(mask.predict([0, 0], [0, 1]), [1, 4])
+
+
+def test_the_factorisation_machine_is_rendles_double_sum(ratings, features):
+    mask = FMMask(k=3, steps=20).fit(features, ratings, seed=1)
+    user, x = 4, features.matrix[7]
+    f = mask.constants[user] + mask.weights[user] @ x
+    for i in range(x.size):
+        for j in range(i + 1, x.size):
+            f += mask.interactions[user, i] @ mask.interactions[user, j] * x[i] * x[j]
+    np.testing.assert_allclose(mask.predict([user], [7]), [f])
+
+
+def test_the_network_is_one_layer_of_rectified_units(ratings, features):
+    mask = NNMask(hidden=3, steps=20).fit(features, ratings, seed=1)
+    user, x = 4, features.matrix[7]
+    f = mask.constants[user]
+    for unit in range(3):
+        signal = mask.inner[user, :, unit] @ x + mask.biases[user, unit]
+        f += mask.outer[user, unit] * (signal if signal > 0 else 0)
+    np.testing.assert_allclose(mask.predict([user], [7]), [f])
+
+
+def fm_loss(x, r, parameters, l2):
+    w0, w, v = parameters
+    pairs = np.array([sum(
+        v[i] @ v[j] * one[i] * one[j] for i in range(one.size) for j in range(i)
+    ) for one in x])  # fmt: skip
+    return np.mean((w0 + x @ w + pairs - r) ** 2) + l2 * ((w**2).sum() + (v**2).sum())
+
+
+def nn_loss(x, r, parameters, l2):
+    inner, biases, outer, constant = parameters
+    f = np.clip(x @ inner + biases, 0, None) @ outer + constant
+    return np.mean((f - r) ** 2) + l2 * ((inner**2).sum() + (outer**2).sum())
+
+
+@pytest.mark.parametrize(
+    ("descent", "loss", "shapes"),
+    [
+        (FMDescent, fm_loss, lambda d: ((1,), (d,), (d, 2))),
+        (NNDescent, nn_loss, lambda d: ((d, 4), (4,), (4,), (1,))),
+    ],
+)
+def test_the_gradients_are_the_losses_differences(ratings, features, descent, loss, shapes):
+    """Of eq. 10 with the penalty, for a user with fewer ratings than others in the block."""
+    block = next(padded(features.matrix, ratings))
+    place = 0
+    assert (block.share[place] == 0).any(), "the user must be padded"
+    user = int(block.users[place])
+    items, values = ratings.of_user(user)
+    rng = np.random.default_rng(0)
+    parameters = [
+        rng.normal(size=(block.users.size, *shape))
+        for shape in shapes(features.matrix.shape[1])
+    ]
+    found = descent(block, 0.3)(parameters)
+    for which, table in enumerate(parameters):
+        for index in list(np.ndindex(table.shape[1:]))[:12]:
+            losses = []
+            for step in (1e-5, -1e-5):
+                mine = [one[place].copy() for one in parameters]
+                mine[which][index] += step
+                losses.append(loss(features.matrix[items], values - values.mean(), mine, 0.3))
+            slope = (losses[0] - losses[1]) / 2e-5
+            assert found[which][place][index] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+def test_adams_steps_by_hand():
+    """With a constant gradient every step is the rate, against the gradient's sign."""
+    at = [np.array([1.0, 1.0, 1.0])]
+    adam(at, lambda _: [np.array([3.0, -0.2, 0.0])], steps=4, rate=0.1)
+    np.testing.assert_allclose(at[0], [0.6, 1.4, 1.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mask", [FMMask(l2=1e-3, rate=0.05, steps=400), NNMask(l2=1e-4, steps=800)]
+)
+def test_higher_orders_learn_what_a_line_cannot(mask):
+    """Either genre alone is liked, both or none are not."""
+    matrix, values = [[0, 0], [1, 0], [0, 1], [1, 1]] * 3, [1, 5, 5, 1] * 3
+    ratings, features = rated_by_one(matrix, values)
+    at = np.zeros(4, dtype=int), np.arange(4)
+    np.testing.assert_allclose(RidgeMask(penalty=1e-9).fit(features, ratings).predict(*at), 3)
+    np.testing.assert_allclose(mask.fit(features, ratings).predict(*at), [1, 5, 5, 1], atol=0.4)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_a_mask_is_its_users_alone(ratings, features, mask):
+    """Neither the others' ratings nor who shares a block with the user change anything."""
+    user = 11
+    alone = ratings.take(ratings.users == user)
+    at = np.full(60, user), np.arange(60)
+    np.testing.assert_allclose(
+        mask.fit(features, ratings, seed=2).predict(*at),
+        mask.fit(features, alone, seed=2).predict(*at),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_a_mask_explains_something_and_repeats_itself(ratings, features, mask):
+    first, again = (mask.fit(features, ratings, seed=5) for _ in range(2))
+    f = first.predict(ratings.users, ratings.items)
+    np.testing.assert_array_equal(f, again.predict(ratings.users, ratings.items))
+    assert np.mean((ratings.values - f) ** 2) < 0.9 * np.var(ratings.values)
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_a_user_without_ratings_has_the_neutral_constant(ratings, features, mask):
+    found = mask.fit(features, ratings).predict(np.full(60, 29), np.arange(60))
+    np.testing.assert_array_equal(found, 3.5)
+
+
+@pytest.mark.parametrize("mask", [MeanMask(), RidgeMask(), FMMask()], ids=repr)
+def test_linear_masks_are_products_of_tables(ratings, features, mask):
+    fitted = mask.fit(features, ratings)
+    users, items = fitted.linear()
+    every_user, every_item = (grid.ravel() for grid in np.mgrid[:30, :60])
+    np.testing.assert_allclose(
+        (users @ items.T).ravel(), fitted.predict(every_user, every_item)
+    )
+
+
+def test_a_network_is_not(ratings, features):
+    with pytest.raises(ModelError, match="NNMask is not linear"):
+        NNMask(steps=1).fit(features, ratings).linear()
+
+
+@pytest.mark.parametrize("mask", QUICK, ids=repr)
+def test_other_data_is_refused(ratings, features, mask):
+    with pytest.raises(DataError, match="features of 59 items do not fit ratings of 60"):
+        mask.fit(Features(features.matrix[:59], features.names), ratings)
+    fitted = mask.fit(features, ratings)
+    with pytest.raises(ModelError, match="users 0 to 29; these are of other data"):
+        fitted.predict([30], [0])
+    with pytest.raises(ModelError, match="items 0 to 59; these are of other data"):
+        fitted.predict([0], [60])
+    with pytest.raises(ModelError, match="users 0 to 29"):
+        fitted.predict([-1], [0])
+    with pytest.raises(ModelError, match="one item per user"):
+        fitted.predict([1, 2], [0])
+    assert fitted.predict(np.array([], dtype=int), np.array([], dtype=int)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: MeanMask(shrink=-1),
+        lambda: RidgeMask(penalty=float("nan")),
+        lambda: RidgeMask(penalty=-1),
+        lambda: FMMask(k=0),
+        lambda: FMMask(l2=-1),
+        lambda: FMMask(rate=float("inf")),
+        lambda: NNMask(hidden=0),
+        lambda: NNMask(steps=2.5),
+    ],
+)
+def test_impossible_hyper_parameters_are_refused(make):
+    with pytest.raises(SettingError, match=r" = .* must be "):
+        make()

@@ -1,0 +1,245 @@
+"""Federated context models: their gradients, what they converge to, and what leaves a user."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
+from fedmf.context.adam import Adam
+from fedmf.context.trainer import UNIT
+from fedmf.data import Ratings
+from fedmf.errors import ModelError, SettingError
+from fedmf.features import Features
+from fedmf.ratings import Catalogue
+from fedmf.simulated import simulate
+
+MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]
+
+
+def features(n, d, seed):
+    matrix = np.random.default_rng(seed).normal(size=(n, d))
+    return Features(matrix, tuple(str(j) for j in range(d)))
+
+
+def small(n_users=8, n_items=12, n_ratings=60):
+    ratings = simulate(n_users, n_items, n_ratings, seed=3)
+    return ratings, features(n_items, 2, 1), features(n_users, 1, 2)
+
+
+def design(ratings, items, users):
+    return np.hstack((users.matrix[ratings.users], items.matrix[ratings.items]))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+@given(st.integers(0, 500))
+def test_gradients_are_those_of_half_the_squared_error(model, seed):
+    rng = np.random.default_rng(seed)
+    theta = model.initial(4, 3.5, rng) + rng.normal(size=model.initial(4, 3.5, rng).size)
+    x, values = rng.normal(size=(6, 4)), rng.uniform(1, 5, 6)
+
+    def loss(point):
+        return 0.5 * ((model.predict(point, x) - values) ** 2).sum()
+
+    h = 1e-6
+    slopes = [(loss(theta + h * e) - loss(theta - h * e)) / (2 * h) for e in np.eye(theta.size)]
+    scale = 1 + np.abs(slopes).max()
+    np.testing.assert_allclose(model.gradient(theta, x, values), slopes, atol=1e-6 * scale)
+
+
+def test_the_machine_is_the_sum_over_pairs():
+    """Rendle's eq. 1 written out, which lemma 3.1 is to compute."""
+    rng = np.random.default_rng(0)
+    model, x = FedFM(k=2), rng.normal(size=(5, 3))
+    theta = rng.normal(size=1 + 3 + 6)
+    b, w, v = theta[0], theta[1:4], theta[4:].reshape(3, 2)
+    wanted = [
+        b + w @ row + sum(v[f] @ v[g] * row[f] * row[g] for f, g in ((0, 1), (0, 2), (1, 2)))
+        for row in x
+    ]
+    np.testing.assert_allclose(model.predict(theta, x), wanted)
+
+
+def test_the_network_by_hand():
+    """Two units on one feature: 1 + 2·max(0, 3x + 0) − 1·max(0, −x + 4)."""
+    theta = np.array([1.0, 2.0, -1.0, 0.0, 4.0, 3.0, -1.0])
+    x = np.array([[1.0], [5.0], [-1.0]])
+    np.testing.assert_allclose(FedNN(hidden=2).predict(theta, x), [4.0, 31.0, -4.0])
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.3])
+def test_the_linear_model_converges_to_the_ridge_solution(reg):
+    """(Xᵀ X / N + λ) w = Xᵀ (r − r̄) / N of centred columns, the intercept free."""
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(rate=0.02, reg=reg), rounds=600)
+    trainer.fit(ratings, items, users)
+    x, n = design(ratings, items, users), ratings.n_ratings
+    mean_x, mean_r = x.mean(axis=0), ratings.values.mean()
+    centred = x - mean_x
+    w = np.linalg.solve(
+        centred.T @ centred / n + reg * np.eye(3), centred.T @ (ratings.values - mean_r) / n
+    )
+    wanted = np.append(mean_r - w @ mean_x, w)
+    np.testing.assert_allclose(trainer.parameters_, wanted, atol=2e-3)
+    np.testing.assert_allclose(
+        trainer.predict(ratings.users, ratings.items), wanted[0] + x @ w, atol=5e-3
+    )
+
+
+@pytest.mark.parametrize("model", MODELS[1:], ids=lambda m: type(m).__name__)
+def test_training_lowers_the_error(model):
+    ratings, items, users = small()
+    trainer = ContextTrainer(model, rounds=60).fit(ratings, items, users)
+    error = ((trainer.predict(ratings.users, ratings.items) - ratings.values) ** 2).mean()
+    assert error < 0.95 * ratings.values.var()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_secure_sums_give_the_same_integers_and_model(model):
+    ratings, items, users = small()
+    trained = [
+        ContextTrainer(model, how, rounds=3, seed=1, cohort=6, dropout=0.2).fit(
+            ratings, items, users
+        )
+        for how in (PlainSum(), SecAggSum())
+    ]
+    assert trained[0].digests_ == trained[1].digests_
+    assert all(trained[0].digests_)
+    np.testing.assert_array_equal(trained[0].parameters_, trained[1].parameters_)
+
+
+class Spy(PlainSum):
+    """A plain sum that keeps what it was given."""
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        object.__setattr__(self, "seen", {user: vectors[user].dense() for user in vectors})
+        return super().sum(vectors, dropouts=dropouts, session=session)
+
+
+def test_a_vector_has_one_size_and_the_number_of_ratings_is_in_the_sum_only():
+    ratings, items, users = small()
+    spy = Spy()
+    ContextTrainer(FedLR(), spy, rounds=1).fit(ratings, items, users)
+    assert {vector.shape for vector in spy.seen.values()} == {(1 + 3 + 1,)}
+    sent = {user: vector[-1] * UNIT for user, vector in spy.seen.items()}
+    assert sent == dict(enumerate(np.diff(ratings.indptr).tolist()))
+    x, error = design(ratings, items, users), 3.5 - ratings.values
+    first = ratings.users == 0
+    np.testing.assert_allclose(
+        spy.seen[0][:-1] * UNIT, [error[first].sum(), *(error[first] @ x[first])]
+    )
+
+
+def nobody_rated():
+    return Ratings(
+        name="none",
+        indptr=np.zeros(4, dtype=np.int64),
+        items=np.zeros(0, dtype=np.int32),
+        values=np.zeros(0),
+        times=np.zeros(0, dtype=np.int64),
+        n_items=2,
+        scale=(1.0, 5.0),
+        user_ids=np.arange(3),
+        item_ids=np.arange(2),
+        catalogue=Catalogue(
+            ("a", "b"), np.zeros(2, dtype=np.int16), np.zeros((2, 0), dtype=np.bool_), ()
+        ),
+    )
+
+
+def test_without_a_rating_nothing_moves():
+    ratings = nobody_rated()
+    trainer = ContextTrainer(FedLR(reg=0.5), rounds=2).fit(ratings, features(2, 1, 0))
+    assert trainer.parameters_.tolist() == [3.5, 0.0]
+
+
+class Aborts(PlainSum):
+    """Nobody is ever left."""
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        raise RoundAborted("gone")
+
+
+def test_an_aborted_round_leaves_the_parameters():
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(), Aborts(), rounds=2).fit(ratings, items, users)
+    assert trainer.digests_ == ("", "")
+    assert trainer.parameters_.tolist() == [3.5, 0.0, 0.0, 0.0]
+
+
+def test_an_interrupt_keeps_the_finished_rounds():
+    ratings, items, users = small()
+
+    def stop(what, done, of):
+        assert (what, of) == ("FedLR", 9)
+        if done == 2:
+            raise KeyboardInterrupt
+
+    trainer = ContextTrainer(FedLR(), rounds=9, progress=stop).fit(ratings, items, users)
+    two = ContextTrainer(FedLR(), rounds=2).fit(ratings, items, users)
+    assert trainer.digests_ == two.digests_
+    np.testing.assert_array_equal(trainer.parameters_, two.parameters_)
+
+
+def test_recommendations_are_unrated_and_in_order():
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(), rounds=5).fit(ratings, items, users)
+    found, scores = trainer.recommend(2, k=3)
+    assert found.size == 3
+    assert not set(found) & set(ratings.of_user(2)[0])
+    assert (np.diff(scores) <= 0).all()
+    left = np.setdiff1d(np.arange(12), ratings.of_user(2)[0])
+    assert scores[0] == trainer.predict(np.full(left.size, 2), left).max()
+
+
+def test_adam_takes_steps_of_its_rate_against_a_constant_slope():
+    """m̂ / √v̂ is the sign then, whatever the slope."""
+    theta = np.array([1.0, 1.0, 1.0])
+    state = Adam.like(theta)
+    for _ in range(3):
+        theta, state = state.step(theta, np.array([5.0, -0.01, 0.0]), 0.1)
+    np.testing.assert_allclose(theta, [0.7, 1.3, 1.0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FedLR(rate=0.0), r"rate = 0\.0 must be finite and positive"),
+        (lambda: FedLR(reg=-1.0), r"reg = -1\.0 must be finite and at least 0"),
+        (lambda: FedFM(k=0), "k = 0 must be an integer"),
+        (lambda: FedFM(spread=float("inf")), "spread = inf"),
+        (lambda: FedNN(hidden=2.0), r"hidden = 2\.0"),
+        (lambda: ContextTrainer(FedLR(), rounds=0), "rounds = 0"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(make, message):
+    with pytest.raises(SettingError, match=message):
+        make()
+
+
+def test_features_of_others_are_refused():
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(), rounds=1)
+    with pytest.raises(SettingError, match="features of 8 items but ratings of 12"):
+        trainer.fit(ratings, users)
+    with pytest.raises(SettingError, match="features of 12 users but ratings of 8"):
+        trainer.fit(ratings, items, items)
+
+
+def test_an_untrained_model_and_unknown_numbers_are_refused():
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(), rounds=1)
+    with pytest.raises(ModelError, match="call fit first"):
+        trainer.predict([0], [0])
+    with pytest.raises(ModelError, match="call fit first"):
+        trainer.recommend(0)
+    trainer.fit(ratings, items, users)
+    with pytest.raises(ModelError, match="not among the model's 0 to 7"):
+        trainer.predict([8], [0])
+    with pytest.raises(ModelError, match="not among the model's 0 to 11"):
+        trainer.predict([0], [-1])
+    with pytest.raises(ModelError, match="at least one"):
+        trainer.recommend(0, k=0)

@@ -1,0 +1,163 @@
+"""Matrix factorisation by one party that holds all ratings: what federated training gives up.
+
+It is the SVD of the Python library Surprise (Funk's factorisation with biases; Koren, Bell and
+Volinsky, "Matrix factorization techniques for recommender systems", Computer 42(8), 2009,
+eq. 5), with that library's settings by default, which Basu's thesis (2020), section 6.7, takes
+for its centralised baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import ModelError, SettingError
+from fedmf.integer_sum import Progress
+from fedmf.ratings import Ratings
+
+__all__ = ["SVD"]
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+class SVD:
+    """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
+
+    Surprise visits the ratings user by user, this class in a random order that is drawn once.
+
+    Parameters
+    ----------
+    k
+        The number of factors, k ≥ 1.
+    epochs
+        How often all ratings are visited, epochs ≥ 1.
+    rate
+        The step γ > 0 of factors and biases.
+    reg
+        λ ≥ 0 of factors and biases.
+    spread
+        The factors start from N(0, spread²), spread > 0.
+    seed
+        Of the start and the order, seed ≥ 0.
+    progress
+        Called after each epoch with what is done, the epoch and their number.
+
+    Attributes
+    ----------
+    mean_ : float
+        μ, the mean of the training ratings.
+    user_biases_, item_biases_ : float64 arrays, shapes (n_users,) and (n_items,)
+    user_factors_, item_factors_ : float64 arrays, shapes (n_users, k) and (n_items, k)
+        Biases and factors of whoever is not in the training ratings are zero.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range.
+    """
+
+    mean_: float
+    user_biases_: Floats
+    item_biases_: Floats
+    user_factors_: Floats
+    item_factors_: Floats
+
+    def __init__(
+        self,
+        *,
+        k: int = 100,
+        epochs: int = 20,
+        rate: float = 0.005,
+        reg: float = 0.02,
+        spread: float = 0.1,
+        seed: int = 0,
+        progress: Progress = lambda what, done, of: None,
+    ) -> None:
+        for name, whole, least in (("k", k, 1), ("epochs", epochs, 1), ("seed", seed, 0)):
+            if not isinstance(whole, int) or whole < least:
+                raise SettingError(f"{name} = {whole!r} must be an integer of at least {least}")
+        for name, value in (("rate", rate), ("spread", spread)):
+            if not 0 < value < math.inf:
+                raise SettingError(f"{name} = {value!r} must be finite and positive")
+        if not 0 <= reg < math.inf:
+            raise SettingError(f"reg = {reg!r} must be finite and at least 0")
+        self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
+        self.spread, self.seed, self.progress = spread, seed, progress
+
+    def fit(self, train: Ratings) -> Self:
+        """Train from the start.
+
+        Raises
+        ------
+        SettingError
+            If there is no rating to train on.
+        """
+        if train.n_ratings == 0:
+            raise SettingError("there is no rating to train on")
+        rng = np.random.default_rng(self.seed)
+        self.mean_ = float(train.values.mean())
+        self.user_biases_, self.item_biases_ = np.zeros(train.n_users), np.zeros(train.n_items)
+        self.user_factors_ = rng.normal(0.0, self.spread, size=(train.n_users, self.k))
+        self.item_factors_ = rng.normal(0.0, self.spread, size=(train.n_items, self.k))
+        steps = _independent(train, rng.permutation(train.n_ratings))
+        for epoch in range(1, self.epochs + 1):
+            for users, items, values in steps:
+                self._step(users, items, values)
+            self.progress("SVD", epoch, self.epochs)
+        self.user_factors_[np.bincount(train.users, minlength=train.n_users) == 0] = 0.0
+        self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0
+        return self
+
+    def predict(self, users: Positions, items: Positions) -> Floats:
+        """Return r̂_ui of each pair, shape (n,); not clipped to the scale, as Surprise does.
+
+        Raises
+        ------
+        ModelError
+            If the model is not trained.
+        """
+        if not hasattr(self, "mean_"):
+            raise ModelError("the model is not trained yet: call fit first")
+        biases = self.mean_ + self.user_biases_[users] + self.item_biases_[items]
+        products = self.user_factors_[users] * self.item_factors_[items]
+        return np.asarray(biases + products.sum(axis=-1))
+
+    def _step(self, users: Positions, items: Positions, values: Floats) -> None:
+        """Take one step for each of some ratings, no two by one user or of one item."""
+        p, q = self.user_factors_[users], self.item_factors_[items]
+        b_u, b_i = self.user_biases_[users], self.item_biases_[items]
+        error = values - (self.mean_ + b_u + b_i + (p * q).sum(axis=1))
+        self.user_biases_[users] = b_u + self.rate * (error - self.reg * b_u)
+        self.item_biases_[items] = b_i + self.rate * (error - self.reg * b_i)
+        self.user_factors_[users] = p + self.rate * (error[:, None] * q - self.reg * p)
+        self.item_factors_[items] = q + self.rate * (error[:, None] * p - self.reg * q)
+
+
+def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Positions, Floats]]:
+    """Part the ratings into groups that can be stepped on at once, as if one by one in `order`.
+
+    A rating's group is the first after those of all earlier ratings by its user or of its item.
+    So no group has a user or an item twice, and of two ratings that share one the earlier is
+    in the earlier group: the outcome is that of the sequence, to the last rounding.
+    """
+    users, items = train.users[order].tolist(), train.items[order].tolist()
+    free_users, free_items = [0] * train.n_users, [0] * train.n_items
+    group = np.empty(train.n_ratings, dtype=np.int64)
+    for place, (user, item) in enumerate(zip(users, items, strict=True)):
+        number = max(free_users[user], free_items[item])
+        free_users[user] = free_items[item] = number + 1
+        group[place] = number
+    parted = order[np.argsort(group, kind="stable")]
+    ends = np.cumsum(np.bincount(group))[:-1]
+    return [
+        (
+            train.users[some].astype(np.int64),
+            train.items[some].astype(np.int64),
+            train.values[some],
+        )
+        for some in np.split(parted, ends)
+    ]

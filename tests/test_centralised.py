@@ -1,0 +1,83 @@
+"""The centralised baseline: grouped steps are those of the sequence, and it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.centralised import SVD
+from fedmf.errors import ModelError, SettingError
+from fedmf.metrics import rmse
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+
+
+def one_by_one(train, k, epochs, seed, rate=0.05, reg=0.02, spread=0.1):
+    """Do the same updates as a plain loop over the ratings, as Surprise's documentation has."""
+    rng = np.random.default_rng(seed)
+    p = rng.normal(0.0, spread, size=(train.n_users, k))
+    q = rng.normal(0.0, spread, size=(train.n_items, k))
+    order = rng.permutation(train.n_ratings)
+    b_u, b_i, mu = np.zeros(train.n_users), np.zeros(train.n_items), train.values.mean()
+    for _ in range(epochs):
+        for j in order:
+            u, i = train.users[j], train.items[j]
+            e = train.values[j] - (mu + b_u[u] + b_i[i] + q[i] @ p[u])
+            b_u[u] += rate * (e - reg * b_u[u])
+            b_i[i] += rate * (e - reg * b_i[i])
+            p[u], q[i] = (
+                p[u] + rate * (e * q[i] - reg * p[u]),
+                q[i] + rate * (e * p[u] - reg * q[i]),
+            )
+    return mu, b_u, b_i, p, q
+
+
+def test_grouped_steps_end_where_the_sequence_does():
+    train = simulate(15, 20, 120, seed=1)
+    model = SVD(k=3, epochs=4, rate=0.05, seed=7).fit(train)
+    mu, b_u, b_i, p, q = one_by_one(train, 3, 4, 7)
+    assert model.mean_ == pytest.approx(mu)
+    np.testing.assert_allclose(model.user_biases_, b_u, atol=1e-12)
+    np.testing.assert_allclose(model.item_biases_, b_i, atol=1e-12)
+    rated = np.unique(train.items)
+    np.testing.assert_allclose(model.user_factors_, p, atol=1e-12)
+    np.testing.assert_allclose(model.item_factors_[rated], q[rated], atol=1e-12)
+    wanted = mu + b_u[train.users] + b_i[train.items] + (p[train.users] * q[train.items]).sum(1)
+    np.testing.assert_allclose(model.predict(train.users, train.items), wanted)
+
+
+def test_it_beats_the_mean_on_ratings_it_has_not_seen():
+    split = random_split(simulate(60, 80, 2000, seed=2), seed=0)
+    test = split.test
+    done = []
+    model = SVD(k=5, progress=lambda *step: done.append(step)).fit(split.train)
+    error = rmse(test.values, model.predict(test.users, test.items))
+    mean = np.full(test.n_ratings, split.train.values.mean())
+    assert error < 0.95 * rmse(test.values, mean)
+    assert done[-1] == ("SVD", 20, 20)
+
+
+def test_who_is_not_in_the_training_gets_mean_and_known_bias():
+    ratings = simulate(10, 12, 60, seed=3)
+    train = ratings.take((ratings.users != 4) & (ratings.items != 5))
+    model = SVD(k=2, epochs=2).fit(train)
+    users, items = np.array([4, 4, 0]), np.array([5, 6, 5])
+    wanted = model.mean_ + np.array([0.0, model.item_biases_[6], model.user_biases_[0]])
+    np.testing.assert_allclose(model.predict(users, items), wanted)
+
+
+def test_what_cannot_be_done_is_refused():
+    for setting, message in (
+        ({"k": 0}, "k = 0 must be an integer of at least 1"),
+        ({"epochs": 1.5}, r"epochs = 1\.5"),
+        ({"seed": -1}, "seed = -1"),
+        ({"rate": 0.0}, r"rate = 0\.0 must be finite and positive"),
+        ({"spread": float("nan")}, "spread = nan"),
+        ({"reg": -0.1}, r"reg = -0\.1"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            SVD(**setting)
+    with pytest.raises(ModelError, match="call fit first"):
+        SVD().predict(np.array([0]), np.array([0]))
+    with pytest.raises(SettingError, match="no rating"):
+        SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))

@@ -7,7 +7,7 @@ import sys
 try:
     import typer
 
-    from fedmf.commands import train
+    from fedmf.commands import reproduce, train
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -28,13 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 def main() -> None:
     """Run the command line; the entry point of the console script."""
     app()
-
-
-@app.callback()
-def _commands() -> None:
-    """Keep ``train`` a command of its own while it is the only one."""

@@ -1,0 +1,118 @@
+"""``fedmf reproduce``: the tables on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fedmf.commands.manners import (
+    INTERRUPTED,
+    errors_in_one_line,
+    make_folder,
+    stderr,
+    undisturbed,
+)
+from fedmf.errors import MissingExtra
+from fedmf.reproduce import tables
+from fedmf.reproduce.document import report_document
+from fedmf.reproduce.live import LiveRuns, print_report
+from fedmf.reproduce.runner import QUICK_SEEDS
+from fedmf.reproduce.runner import reproduce as measure
+from fedmf.reproduce.store import Store
+from fedmf.reproduce.write import write
+
+__all__ = ["EXAMPLES", "reproduce"]
+
+FAILED = 1
+WIDE = 160  # columns, where the tables go to a file
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+FEDMF_DATA=~/movielens fedmf reproduce --table presets --seeds 3
+
+fedmf reproduce --table all --jobs 4 --out runs/results  [dim]# Ctrl-C, and again, goes on[/dim]
+
+fedmf reproduce --table all --quick  [dim]# does every row work? no results[/dim]
+
+fedmf reproduce --table secure --json > secure.json  [dim]# for other programs[/dim]
+"""
+
+
+def reproduce(
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Which: {', '.join(tables.MODULES)}, or {tables.ALL}. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many runs of each row.")] = 10,
+    jobs: Annotated[
+        int, typer.Option(help="How many runs at the same time, each a process of one thread.")
+    ] = 1,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="A folder for results.md, results.json, the pictures, and every single run: "
+            "what is kept there is not run again. Delete it to measure anew."
+        ),
+    ] = Path("runs/results"),
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"Only try the rows: {QUICK_SEEDS} seeds, a tenth of the rounds, kept apart "
+            "in OUT/quick. What comes out is no result.",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document in place of the tables.")
+    ] = False,
+) -> None:
+    """Measure the papers' tables again, and those that go beyond them.
+
+    Every finished run is kept at once: Ctrl-C loses only those under way, and the same command
+    goes on from there. Rows whose data are not at hand are left out. The exit code is 1 if a
+    row failed.
+    """
+    console = stderr()
+    folder = out / "quick" if quick else out
+    with errors_in_one_line("before the first run; nothing is lost"):
+        make_folder(folder)
+        live, store = LiveRuns(console), Store(folder / "store")
+        try:
+            with live:
+                report = measure(
+                    table or (),
+                    store,
+                    live,
+                    seeds=seeds,
+                    jobs=jobs,
+                    quick=quick,
+                )
+        except KeyboardInterrupt:
+            console.print(
+                f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are not "
+                "made yet; the same command goes on from there",
+                style="yellow", markup=False, soft_wrap=True,
+            )  # fmt: skip
+            raise typer.Exit(INTERRUPTED) from None
+        try:
+            with undisturbed():
+                write(report, folder)
+        except MissingExtra as error:
+            console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+        if as_json:
+            typer.echo(json.dumps(report_document(report), indent=2))
+        else:
+            wide = None if sys.stdout.isatty() else WIDE
+            print_report(Console(highlight=False, width=wide), report)
+        console.print(f"saved in {folder}", markup=False, soft_wrap=True)
+        if report.failed:
+            raise typer.Exit(FAILED)

@@ -1,0 +1,130 @@
+"""A table's results as text in cells: what the terminal and the document both show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fedmf.reproduce.results import Measured, RowResult, TableResult
+from fedmf.reproduce.table import Published, Target
+
+__all__ = ["Grid", "grid", "remarks"]
+
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of text, as many in each line as there are heads."""
+
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def grid(result: TableResult, *, quick: bool = False) -> Grid:
+    """Return a line for each row: paper beside measured by metric, seeds, target, met, time.
+
+    A metric that no paper gives has no column for it; a `quick` run meets no target.
+    """
+    table = result.table
+    published = [m for m in table.metrics if any(m in row.row.paper for row in result.rows)]
+    heads = [""]
+    for metric in table.metrics:
+        heads += [f"{metric}: paper", "measured"] if metric in published else [metric]
+    aimed = any(row.row.target for row in result.rows)
+    heads += ["seeds", *(("target", "met?") if aimed else ()), "s per run"]
+    lines = []
+    for row in result.rows:
+        line = [row.row.name]
+        for metric in table.metrics:
+            if metric in published:
+                line.append(_published(row.row.paper.get(metric)))
+            line.append(_measured(row.measured(metric)))
+        line.append(_seeds(row))
+        if aimed:
+            line += [_targets(row.row.target), _met(row, quick=quick)]
+        line.append(_seconds(row))
+        lines.append(tuple(line))
+    return Grid(tuple(heads), tuple(lines))
+
+
+def remarks(result: TableResult) -> tuple[str, ...]:
+    """Return what must be said below a table: rows that failed or were left out, mixed runs."""
+    said = [f"{one.row.name}: failed, {one.error}" for one in result.rows if one.error]
+    said += [f"{one.row.name}: left out, {one.missing}" for one in result.rows if one.missing]
+    by_data: dict[str, set[str]] = {}
+    for record in result.records:
+        by_data.setdefault(record.task.data, set()).add(record.state)
+    for data, states in by_data.items():
+        if len(states) > 1:
+            said.append(
+                f"the runs on {data} come from {len(states)} states of the sources or of the "
+                f"data ({', '.join(sorted(states))})"
+            )
+    return tuple(said)
+
+
+def number(value: float, like: float | None = None) -> str:
+    """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
+    size = abs(value if like is None else like)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 100:
+        return f"{value:.1f}"
+    if size >= 0.01 or value == 0:
+        return f"{value:.4f}"
+    return f"{value:.1e}"
+
+
+def _published(figure: Published | None) -> str:
+    if figure is None:
+        return NONE
+    mean, sd = figure.mean, figure.sd
+    return _with_spread(number(mean), None if sd is None else number(sd, mean))
+
+
+def _measured(figure: Measured | None) -> str:
+    if figure is None:
+        return NONE
+    mean, sd = figure.mean, figure.sd
+    if mean == int(mean) and abs(mean) < 1e6 and not sd:  # a count, the same in every run
+        return f"{mean:.0f}"
+    return _with_spread(number(mean), None if sd is None else number(sd, mean))
+
+
+def _with_spread(mean: str, sd: str | None) -> str:
+    return mean if sd is None else f"{mean} ± {sd}"
+
+
+def _seeds(row: RowResult) -> str:
+    done = len(row.records)
+    return f"{done}" if done == row.wanted else f"{done} of {row.wanted}"
+
+
+def _targets(targets: Mapping[str, Target]) -> str:
+    return "; ".join(f"{name} {_bounds(target)}" for name, target in targets.items()) or NONE
+
+
+def _bounds(target: Target) -> str:
+    if target.at_least == -math.inf:
+        return f"≤ {target.at_most:g}"
+    if target.at_most == math.inf:
+        return f"≥ {target.at_least:g}"
+    return f"{target.at_least:g} to {target.at_most:g}"
+
+
+def _met(row: RowResult, *, quick: bool) -> str:
+    if quick or not row.met or not row.records:
+        return NONE
+    missed = [metric for metric, met in row.met.items() if not met]
+    if not missed:
+        return "yes"
+    return "no" if len(row.met) == 1 else f"no: {', '.join(missed)}"
+
+
+def _seconds(row: RowResult) -> str:
+    if not row.records:
+        return NONE
+    mean = sum(record.seconds for record in row.records) / len(row.records)
+    return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"

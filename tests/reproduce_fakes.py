@@ -1,0 +1,99 @@
+"""Tables whose rows take no time, fail or never end; the processes of the pool import them."""
+
+import os
+from pathlib import Path
+from threading import Event
+
+from fedmf.errors import MissingExtra
+from fedmf.reproduce.table import Published, Row, Table, Target
+
+MODULES = {
+    "good": "reproduce_fakes",
+    "bad": "reproduce_fakes",
+    "endless": "reproduce_fakes",
+    "extra": "reproduce_fakes_extra",
+}
+
+
+def note_run(run):
+    """Leave a trace of each run, so that a test can count them."""
+    with Path(os.environ["FAKE_TRACE"]).open("a") as trace:
+        trace.write(f"{run.seed}\n")
+
+
+def steady(run):
+    note_run(run)
+    run.progress("measuring", 1, 2)
+    return {"RMSE": 0.9 + 0.01 * run.seed, "MAE": 0.7}
+
+
+def tiny(run):
+    return {"RMSE": 3e-6 * (1 + run.seed), "quick": float(run.quick)}
+
+
+def fails(run):
+    if run.seed == 1:
+        raise RuntimeError("the factors\nare gone")
+    return {"RMSE": 1.0}
+
+
+def wants_extra(run):
+    raise MissingExtra("pip install 'secagg[privacy]'")
+
+
+def endless(run):
+    """Return what a training returns that Ctrl-C ended early, as Trainer.fit does."""
+    note_run(run)
+    if run.seed == 1 and "FAKE_ENDLESS" in os.environ:
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            return {"RMSE": 99.0}
+    return {"RMSE": 1.0 + run.seed}
+
+
+def picture(results):
+    from matplotlib.figure import Figure  # no business of the processes
+
+    assert "steady" in results
+    return Figure()
+
+
+def row(name, run, **more):
+    return Row(name=name, **({"data": "simulated", "settings": {"k": 3}, "run": run} | more))
+
+
+TABLES = (
+    Table(
+        key="good",
+        title="Good | rows",
+        metrics=("RMSE", "MAE"),
+        rows=(
+            row(
+                "steady",
+                steady,
+                paper={"RMSE": Published(0.95, 0.004)},
+                target={
+                    "RMSE": Target(at_most=0.91),
+                    "MAE": Target(at_least=0.6, at_most=0.65),
+                },
+            ),
+            row("tiny", tiny, seeds=1, target={"RMSE": Target(at_most=1e-5)}),
+        ),
+        note="Nothing is learnt.",
+        pictures=(picture,),
+    ),
+    Table(
+        key="bad",
+        title="Bad rows",
+        metrics=("RMSE",),
+        rows=(
+            row("fails", fails),
+            row("not a number", lambda run: {"RMSE": float("nan")}),
+            row("elsewhere", steady, data="ml-100k"),
+            row("with an extra", wants_extra),
+            row("tiny", tiny),
+        ),
+    ),
+    Table(key="endless", title="Endless", metrics=("RMSE",), rows=(row("endless", endless),)),
+)

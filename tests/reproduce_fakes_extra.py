@@ -1,0 +1,5 @@
+"""A table that cannot be had for want of a package."""
+
+from fedmf.errors import MissingExtra
+
+raise MissingExtra("pip install 'secagg[fedmf]'")

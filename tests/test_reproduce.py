@@ -1,0 +1,323 @@
+"""Tables are measured in processes, kept run by run, and gone on with."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+import reproduce_fakes
+from fedmf.cli import app
+from fedmf.errors import SettingError
+from fedmf.reproduce import store as stores
+from fedmf.reproduce import tables
+from fedmf.reproduce.runner import reproduce
+from fedmf.reproduce.store import Record, Store, Task
+from fedmf.reproduce.tables import MODULES, find_row, find_table, resolve
+
+
+class Silent:
+    """Is told how the work goes on, and remembers."""
+
+    def __init__(self):
+        self.begun, self.ended, self.steps = None, [], []
+
+    def begin(self, kept, to_run):
+        self.begun = (kept, to_run)
+
+    def step(self, job, what, done, of):
+        self.steps.append((job, what, done, of))
+
+    def finished(self, job, outcome):
+        self.ended.append((job.row, job.seed))
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    """Offer the fakes in place of the tables; the seeds that were run are in the file."""
+    monkeypatch.setattr(tables, "MODULES", reproduce_fakes.MODULES)
+    monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    return tmp_path / "trace"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *arguments])
+
+
+def row_of(document, table, name):
+    (found,) = (one for one in document["tables"] if one["key"] == table)
+    (row,) = (one for one in found["rows"] if one["name"] == name)
+    return row
+
+
+def test_two_processes_measure_what_one_measures_and_what_is_kept_is_not_run_again(
+    trace, tmp_path
+):
+    reports = []
+    for jobs in (1, 2):
+        watch = Silent()
+        store = Store(tmp_path / f"store{jobs}")
+        reports.append(reproduce(["good"], store, watch, seeds=3, jobs=jobs))
+        assert watch.begun == (0, 4)  # 3 of one row, 1 of a row that is not random
+    assert sorted(watch.ended) == [("steady", 0), ("steady", 1), ("steady", 2), ("tiny", 0)]
+    assert sorted(trace.read_text().split()) == ["0", "0", "1", "1", "2", "2"]
+    one, other = (
+        [(row.row.name, [run.figures for run in row.records]) for row in report.tables[0].rows]
+        for report in reports
+    )
+    assert one == other
+    assert one[0] == ("steady", [{"RMSE": 0.9 + 0.01 * n, "MAE": 0.7} for n in range(3)])
+
+    again = Silent()  # and one seed more
+    report = reproduce(["good"], store, again, seeds=4)
+    assert (again.begun, again.ended) == ((4, 1), [("steady", 3)])
+    assert trace.read_text().split()[6:] == ["3"]
+    steady = report.tables[0].rows[0]
+    assert steady.measured("RMSE").mean == pytest.approx(0.915)
+    assert steady.measured("RMSE").sd == pytest.approx(0.01 * (5 / 3) ** 0.5)  # of 0, 1, 2, 3
+    assert steady.met == {"RMSE": False, "MAE": False}
+    assert report.tables[0].rows[1].met == {"RMSE": True}
+
+
+def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
+    out = tmp_path / "out"
+    ran = invoke("--table", "all", "--seeds", "2", "--json", "--out", str(out))
+    assert ran.exit_code == 1, "rows failed"
+    document = json.loads(ran.stdout)
+    assert document == json.loads((out / "results.json").read_text())
+    assert document["missing"] == {"extra": "pip install 'secagg[fedmf]'"}
+    fails = row_of(document, "bad", "fails")
+    assert [run["seed"] for run in fails["runs"]] == [0]
+    assert re.fullmatch(
+        r"seed 1: RuntimeError: the factors are gone \(reproduce_fakes.py, line \d+\)",
+        fails["error"],
+    )
+    strange = row_of(document, "bad", "not a number")
+    assert (strange["error"], strange["runs"]) == ("seed 0: no result: RMSE = nan", [])
+    elsewhere = row_of(document, "bad", "elsewhere")
+    assert elsewhere["missing"].startswith("FEDMF_DATA is not set: download ml-100k")
+    assert elsewhere["error"] is None
+    extra = row_of(document, "bad", "with an extra")
+    assert (extra["missing"], extra["error"]) == ("pip install 'secagg[privacy]'", None)
+    assert [run["figures"]["RMSE"] for run in row_of(document, "bad", "tiny")["runs"]] == [
+        pytest.approx(3e-6),
+        pytest.approx(6e-6),
+    ]
+    assert "bad: fails, seed 1: failed: RuntimeError" in ran.stderr
+    shown = (out / "results.md").read_text()
+    assert "- fails: failed, seed 1: RuntimeError: the factors are gone" in shown
+    assert "- elsewhere: left out, FEDMF_DATA is not set" in shown
+    assert "Table extra is left out: pip install 'secagg[fedmf]'" in shown
+
+
+def test_the_files_and_the_schema_of_the_document(trace, tmp_path):
+    ran = invoke("--table", "good", "--seeds", "2", "--out", str(tmp_path / "out"))
+    assert ran.exit_code == 0, ran.stderr
+    files = sorted(
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
+    assert [re.sub("[0-9a-f]{16}", "#", name) for name in files] == [
+        "results.json",
+        "results.md",
+        "results/good-2.png",
+        "results/good.png",
+        "store/good/steady-0-#.json",
+        "store/good/steady-1-#.json",
+        "store/good/tiny-0-#.json",
+    ]
+    for name in ("good", "good-2"):
+        png = (tmp_path / "out" / "results" / f"{name}.png").read_bytes()
+        assert png.startswith(b"\x89PNG")
+        assert f"(results/{name}.png)" in (tmp_path / "out" / "results.md").read_text()
+    document = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert document.keys() == {"version", "quick", "seeds", "tables", "missing"}
+    (table,) = document["tables"]
+    assert table.keys() == {"key", "title", "metrics", "note", "remarks", "rows"}
+    steady = row_of(document, "good", "steady")
+    (run, _) = steady.pop("runs")
+    assert steady == {
+        "name": "steady",
+        "data": "simulated",
+        "settings": {"k": 3},
+        "paper": {"RMSE": {"mean": 0.95, "sd": 0.004}},
+        "measured": {
+            "MAE": {"mean": 0.7, "sd": 0.0},
+            "RMSE": {"mean": pytest.approx(0.905), "sd": pytest.approx(0.01 / 2**0.5)},
+        },
+        "target": {"MAE": {"at_least": 0.6, "at_most": 0.65}, "RMSE": {"at_most": 0.91}},
+        "met": {"MAE": False, "RMSE": True},
+        "wanted": 2,
+        "error": None,
+        "missing": None,
+    }
+    assert run.keys() == {"seed", "figures", "seconds", "date", "state", "machine"}
+    assert re.search(r"steady +0\.9500 ± 0\.0040 +0\.9050 ± 0\.0071", ran.stdout)
+
+
+def test_a_quick_run_is_kept_apart_and_meets_no_target(trace, tmp_path):
+    ran = invoke("--table", "good", "--quick", "--out", str(tmp_path / "out"))
+    assert ran.exit_code == 0, ran.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["quick"]
+    document = json.loads((tmp_path / "out" / "quick" / "results.json").read_text())
+    assert document["quick"]
+    assert document["seeds"] == 2
+    assert row_of(document, "good", "tiny")["runs"][0]["figures"]["quick"] == 1
+    assert row_of(document, "good", "steady")["met"] is None
+    text = (tmp_path / "out" / "quick" / "results.md").read_text()
+    assert "with a fraction of the work: no result" in text
+    assert " yes " not in text
+    assert "no result" in ran.stdout
+
+
+def start(out):
+    code = (
+        "import reproduce_fakes\nfrom fedmf.reproduce import tables\n"
+        "tables.MODULES = reproduce_fakes.MODULES\nfrom fedmf.cli import main\nmain()"
+    )
+    here = os.path.dirname(reproduce_fakes.__file__)
+    arguments = ("reproduce", "--table", "endless", "--seeds", "3", "--out", str(out))
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": here},
+        start_new_session=True,
+    )
+
+
+def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path, monkeypatch):
+    """A real signal to the whole group, as a terminal sends it.
+
+    That the pipes are closed at the end shows that no process of the pool is left.
+    """
+    monkeypatch.setenv("FAKE_ENDLESS", "1")
+    with start(tmp_path / "out") as process:
+        for line in process.stderr:
+            if "endless, seed 0: RMSE 1" in line:
+                break
+        while trace.read_text().split() != ["0", "1"]:
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert "interrupted: 1 runs are kept in" in stderr
+    assert "2 are not made yet; the same command goes on from there" in stderr
+
+    monkeypatch.delenv("FAKE_ENDLESS")
+    with start(tmp_path / "out") as process:
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "1 runs kept from before, 2 to make" in stderr
+    assert trace.read_text().split() == ["0", "1", "1", "2"]
+    document = json.loads((tmp_path / "out" / "results.json").read_text())
+    runs = row_of(document, "endless", "endless")["runs"]
+    assert [run["figures"]["RMSE"] for run in runs] == [1.0, 2.0, 3.0]
+
+
+TASK = Task(
+    table="t", row="A row: λ 1", data="simulated", settings={"k": (1, 2)}, seed=0, quick=False,
+    version="1",
+)  # fmt: skip
+RECORD = Record(
+    task=TASK, figures={"RMSE": 1.0}, seconds=1.0, date="2026", state="0", machine={}
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": "u"},
+        {"row": "A row: λ 2"},
+        {"data": "ml-100k"},
+        {"settings": {"k": (1, 3)}},
+        {"seed": 1},
+        {"quick": True},
+        {"version": "2"},
+    ],
+)
+def test_a_record_serves_its_own_task_only(tmp_path, change):
+    store = Store(tmp_path)
+    store.put(RECORD)
+    found = store.get(TASK)
+    assert found is not None
+    assert (found.figures, found.task.settings) == ({"RMSE": 1.0}, {"k": [1, 2]})
+    assert store.get(replace(TASK, **change)) is None
+
+
+def test_a_damaged_record_is_measured_anew(tmp_path):
+    store = Store(tmp_path)
+    store.put(
+        Record(
+            task=TASK, figures={"RMSE": 1.0}, seconds=1.0, date="2026", state="0", machine={}
+        )
+    )
+    (path,) = (tmp_path / "t").iterdir()
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:-9], b"[]", b"{}", whole.replace(b'"seed": 0', b'"seed": 1')):
+        path.write_bytes(damaged)
+        assert store.get(TASK) is None
+
+
+def test_a_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(stores.os, "fsync", full)
+    with pytest.raises(SettingError, match="cannot be written: No space left on device"):
+        stores.write_at_once(tmp_path / "file", b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "--table says which table: there are good, bad, endless, extra, and all"),
+        (("--table", "goot"), "--table goot is unknown: did you mean good"),
+        (("--table", "good", "--seeds", "0"), "--seeds 0 must be at least 1"),
+        (("--table", "good", "--jobs", "0"), "--jobs 0 must be at least 1"),
+        (("--table", "good", "--out", "/dev/null/x"), "cannot be a folder"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(trace, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    ran = invoke(*arguments)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert re.search(message, ran.stderr)
+    assert ran.stderr.count("\n") == 1
+
+
+def test_tables_come_in_their_order_and_once():
+    modules = {"one": "a", "two": "b", "three": "c"}
+    assert list(resolve(["three", "one", "three"], modules)) == ["one", "three"]
+    assert list(resolve(["two", "all"], modules)) == ["one", "two", "three"]
+
+
+def test_a_table_or_row_that_is_not_there_once_is_an_error():
+    with pytest.raises(LookupError, match="should have one table 'other' and has 0"):
+        find_table("reproduce_fakes", "other")
+    with pytest.raises(LookupError, match="should have one row 'other' and has 0"):
+        find_row("reproduce_fakes", "good", "other")
+
+
+@pytest.mark.parametrize("key", MODULES)
+def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
+    """Names tell rows apart, settings can be written, and what is aimed at is a column."""
+    table = find_table(MODULES[key], key)
+    for row in table.rows:
+        assert find_row(MODULES[key], key, row.name) is row
+        json.dumps(dict(row.settings), allow_nan=False)
+        assert {*row.paper, *row.target} <= {*table.metrics}
+    assert table.title
+    assert table.rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedmf.aggregate import Aggregation, FloatSum, PaillierSum, PlainSum, SecAggSum
+from fedmf.als import FedALS
 from fedmf.data import Ratings, Split, load
 from fedmf.errors import DataError, FedMFError, ModelError, SettingError
 from fedmf.federated import FederatedModel
@@ -18,6 +19,7 @@ __all__ = [
     "Aggregation",
     "DataError",
     "Factors",
+    "FedALS",
     "FedMF",
     "FedMFError",
     "FederatedModel",

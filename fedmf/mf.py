@@ -52,6 +52,11 @@ class FedMF:
         that every first prediction is about v, a public constant at 5/8 of the scale.
     spread
         The standard deviation of the starting factors, spread > 0.
+    biases
+        Whether users and items have biases: r̂_ui = b_i + b_u + q_i · p_u. Then p_u is held as
+        (1, p_u, b_u) and q_i as (b_i, q_i, 1), of k + 2 columns, of which the constants are
+        never moved. b_u stays with the user as p_u does, b_i is summed as q_i is, and λ holds
+        for both.
     min_raters
         Items with fewer raters in a cohort than this are left out of the training: their
         gradients stay zero and their factors where they started. The exact sum over an item
@@ -71,9 +76,12 @@ class FedMF:
     update: Literal["paper", "ridge"] = "ridge"
     start: Literal["zero-mean", "neutral"] = "neutral"
     spread: float = 0.05
+    biases: bool = False
     min_raters: int = 3
 
     def __post_init__(self) -> None:
+        if not isinstance(self.biases, bool):
+            raise SettingError(f"biases = {self.biases!r} must be True or False")
         for name in ("k", "min_raters"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -90,8 +98,8 @@ class FedMF:
 
     @property
     def width(self) -> int:
-        """How many numbers of each item a user sends: k."""
-        return self.k
+        """How many numbers of each item a user sends: k, and one more with biases."""
+        return self.k + self.biases
 
     @property
     def remedy(self) -> str:
@@ -109,13 +117,18 @@ class FedMF:
         return self.update == "ridge"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw the starting factors P (n_users, k) and Q (n_items, k)."""
+        """Draw the starting factors P (n_users, k) and Q (n_items, k), biases being zero."""
         low, high = ratings.scale
         neutral = max(low + NEUTRAL_PART * (high - low), 0.0)
         centre = math.sqrt(neutral / self.k) if self.start == "neutral" else 0.0
         q = rng.normal(centre, self.spread, size=(ratings.n_items, self.k))
         p = rng.normal(centre, self.spread, size=(ratings.n_users, self.k))
-        return p, q
+        if not self.biases:
+            return p, q
+        return (
+            np.pad(p, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))),
+            np.pad(q, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1))),
+        )
 
     def user_factors(self, q: Floats, p_u: Floats, values: Floats) -> Floats:
         """Return one user's new factors p_u.
@@ -139,14 +152,17 @@ class FedMF:
         eq. 2 with respect to p_u is zero.
         """
         p = p.copy()
+        fixed = int(self.biases)  # the leading 1 of p_u
         ratings = block.indptr, block.items, block.values
         if self.update == "paper":  # eq. 7 with its sign set right
-            _fast.descend(*ratings, q, p, 0, self.rate, self.reg)
+            _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
             return p
-        solved = _fast.solve(*ratings, q, p, 0, self.reg)
+        solved = _fast.solve(*ratings, q, p, fixed, self.reg)
         for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors
             row = slice(block.indptr[u], block.indptr[u + 1])
-            p[u] = np.linalg.lstsq(q[block.items[row]], block.values[row])[0]
+            rated = q[block.items[row]]
+            rest = block.values[row] - rated[:, :fixed] @ p[u, :fixed]
+            p[u, fixed:] = np.linalg.lstsq(rated[:, fixed:], rest)[0]
         return p
 
     def local_step(
@@ -199,15 +215,20 @@ class FedMF:
 
         Parameters
         ----------
-        q, total
-            Shape (m, k): the item factors and the securely summed gradients Σ_u η_ui.
+        q
+            The item factors.
+        total
+            Shape (m, width): the securely summed gradients Σ_u η_ui.
         raters
             Of each item; ``update="ridge"`` divides by them and needs them.
         """
-        if self.update == "paper":
-            return np.asarray(q - self.rate * total)
-        if raters is None:
-            raise SettingError(
-                "update = 'ridge' divides by the raters of each item: count them"
-            )
-        return np.asarray(q - self.rate * total / raters.bound[:, None])
+        step = self.rate * total
+        if self.update == "ridge":
+            if raters is None:
+                raise SettingError(
+                    "update = 'ridge' divides by the raters of each item: count them"
+                )
+            step /= raters.bound[:, None]
+        moved = q.copy()
+        moved[:, : self.width] -= step
+        return moved

@@ -39,6 +39,35 @@ def test_one_paper_step_by_hand():
     np.testing.assert_allclose(model.server_step(q, total, None), [[1.175], [1.742]])
 
 
+def test_one_paper_step_with_biases_by_hand():
+    """One user, one item, one factor, λ = .5, γ = .1: r = 5, p = (1, 1, 1), q = (1, 2, 1).
+
+    r̂ = b_i + q p + b_u = 1 + 2 + 1, e = 1. p ← 1 − .1 · (.5 − 2) = 1.15, b_u ← 1 − .1 ·
+    (.5 − 1) = 1.05; then e = 5 − 1 − 2.3 − 1.05 = .65, and the item's gradients are
+    .5 · 1 − .65 for b_i and .5 · 2 − .65 · 1.15 for q_i.
+    """
+    model = FedMF(k=1, reg=0.5, rate=0.1, update="paper", min_raters=1, biases=True)
+    q, p_u = np.array([[1.0, 2.0, 1.0]]), np.ones(3)
+    item, trained = np.array([0], dtype=np.int32), np.array([True])
+    p_u, rows = model.local_step(q, p_u, item, np.array([5.0]), trained)
+    np.testing.assert_allclose(p_u, [1.0, 1.15, 1.05])
+    np.testing.assert_allclose(rows.dense(), [-0.15, 0.2525])
+    moved = model.server_step(q, rows.dense().reshape(1, 2), None)
+    np.testing.assert_allclose(moved, [[1.015, 1.97475, 1.0]])
+
+
+@given(st.integers(0, 1000), st.sampled_from([1, 2, 5]), st.sampled_from([0.0, 0.3]))
+def test_ridge_with_biases_is_ridge_with_an_intercept(seed, n_u, reg):
+    """On what b_i leaves of the ratings; of no regularisation the shortest solution."""
+    q, p_u, items, values = small(seed, n_u, k=5)
+    q[:, 4], p_u[0] = 1.0, 1.0
+    found = FedMF(k=3, reg=reg, biases=True).user_factors(q[items], p_u, values)
+    design = np.vstack((q[items, 1:], np.sqrt(reg * n_u) * np.eye(4)))
+    targets = np.concatenate((values - q[items, 0], np.zeros(4)))
+    assert found[0] == 1.0
+    np.testing.assert_allclose(found[1:], np.linalg.lstsq(design, targets)[0], atol=1e-6)
+
+
 def loss(model, q, p_u, items, values):
     """Return the user's part of eq. 2, as the stepwise eq. 3 and 4 regularise it."""
     rated = q[items]
@@ -183,6 +212,7 @@ def test_starts_are_zero_mean_or_neutral():
         ({"update": "sgd"}, "'sgd' must be 'paper' or 'ridge'"),
         ({"start": "ones"}, "'ones' must be 'zero-mean' or 'neutral'"),
         ({"min_raters": 0}, "min_raters = 0"),
+        ({"biases": 1}, "biases = 1 must be True or False"),
     ],
 )
 def test_impossible_hyper_parameters_are_refused_by_name(setting, message):

@@ -19,6 +19,7 @@ from fedmf.vectors import Vectors
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
 RIDGE = FedMF(k=3)
+BIASED = FedMF(k=3, biases=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ class Watched:
         return self._call("count", vectors, dropouts, session)
 
 
-@pytest.mark.parametrize("model", [PAPER, RIDGE])
+@pytest.mark.parametrize("model", [PAPER, RIDGE, BIASED])
 @pytest.mark.parametrize("cohort", [None, 14])
 def test_plain_and_secure_training_are_the_same(split, model, cohort):
     """Same seed, cohorts and dropouts: the same integers, and so the same model."""
@@ -135,6 +136,19 @@ def test_memory_does_not_grow_with_the_rounds(split):
 
     peak(2)  # what is loaded once
     assert peak(50) - peak(5) < 45 * 2000
+
+
+@pytest.mark.parametrize("model", [replace(PAPER, biases=True), BIASED])
+def test_biases_are_learnt_and_the_constants_beside_them_stay(split, model):
+    factors = Trainer(model, rounds=3).fit(split.train).factors_
+    p, q = factors.user_factors, factors.item_factors
+    assert (p[:, 0] == 1).all()
+    assert (q[:, -1] == 1).all()
+    rated = np.bincount(split.train.items, minlength=40) >= model.min_raters
+    assert ((q[:, 0] != 0) == rated).all()
+    assert (p[:, -1] != 0).all()
+    by_hand = q[7, 0] + p[3, -1] + q[7, 1:-1] @ p[3, 1:-1]
+    assert factors.predict(3, 7) == pytest.approx(by_hand)
 
 
 def test_training_learns_what_the_mean_does_not_know():

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
+from fedmf.als import FedALS
+from fedmf.blocks import Block
+from fedmf.errors import SettingError
+from fedmf.raters import Raters
+from fedmf.schedule import Draw, Schedule
+from fedmf.simulated import simulate
+from fedmf.splits import random_split
+from fedmf.trainer import Trainer
+
+ALS = FedALS(k=3, reg=0.1, min_raters=1)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return random_split(simulate(24, 40, 500, seed=5), seed=1)
+
+
+def one_sided(ratings, known, other, start, reg):
+    """Return the rows that minimise eq. 2 while `other` is held; dense, row by row."""
+    found = start.copy()
+    for row, (r, rated) in enumerate(zip(ratings, known, strict=True)):
+        if rated.any():
+            x = other[rated]
+            normal = x.T @ x + reg * rated.sum() * np.eye(x.shape[1])
+            found[row] = np.linalg.solve(normal, x.T @ r[rated])
+    return found
+
+
+def centralised(train, rounds, seed, gone=()):
+    """Alternate over the whole matrix; the users `gone` in a round do not move the items."""
+    p, q = ALS.initial(train, Schedule(seed=seed).rng(Draw.START))
+    ratings = np.zeros((train.n_users, train.n_items))
+    known = np.zeros(ratings.shape, dtype=bool)
+    ratings[train.users, train.items] = train.values
+    known[train.users, train.items] = True
+    for number in range(rounds):
+        p = one_sided(ratings, known, q, p, ALS.reg)
+        here = known.copy()
+        here[list(gone[number]) if gone else []] = False
+        q = one_sided(ratings.T, here.T, p, q, ALS.reg)
+    return one_sided(ratings, known, q, p, ALS.reg), q
+
+
+def test_one_step_by_hand():
+    """One item, p = (1, 2) and (1, 0), r = 3 and 1, λ = ½.
+
+    Σ (p pᵀ + λ I) = ((3, 2), (2, 5)), Σ r p = (4, 6), so q = (8, 10) / 11.
+    """
+    model = FedALS(k=2, reg=0.5, min_raters=1)
+    total = np.array([[3.0, 2.0, 5.0, 4.0, 6.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    moved = model.server_step(np.full((2, 2), 7.0), total, None)
+    np.testing.assert_allclose(moved, [[8 / 11, 10 / 11], [7.0, 7.0]])
+
+
+def test_what_a_user_sends_is_their_moments():
+    items, values = np.array([2, 0], dtype=np.int32), np.array([4.0, 1.0])
+    q = np.random.default_rng(0).normal(size=(3, 3))
+    trained = np.array([True, True, False])
+    p, rows = ALS.local_steps(q, np.zeros((1, 3)), Block.of_one(items, values), trained)
+    (x,) = p
+    outer = np.outer(x, x) + 0.1 * np.eye(3)
+    sent = rows.dense().reshape(3, ALS.width)
+    assert ALS.width == 9
+    lower = [outer[a, b] for a in range(3) for b in range(a + 1)]
+    np.testing.assert_allclose(sent[0], [*lower, *(1.0 * x)])
+    assert not sent[1:].any()
+
+
+def test_rounds_are_those_of_centralised_least_squares(split):
+    trainer = Trainer(ALS, FloatSum(), rounds=4, seed=2).fit(split.train, split.test)
+    p, q = centralised(split.train, 4, seed=2)
+    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-9)
+    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-9)
+    fixed = Trainer(ALS, PlainSum(fractional_bits=30), rounds=4, seed=2).fit(split.train)
+    np.testing.assert_allclose(fixed.factors_.item_factors, q, atol=1e-6)
+    assert sum(record.clipped for record in fixed.history_) == 0
+
+
+def test_users_who_vanish_are_left_out_of_the_step_and_of_its_regularisation(split):
+    trainer = Trainer(ALS, FloatSum(), rounds=3, seed=2, dropout=0.4).fit(split.train)
+    everyone = np.arange(24)
+    leaving = (trainer.schedule.dropouts(Draw.DROPOUTS, n, everyone) for n in (1, 2, 3))
+    gone = [[user for user, when in one.items() if when != "unmasking"] for one in leaving]
+    assert all(gone)
+    p, q = centralised(split.train, 3, seed=2, gone=gone)
+    np.testing.assert_allclose(trainer.factors_.item_factors, q, atol=1e-8)
+    np.testing.assert_allclose(trainer.factors_.user_factors, p, atol=1e-8)
+
+
+@pytest.mark.parametrize("cohort", [None, 14])
+def test_secure_sums_give_the_same_model(split, cohort):
+    model, settings = FedALS(k=3), {"rounds": 2, "seed": 8, "cohort": cohort, "dropout": 0.2}
+    secure = Trainer(model, SecAggSum(threshold=cohort and 8), **settings)
+    plain = Trainer(model, PlainSum(), **settings)
+    secure.fit(split.train, split.test)
+    plain.fit(split.train, split.test)
+    assert [one.digest for one in secure.history_] == [one.digest for one in plain.history_]
+    assert [one.count_digest for one in secure.history_] == [
+        one.count_digest for one in plain.history_
+    ]
+    np.testing.assert_array_equal(secure.factors_.item_factors, plain.factors_.item_factors)
+
+
+def test_items_with_few_raters_are_not_trained():
+    assert FedALS().needs_counts
+    assert not ALS.needs_counts
+    raters = Raters(np.array([2, 3]), 1.0)
+    assert FedALS().trained_items(raters, 2).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"reg": 0.0}, "reg = 0 leaves items"),
+        ({"reg": -1.0}, r"reg = -1\.0 must be finite"),
+        ({"k": 0}, "k = 0"),
+        ({"spread": 0.0}, "spread = 0"),
+        ({"min_raters": 0}, "min_raters = 0"),
+    ],
+)
+def test_impossible_hyper_parameters_are_refused(setting, message):
+    with pytest.raises(SettingError, match=message):
+        FedALS(**setting)
+
+
+def test_moments_without_a_solution_are_told():
+    with pytest.raises(SettingError, match="raise reg, or the aggregation's fractional_bits"):
+        FedALS(k=2).server_step(np.ones((1, 2)), np.array([[1.0, 1.0, 1.0, 2.0, 2.0]]), None)

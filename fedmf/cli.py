@@ -7,7 +7,7 @@ import sys
 try:
     import typer
 
-    from fedmf.commands import reproduce, train
+    from fedmf.commands import data, reproduce, train
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:

@@ -13,12 +13,18 @@ from fedmf.ratings import Catalogue, Ratings, Split
 from fedmf.simulated import simulate
 from fedmf.sources import SOURCES, Source
 
-__all__ = ["NAMES", "Catalogue", "Ratings", "Split", "load", "read", "source_of"]
-
-NAMES = ("simulated", *FORMATS, *lastfm.BINS)
+__all__ = ["NAMES", "SIZES", "Catalogue", "Ratings", "Split", "load", "read", "source_of"]
 
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
+
+# The published numbers of users, items and ratings, to which `load` holds each set.
+SIZES = {
+    "simulated": (SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS),
+    **{name: form.counts for name, form in FORMATS.items() if form.counts is not None},
+    **dict.fromkeys(lastfm.BINS, lastfm.SIZE),
+}
+NAMES = tuple(SIZES)
 
 
 def load(name: str, root: Path | None = None) -> Ratings:

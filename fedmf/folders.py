@@ -52,10 +52,14 @@ def folder_of(source: Source, root: Path | None = None) -> Path:
     if folder is not None:
         return folder
     named = os.environ.get("FEDMF_DATA", "")
-    below = f"in {root}" if root is not None else (f"in {named}" if named else "")
-    places = below or f"in the cache {cache_folder()}, and FEDMF_DATA is not set"
+    if root is not None:
+        places = f"in {root}"
+    elif named:
+        places = f"in {named} nor in the cache {cache_folder()}"
+    else:
+        places = f"in the cache {cache_folder()}, and FEDMF_DATA is not set"
     raise DataError(
         f"there is no folder {source.folder!r} {places}: run 'fedmf data fetch {source.name}', "
-        f"or download {source.page} yourself, unzip it, and set FEDMF_DATA to the folder that "
-        f"holds {source.folder!r}; the data set 'simulated' needs none of this"
+        f"or download {source.archive} yourself, unzip it, and set FEDMF_DATA to the folder "
+        f"that holds {source.folder!r}; the data set 'simulated' needs none of this"
     )

@@ -246,7 +246,8 @@ def from_triples(
     Raises
     ------
     DataError
-        If an item is not among `item_ids` or a value lies outside `scale`.
+        If an item is not among `item_ids`, a value lies outside `scale` or is not a number, or
+        somebody rates an item twice.
     """
     user_ids, row = np.unique(users, return_inverse=True)
     column = np.searchsorted(item_ids, items)
@@ -254,6 +255,14 @@ def from_triples(
     known[known] = item_ids[column[known]] == items[known]
     if not known.all():
         raise DataError(f"{name}: item {items[~known][0]} is rated but not in the item list")
+    pairs = np.sort(row * item_ids.size + column)
+    again = pairs[1:][pairs[1:] == pairs[:-1]]
+    if again.size:
+        user, item = divmod(int(again[0]), item_ids.size)
+        raise DataError(
+            f"{name}: user {user_ids[user]} rates item {item_ids[item]} more than once; keep one "
+            "of these ratings, or their mean"
+        )
     order = np.argsort(row, kind="stable")
     return Ratings(
         name=name,

@@ -21,7 +21,9 @@ from fedmf.lines import NUMBER, damaged, read_lines, read_numbers
 from fedmf.ratings import Ratings
 from fedmf.sources import SOURCES
 
-__all__ = ["Tags", "read_tags"]
+__all__ = ["TAGGED", "Tags", "read_tags"]
+
+TAGGED = ("ml-10m", "ml-latest-small", *BINS)  # the data sets that come with tags
 
 # One assignment of a tag: its line, the user's id, the item's id, the tag.
 Assignment = tuple[int, int, int, str]
@@ -83,7 +85,7 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
         folder = folder_of(SOURCES["lastfm"], root)
         path = folder / "user_taggedartists.dat"
         assignments, listed = _read_lastfm(path, folder / "tags.dat"), None
-    elif name in ("ml-10m", "ml-latest-small"):
+    elif name in TAGGED:
         folder, form = folder_of(SOURCES[name], root), FORMATS[name]
         path = folder / ("tags.dat" if name == "ml-10m" else "tags.csv")
         assignments = _read_dat(path) if name == "ml-10m" else _read_csv(path)

@@ -51,8 +51,8 @@ def test_the_variable_comes_before_the_cache_and_a_root_before_both(monkeypatch,
 def test_the_error_says_how_to_get_the_data(monkeypatch):
     with pytest.raises(DataError, match="FEDMF_DATA is not set") as caught:
         folder_of(SOURCES["ml-1m"])
-    parts = ["'fedmf data fetch ml-1m'", "ml-1m-README.txt", "unzip", "'simulated'"]
+    parts = ["'fedmf data fetch ml-1m'", "ml-1m.zip", "unzip", "'simulated'"]
     assert all(part in str(caught.value) for part in parts)
     monkeypatch.setenv("FEDMF_DATA", str(Path("elsewhere")))
-    with pytest.raises(DataError, match="no folder 'ml-1m' in elsewhere"):
+    with pytest.raises(DataError, match="no folder 'ml-1m' in elsewhere nor in the cache"):
         folder_of(SOURCES["ml-1m"])

@@ -7,7 +7,7 @@ import sys
 try:
     import typer
 
-    from fedmf.commands import data, reproduce, train
+    from fedmf.commands import data, recommend, reproduce, train
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -28,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,139 @@
+"""``fedmf recommend`` on the simulated ratings and a model made by hand."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fedmf.cli import app
+from fedmf.data import load
+from fedmf.model import Factors
+
+RATINGS = load("simulated")
+USER = 7  # an id; the users' ids are 1, 2, … and their numbers 0, 1, …
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["recommend", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model that predicts every item's number in hundredths, and the record beside it."""
+    q = np.arange(RATINGS.n_items, dtype=np.float64)[:, None] / 100
+    Factors.of(np.ones((RATINGS.n_users, 1)), q, RATINGS).save(tmp_path / "model.fedmf")
+    history = {"settings": {"data": "simulated"}}
+    (tmp_path / "history.json").write_text(json.dumps(history))
+    return tmp_path
+
+
+def test_the_best_unrated_items_come_with_titles(folder):
+    ran = invoke(folder, "--user", USER, "-k", 3, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    rated = set(RATINGS.of_user(USER - 1)[0].tolist())
+    best = [item for item in reversed(range(RATINGS.n_items)) if item not in rated][:3]
+    names = np.array(RATINGS.catalogue.genre_names)
+    assert json.loads(ran.stdout) == {
+        "data": "simulated",
+        "user": USER,
+        "items": [
+            {
+                "rank": rank,
+                "item": int(RATINGS.item_ids[item]),
+                "title": RATINGS.catalogue.titles[item],
+                "year": int(RATINGS.catalogue.years[item]),
+                "genres": names[RATINGS.catalogue.genres[item]].tolist(),
+                "prediction": item / 100,
+            }
+            for rank, item in enumerate(best, start=1)
+        ],
+    }
+    shown = invoke(folder / "model.fedmf", "--user", USER, "-k", 1)
+    line = shown.stdout.splitlines()[1]
+    assert line.startswith(f"1  {RATINGS.catalogue.titles[best[0]]}")
+    assert line.endswith(f"{best[0] / 100:.2f}")
+    assert len(shown.stdout.splitlines()) == 2
+
+
+def test_what_train_saves_suffices(tmp_path):
+    train = ["train", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, train).exit_code == 0
+    ran = invoke(tmp_path, "--user", 300)
+    assert ran.exit_code == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 11
+    factors = Factors.load(tmp_path / "model.fedmf")
+    first = RATINGS.catalogue.titles[factors.recommend(299, 1)[0][0]]
+    assert first in ran.stdout.splitlines()[1]
+
+
+def test_a_title_with_brackets_and_no_year_is_shown_as_it_is(folder, monkeypatch):
+    catalogue = RATINGS.catalogue
+    strange = type(catalogue)(
+        ("[bold] Film",) * len(catalogue),
+        np.zeros_like(catalogue.years),
+        catalogue.genres,
+        catalogue.genre_names,
+    )
+    odd = type(RATINGS)(**(vars_of(RATINGS) | {"catalogue": strange}))
+    monkeypatch.setattr("fedmf.commands.recommend.load", lambda name: odd)
+    shown = invoke(folder, "--user", USER, "-k", 1).stdout
+    assert re.match(r"1  \[bold\] Film +[A-Z]", shown.splitlines()[1])
+    found = json.loads(invoke(folder, "--user", USER, "-k", 1, "--json").stdout)
+    assert found["items"][0]["year"] is None
+
+
+def vars_of(ratings):
+    return {name: getattr(ratings, name) for name in type(ratings).__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--user", 301),
+            "301 is not among the 300 users of simulated, .*from 1 to 300",
+        ),
+        (("--user", 0), "--user 0 is not among"),
+        (("--user", USER, "-k", 0), "k = 0 recommendations: ask for at least one"),
+        (("--user", USER, "--data", "other"), "unknown data set 'other'"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(folder, arguments, message):
+    ran = invoke(folder, *arguments)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert re.search(message, ran.stderr)
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_model_of_other_data_is_refused(folder):
+    """The sizes are the same: only the ids tell."""
+    path = folder / "model.fedmf"
+    factors = Factors.load(path)
+    for side in ("user_ids", "item_ids"):
+        moved = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
+        moved[side] = moved[side] + 1
+        Factors(**moved).save(path)
+        ran = invoke(folder, "--user", USER)
+        assert (ran.exit_code, ran.stdout) == (2, "")
+        assert "was trained on other data: its 300 users and 500 items are not" in ran.stderr
+
+
+def test_without_a_record_the_data_must_be_named(folder):
+    history = folder / "history.json"
+    for broken in ("{", "[]", '{"settings": {"data": 3}}'):
+        history.write_text(broken)
+        ran = invoke(folder, "--user", USER)
+        assert "does not name a data set; say it by --data" in ran.stderr
+        assert ran.exit_code == 2
+    history.unlink()
+    ran = invoke(folder, "--user", USER)
+    assert "name what the model was trained on" in ran.stderr
+    assert invoke(folder, "--user", USER, "--data", "simulated").exit_code == 0
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    ran = invoke(tmp_path, "--user", USER)
+    assert ran.exit_code == 2
+    assert "model.fedmf cannot be read" in ran.stderr

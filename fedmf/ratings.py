@@ -260,8 +260,8 @@ def from_triples(
     if again.size:
         user, item = divmod(int(again[0]), item_ids.size)
         raise DataError(
-            f"{name}: user {user_ids[user]} rates item {item_ids[item]} more than once; keep one "
-            "of these ratings, or their mean"
+            f"{name}: user {user_ids[user]} rates item {item_ids[item]} more than once; keep "
+            "one of these ratings, or their mean"
         )
     order = np.argsort(row, kind="stable")
     return Ratings(

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 
-from benches import primitives, whole_round
+from benches import primitives, training, whole_round
 from benches.ratio import Row, table
 from secagg.compare.machine import machine
 
-ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS, *whole_round.ROWS]
+ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS, *whole_round.ROWS, *training.ROWS]
 """What is measured, in the order of the table: each function yields rows."""
 
 

@@ -1,0 +1,90 @@
+"""Ratings that are not as they should be: a clear error, or what is documented to happen.
+
+Damage in files is in test_lines, test_movielens, test_lastfm, test_profiles and test_tags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PlainSum
+from fedmf.description import describe
+from fedmf.errors import DataError
+from fedmf.features import item_features
+from fedmf.mf import FedMF
+from fedmf.ratings import Catalogue, Ratings, Split, from_triples
+from fedmf.simulated import simulate
+from fedmf.splits import leave_last, random_split
+from fedmf.trainer import Trainer
+
+
+def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
+    """Return ratings of the items 10, 20 and 30."""
+    return from_triples(
+        "own",
+        np.array(users),
+        np.array(items),
+        np.array(values, dtype=np.float64),
+        np.zeros(len(users), dtype=np.int64),
+        scale=(1.0, 5.0),
+        item_ids=np.array([10, 20, 30]),
+        catalogue=Catalogue(
+            ("A", "B", "C"), np.zeros(3, np.int16), np.zeros((3, 0), np.bool_), ()
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "values", "message"),
+    [
+        ([7, 8, 7], [10, 10, 10], [1, 2, 3], "own: user 7 rates item 10 more than once; keep"),
+        ([7, 8, 8], [10, 30, 30], [1, 2, 2], "own: user 8 rates item 30 more than once"),
+        ([7, 8], [10, 20], [1, np.nan], r"Ratings\.values does not fit .* from 1 to 5"),
+        ([7, 8], [10, 20], [1, np.inf], r"Ratings\.values does not fit .* from 1 to 5"),
+        ([7, 8], [10, 20], [1, 0], r"Ratings\.values does not fit .* from 1 to 5"),
+        ([7, 8], [10, 40], [1, 2], "own: item 40 is rated but not in the item list"),
+        ([7, 8], [10, -1], [1, 2], "own: item -1 is rated but not in the item list"),
+    ],
+)
+def test_columns_that_are_no_ratings_are_refused(users, items, values, message):
+    with pytest.raises(DataError, match=message):
+        built(users, items, values)
+
+
+def test_the_same_item_by_two_and_two_items_by_one_are_not_repeated():
+    assert len(built([7, 8, 7], [10, 10, 30], [1, 2, 3])) == 3
+
+
+@pytest.fixture
+def gappy() -> Split:
+    """Return a split where user 3 and item 5 are in the test part alone."""
+    ratings = simulate(12, 20, 120, seed=1)
+    test = (ratings.users == 3) | (ratings.items == 5)
+    test[::7] = True
+    return Split(train=ratings.take(~test), test=ratings.take(test))
+
+
+def test_a_user_without_ratings_and_an_item_without_raters_are_trained_around(gappy):
+    """They count in every shape, and both are predicted."""
+    assert gappy.train.of_user(3)[0].size == 0
+    assert not (gappy.train.items == 5).any()
+    trainer = Trainer(FedMF(k=2), PlainSum(), rounds=3, seed=0)
+    factors = trainer.fit(gappy.train, gappy.test)
+    assert np.isfinite(factors.predict(np.full(20, 3), np.arange(20))).all()
+    assert np.isfinite(factors.predict(np.arange(12), np.full(12, 5))).all()
+    assert np.isfinite(trainer.history_.last.test_rmse)
+
+
+def test_they_count_as_such_and_keep_their_features(gappy):
+    figures = describe(gappy.train)
+    assert (figures.users, figures.items) == (12, 20)
+    assert figures.per_user[0] == figures.per_item[0] == 0
+    assert figures.unrated >= 1
+    assert len(item_features(gappy.train)) == 20
+
+
+def test_splits_leave_them_in_place(gappy):
+    for split in (random_split(gappy.train), leave_last(gappy.train, 1)):
+        assert split.train.n_users == split.test.n_users == 12
+        assert split.train.of_user(3)[0].size == split.test.of_user(3)[0].size == 0

@@ -1,0 +1,161 @@
+"""Differential privacy for whole users: sums with noise, how much of it, and FedMF under it.
+
+Secure aggregation hides a user's vector in the sum, but what the sum itself tells about one of
+them only noise can bound. Here each user's vector is clipped to norm C and Gaussian noise is
+added to the sum, so that all Q that ever leave the server together are (ε, δ)-differentially
+private: whoever sees them learns hardly more of a user's *whole* rating history than if it had
+been empty. p_u is found from Q and one's own ratings, and is nobody else's.
+
+The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
+2015: an untrusted recommender, noise put together from the users' own shares, user factors that
+stay at home. Their mechanism perturbs the objective once, with Laplace-like noise, and protects
+single *ratings* given the user factors. Here every round's gradients are perturbed and
+accounted for, and all that a user has is protected, which costs more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import MissingExtra, SettingError
+from fedmf.mf import FedMF
+from fedmf.noisy_sum import WHERE, NoisySum, Where
+from fedmf.raters import Raters
+
+__all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
+
+Floats = NDArray[np.float64]
+
+ORDERS = (*range(2, 17), 20, 24, 32, 48, 64)  # any bound; more take longer and tighten little
+
+
+def noise_multiplier(
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    *,
+    sampling_rate: float = 1.0,
+    where: Where = "distributed",
+) -> float:
+    """Return the z of `NoisySum` with which `rounds` sums are (ε, δ)-differentially private.
+
+    Neighbouring are data that differ in one user, who has ratings in one and none in the
+    other: their clipped table is then zero, and the sum differs by at most C. With everyone in
+    every round, T rounds at z amount to one at z / √T, whose exact ε is that of Balle and Wang
+    (ICML 2018).
+
+    In sampled cohorts of a fixed size, as `Schedule` draws them, a user who is left out makes
+    room for another, so that sums differ by up to 2 C; the Rényi accountant bounds them (Wang,
+    Balle and Kasiviswanathan, AISTATS 2019, theorem 27). Where that bound says less than that
+    nobody is harmed by sampling, as it does near 1, it is not used. Nobody must learn who was
+    sampled: against a server that does, leave `sampling_rate` at 1.
+
+    With ``where="local"`` any two tables that a user may have must look alike, 2 C apart, and
+    sampling helps nobody, for the server sees who sends.
+
+    Parameters
+    ----------
+    epsilon, delta
+        ε > 0 and 0 < δ < 1; δ well below 1 / n_users.
+    rounds
+        How many sums are released, at least 1; aborted rounds release none.
+    sampling_rate
+        In (0, 1], the cohort's part of all users, drawn anew in each round.
+    where
+        As of `NoisySum`.
+
+    Raises
+    ------
+    SettingError
+        If a value is out of range, or sampling is to help where it does not.
+    MissingExtra
+        If dp-accounting is not installed.
+    """
+    if not 0 < epsilon < math.inf or not 0 < delta < 1:
+        raise SettingError(
+            f"epsilon = {epsilon!r} and delta = {delta!r}: need ε > 0, 0 < δ < 1"
+        )
+    if not isinstance(rounds, int) or rounds < 1:
+        raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+    if where not in WHERE:
+        raise SettingError(f"where = {where!r} must be one of {', '.join(WHERE)}")
+    if not 0 < sampling_rate <= 1 or (sampling_rate < 1 and where == "local"):
+        raise SettingError(
+            f"sampling_rate = {sampling_rate!r} must be in (0, 1], and 1 if where = 'local'"
+        )
+    try:
+        import dp_accounting
+        from dp_accounting import rdp
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "accounting needs dp-accounting, which is not installed: pip install "
+            "'secagg[privacy]'"
+        ) from error
+    unsampled = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
+    if where == "local":
+        return 2 * unsampled
+    if sampling_rate == 1:
+        return unsampled
+    everyone = 10**9  # the bound knows only the ratio
+
+    def event(z: float) -> object:
+        sampled = dp_accounting.SampledWithoutReplacementDpEvent(
+            everyone, math.ceil(sampling_rate * everyone), dp_accounting.GaussianDpEvent(z)
+        )
+        return dp_accounting.SelfComposedDpEvent(sampled, rounds)
+
+    sampled = dp_accounting.calibrate_dp_mechanism(
+        lambda: rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE),
+        event,
+        epsilon,
+        delta,
+        # At 0, where the search would start by itself, the accountant divides by zero.
+        dp_accounting.LowerEndpointAndGuess(min(0.05, unsampled / 2), unsampled),
+        tol=1e-3,  # of z, to the safe side
+    )
+    return min(2 * float(sampled), unsampled)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPFedMF(FedMF):
+    """FedMF whose training releases nothing but noisy sums, to be trained with `NoisySum`.
+
+    Users solve for p_u exactly; the server subtracts γ times the sum, without dividing by
+    raters, whose counts would need noise of their own; and no item is left out. Noise
+    moves rated and unrated items alike, hence few rounds, few factors and small steps.
+
+    Parameters
+    ----------
+    k, reg, rate, start, spread
+        As of `FedMF`; `update` must stay "ridge" and `min_raters` 1.
+
+    Raises
+    ------
+    SettingError
+        If a hyper-parameter is out of range.
+    """
+
+    k: int = 2
+    rate: float = 0.01
+    min_raters: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.update != "ridge" or self.min_raters != 1:
+            raise SettingError(
+                f"update = {self.update!r} and min_raters = {self.min_raters!r} must stay "
+                "'ridge' and 1: counts of raters would not be private"
+            )
+
+    @property
+    def needs_counts(self) -> bool:
+        """Nothing is counted."""
+        return False
+
+    def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
+        """Return q_i − γ times the noisy sum of the clipped gradients."""
+        return np.asarray(q - self.rate * total)

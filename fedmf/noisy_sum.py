@@ -1,0 +1,195 @@
+"""Sums of clipped tables with Gaussian noise: differential privacy for whole users."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import MissingExtra, SettingError
+from fedmf.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
+from fedmf.vectors import Aggregate, Rows, Vectors
+
+__all__ = ["WHERE", "NoisySum", "Where"]
+
+Where = Literal["central", "distributed", "local"]
+
+WHERE: tuple[Where, ...] = ("central", "distributed", "local")
+TAIL = 8.5  # standard deviations: beyond what `_noise` can draw, whose uniform has 53 bits
+LEAST_STEPS = 4  # of the grid in a standard deviation of a user's noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySum:
+    """An `Aggregation` that clips each user's table and adds Gaussian noise to the sum.
+
+    Parameters
+    ----------
+    inner
+        Sums the clipped tables. Its clip must leave room for the noise that users add.
+    clip_norm
+        C > 0, the L2 norm that a table is scaled down to where it is longer.
+    noise_multiplier
+        z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.dp.noise_multiplier`.
+    where
+        ``"central"``: whoever knows the exact sum adds N(0, σ²), and must be trusted.
+        ``"distributed"``: each user adds a share of it before sending, so that under secure
+        aggregation nobody ever knows the exact sum, and the accuracy is that of "central".
+        ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation; the
+        sum then has the noise of all of them, √n times as much.
+    honest
+        In (0, 1], with "distributed": the part of the cohort whose shares alone must be noise
+        enough, whoever vanishes or colludes. A round with fewer survivors is aborted, as a
+        threshold of as many does in the protocol.
+    entropy
+        Where the noise comes from: a function from a number of bytes to as many of them.
+        `os.urandom` is what privacy needs; ``np.random.default_rng(seed).bytes`` makes an
+        experiment repeatable, and whoever knows the seed can take the noise away again.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range, or the inner clip could cut the noise off.
+
+    Notes
+    -----
+    The noise is added to integers. A table is rounded towards zero to the grid of the inner
+    encoding, which keeps its norm below C, and the noise, drawn as a float and rounded to the
+    grid, is added as an integer. For an integer x, x + round(N) = round(x + N): the outcome is
+    a function of the Gaussian mechanism's and as private. Sums of floats and noise, in
+    contrast, have low bits that can give x away (Mironov, CCS 2012). What remains of floating
+    point is that N ends at 8.3 σ, which adds about 1e-16 per element to δ. Shares that are
+    rounded one by one are no exact Gaussian in sum, but as close as makes no difference while
+    each is many grid steps wide (Kairouz, Liu and Steinke, ICML 2021, for the discrete
+    Gaussian); shares less than 4 steps wide are refused.
+
+    Counting raters is refused: exact counts are not covered by any noise. `fedmf.dp.DPFedMF`
+    needs none.
+    """
+
+    inner: IntegerSum
+    clip_norm: float
+    noise_multiplier: float
+    where: Where = "distributed"
+    honest: float = 1.0
+    entropy: Callable[[int], bytes] = os.urandom
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner, IntegerSum):
+            raise SettingError(
+                f"inner = {self.inner!r} must sum integers, such as PlainSum() or SecAggSum()"
+            )
+        if not 0 < self.clip_norm < math.inf:
+            raise SettingError(f"clip_norm = {self.clip_norm!r} must be finite and positive")
+        if not 0 <= self.noise_multiplier < math.inf:
+            raise SettingError(
+                f"noise_multiplier = {self.noise_multiplier!r} must be finite and at least 0"
+            )
+        if self.where not in WHERE:
+            raise SettingError(f"where = {self.where!r} must be one of {', '.join(WHERE)}")
+        if not 0 < self.honest <= 1 or (self.honest < 1 and self.where != "distributed"):
+            raise SettingError(
+                f"honest = {self.honest!r} must be in (0, 1], and 1 unless where is "
+                "'distributed'"
+            )
+
+    def sum(
+        self, vectors: Vectors, *, dropouts: Mapping[int, Phase], session: bytes = b""
+    ) -> Aggregate:
+        """Sum clipped tables with noise; see `Aggregation.sum`.
+
+        Raises
+        ------
+        SettingError
+            If the inner clip could cut the noise off, or a share of the noise is lost on the
+            grid.
+        RoundAborted
+            If fewer than the honest are left, or the inner sum is aborted.
+        """
+        if self.where == "central":
+            total = self.inner.sum(
+                Vectors(vectors, lambda user: self._clipped(vectors[user]), vectors.shape),
+                dropouts=dropouts,
+                session=session,
+            )
+            integers = total.integers + self._noise(total.integers.size, self._grid_sigma(1.0))
+            decoded = self.inner.encoding.decode_integers(integers)
+            return replace(total, integers=integers, sum=decoded)
+        share = 1.0
+        if self.where == "distributed":
+            least = math.ceil(self.honest * len(vectors))
+            left = len(in_the_sum(vectors, dropouts))
+            if left < least:
+                raise RoundAborted(
+                    f"{left} users are left, whose noise is too little: it takes {least}"
+                )
+            share = 1 / math.sqrt(least)
+        self._check_room(share)
+        sigma = self._grid_sigma(share)
+        everything = np.arange(vectors.shape[0], dtype=np.int32)
+
+        def noisy(user: int) -> Rows:
+            table = self._clipped(vectors[user]).dense().reshape(vectors.shape)
+            noise = self._noise(table.size, sigma).reshape(vectors.shape)
+            return Rows(everything, table + noise / self.inner.encoding.scale, len(everything))
+
+        return self.inner.sum(
+            Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
+        )
+
+    def count(
+        self, vectors: Vectors, *, dropouts: Mapping[int, Phase], session: bytes = b""
+    ) -> Aggregate:
+        """Refuse: see the notes of the class."""
+        raise SettingError(
+            "exact counts of raters would not be differentially private: train a model that "
+            "needs none, such as DPFedMF()"
+        )
+
+    def _clipped(self, rows: Rows) -> Rows:
+        """Return the table at a norm of at most C, on the grid, rounded towards zero."""
+        values = np.asarray(rows.values, dtype=np.float64)
+        norm = float(np.linalg.norm(values))
+        if norm > self.clip_norm:
+            values = values * (self.clip_norm / norm)
+        scale = self.inner.encoding.scale
+        return Rows(rows.indices, np.trunc(values * scale) / scale, rows.n_rows)
+
+    def _grid_sigma(self, share: float) -> float:
+        return self.noise_multiplier * self.clip_norm * share * self.inner.encoding.scale
+
+    def _check_room(self, share: float) -> None:
+        """Refuse an inner encoding in which the users' noise has no room or is lost."""
+        sigma = self.noise_multiplier * self.clip_norm * share
+        needed = self.clip_norm + TAIL * sigma
+        if needed > self.inner.clip:
+            raise SettingError(
+                f"the inner clip = {self.inner.clip:g} cuts off the noise that users add: "
+                f"make it {math.ceil(needed)}"
+            )
+        if 0 < self._grid_sigma(share) < LEAST_STEPS:
+            raise SettingError(
+                f"noise of deviation {sigma:g} is lost on a grid of "
+                f"{1 / self.inner.encoding.scale:g}: take more fractional_bits"
+            )
+
+    def _noise(self, size: int, sigma: float) -> NDArray[np.int64]:
+        """Draw round(N(0, sigma²)): a random sign, and the magnitude by inversion."""
+        if sigma == 0:
+            return np.zeros(size, dtype=np.int64)
+        try:
+            from scipy.special import ndtri
+        except ModuleNotFoundError as error:
+            raise MissingExtra(
+                "noise needs scipy, which is not installed: pip install 'secagg[privacy]'"
+            ) from error
+        words = np.frombuffer(self.entropy(8 * size), dtype="<u8")
+        tail = ((words >> np.uint64(11)) + 1.0) * 2.0**-54  # in (0, 1/2], 53 bits of it
+        sign = np.where(words & np.uint64(1), 1.0, -1.0)  # a bit that `tail` does not use
+        noise: NDArray[np.float64] = np.rint(sign * sigma * ndtri(tail))
+        return noise.astype(np.int64)

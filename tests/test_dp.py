@@ -1,0 +1,232 @@
+"""Noise on sums: sized by the analytic formula, on the grid, and never more than C per user."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from fedmf import PlainSum, SecAggSum, Trainer
+from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
+from fedmf.errors import SettingError
+from fedmf.integer_sum import RoundAborted
+from fedmf.simulated import simulate
+from fedmf.vectors import Rows, Vectors
+
+WIDE = PlainSum(clip=1e5)
+
+
+def tables(n_users, m=6, k=2, seed=0, size=5.0):
+    rng = np.random.default_rng(seed)
+    made = {
+        user: Rows(
+            np.sort(rng.choice(m, 3, replace=False)).astype(np.int32),
+            rng.normal(0, size, size=(3, k)),
+            m,
+        )
+        for user in range(n_users)
+    }
+    return Vectors(made, made.__getitem__, (m, k))
+
+
+def noisy(where="central", *, z=1.0, clip=2.0, seed=0, inner=WIDE, **more):
+    entropy = np.random.default_rng(seed).bytes
+    return NoisySum(
+        inner=inner, clip_norm=clip, noise_multiplier=z, where=where, entropy=entropy, **more
+    )
+
+
+def delta_of(z, epsilon):
+    """Balle and Wang 2018, theorem 8: δ of the Gaussian mechanism with sensitivity 1."""
+    return norm.cdf(0.5 / z - epsilon * z) - math.exp(epsilon) * norm.cdf(
+        -0.5 / z - epsilon * z
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("rounds", [1, 9])
+def test_the_multiplier_is_that_of_the_analytic_gaussian(epsilon, rounds):
+    z = noise_multiplier(epsilon, 1e-5, rounds)
+    assert delta_of(z / math.sqrt(rounds), epsilon) == pytest.approx(1e-5, rel=1e-6)
+    assert noise_multiplier(epsilon, 1e-5, rounds, where="central") == z
+    assert noise_multiplier(epsilon, 1e-5, rounds, where="local") == 2 * z
+
+
+def renyi_wor(q, z, alpha):
+    """Wang, Balle and Kasiviswanathan 2019, theorem 9, for the Gaussian mechanism: no tighter.
+
+    min over the two forms of the second term; the terms of higher order in full.
+    """
+
+    def divergence(j):
+        return j / (2 * z**2)
+
+    second = min(4 * math.expm1(divergence(2)), 2 * math.exp(divergence(2)))
+    total = 1 + q**2 * math.comb(alpha, 2) * second
+    for j in range(3, alpha + 1):
+        total += q**j * math.comb(alpha, j) * 2 * math.exp((j - 1) * divergence(j))
+    return math.log(total) / (alpha - 1)
+
+
+def test_cohorts_need_less_noise_and_enough_of_it():
+    """The z of a tenth of the users is within the older, looser bound and less than for all."""
+    epsilon, delta, rounds, q = 1.0, 1e-5, 50, 0.1
+    z = noise_multiplier(epsilon, delta, rounds, sampling_rate=q)
+    assert z < noise_multiplier(epsilon, delta, rounds)
+    loose = min(
+        rounds * renyi_wor(q, z / 2, alpha) + math.log(1 / delta) / (alpha - 1)
+        for alpha in range(2, 200)
+    )
+    assert epsilon < loose < 3.5 * epsilon
+    almost_all = noise_multiplier(epsilon, delta, 5, sampling_rate=0.99)
+    assert almost_all == noise_multiplier(epsilon, delta, 5)
+
+
+def test_more_rounds_and_less_epsilon_need_more_noise():
+    assert noise_multiplier(1.0, 1e-5, 4) == pytest.approx(2 * noise_multiplier(1.0, 1e-5, 1))
+    assert noise_multiplier(0.5, 1e-5, 1) > noise_multiplier(1.0, 1e-5, 1)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    user=st.integers(0, 3),
+    clip=st.floats(1e-3, 50.0),
+    size=st.sampled_from([0.01, 1.0, 100.0]),
+    bits=st.sampled_from([4, 16]),
+)
+def test_a_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits):
+    """The norm of the difference as integers, exactly: rounding must not lengthen a table."""
+    inner = PlainSum(clip=1e4, fractional_bits=bits)
+    whole = tables(4, seed=seed, size=size)
+    aggregation = noisy(z=0.0, clip=clip, inner=inner)
+    without = {one: whole[one] for one in whole}
+    without[user] = replace(without[user], values=np.zeros_like(without[user].values))
+    empty = Vectors(without, without.__getitem__, whole.shape)
+    moved = (
+        aggregation.sum(whole, dropouts={}).integers
+        - aggregation.sum(empty, dropouts={}).integers
+    )
+    assert sum(int(x) ** 2 for x in moved) <= (clip * 2.0**bits * (1 + 1e-9)) ** 2
+
+
+def test_short_tables_are_left_as_they_are_and_long_ones_keep_their_direction():
+    short, long = tables(3, size=0.01), tables(3, size=50.0)
+    exact = noisy(z=0.0, clip=1.0)
+    wanted = sum(short[user].dense() for user in short)
+    np.testing.assert_allclose(exact.sum(short, dropouts={}).sum, wanted, atol=1e-4)
+    wanted = sum(long[u].dense() / np.linalg.norm(long[u].dense()) for u in long)
+    np.testing.assert_allclose(exact.sum(long, dropouts={}).sum, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("where", "n_users", "deviation"),
+    [("central", 5, 3.0), ("distributed", 5, 3.0), ("local", 5, 3.0 * math.sqrt(5))],
+)
+def test_the_noise_in_the_sum_has_the_deviation_it_should(where, n_users, deviation):
+    """σ = z · C = 1.5 · 2 in the sum, and √n as much where each user adds all of it."""
+    zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 5000) for u in range(n_users)}
+    vectors = Vectors(zeros, zeros.__getitem__, (5000, 4))
+    total = noisy(where, z=1.5, seed=3).sum(vectors, dropouts={})
+    assert total.sum.std() == pytest.approx(deviation, rel=0.02)  # its own spread is .005
+    assert abs(total.sum.mean()) < 0.05 * deviation
+    kurtosis = ((total.sum / total.sum.std()) ** 4).mean()
+    assert kurtosis == pytest.approx(3.0, abs=0.15)
+    np.testing.assert_array_equal(total.integers, np.rint(total.sum * 2**16))
+    assert np.unique(total.integers % 16).size == 16  # the low bits are noise, too
+
+
+def test_rows_that_a_user_did_not_rate_carry_noise():
+    class Spy(PlainSum):
+        def sum(self, vectors, *, dropouts, session=b""):
+            object.__setattr__(self, "seen", [vectors[user].dense() for user in vectors])
+            return super().sum(vectors, dropouts=dropouts, session=session)
+
+    for where in ("distributed", "local"):
+        spy = Spy(clip=1e5)
+        noisy(where, inner=spy).sum(tables(4), dropouts={})
+        assert all((vector != 0).all() for vector in spy.seen)
+        scaled = np.array(spy.seen) * 2**16
+        np.testing.assert_array_equal(scaled, np.rint(scaled))
+
+
+def test_dropouts_leave_the_noise_of_the_honest():
+    """With .5 honest of 8, each user's share is a quarter of σ²; 4 must be left."""
+    zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 4000) for u in range(8)}
+    vectors = Vectors(zeros, zeros.__getitem__, (4000, 4))
+    aggregation = noisy("distributed", z=1.5, honest=0.5)
+    gone = dict.fromkeys(range(4), "masked_input")
+    assert aggregation.sum(vectors, dropouts=gone).sum.std() == pytest.approx(3.0, rel=0.03)
+    with pytest.raises(RoundAborted, match="3 users are left"):
+        aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
+
+
+@pytest.mark.parametrize("where", ["central", "distributed", "local"])
+def test_secure_sums_give_the_same_noisy_integers(where):
+    vectors = tables(5)
+    plain = noisy(where, inner=PlainSum(clip=100.0)).sum(vectors, dropouts={})
+    secure = noisy(where, inner=SecAggSum(clip=100.0)).sum(vectors, dropouts={})
+    assert plain.digest == secure.digest
+    assert noisy(where, seed=1).sum(vectors, dropouts={}).digest != plain.digest
+
+
+def test_noise_comes_from_the_operating_system_unless_told_otherwise():
+    aggregation = NoisySum(inner=WIDE, clip_norm=1.0, noise_multiplier=1.0)
+    first = aggregation.sum(tables(3), dropouts={})
+    assert first.digest != aggregation.sum(tables(3), dropouts={}).digest
+
+
+def test_training_runs_under_noise_and_counts_nothing():
+    ratings = simulate(20, 30, 300, seed=0)
+    trainer = Trainer(DPFedMF(k=2), noisy(z=0.1, clip=1.0), rounds=2).fit(ratings)
+    assert trainer.history_.last.trained_items is None
+    assert trainer.history_.last.train_rmse < 1.5
+    with pytest.raises(SettingError, match="counts of raters"):
+        Trainer(rounds=1, aggregation=noisy()).fit(ratings)
+
+
+def test_the_server_steps_against_the_noisy_sum():
+    q, total = np.array([[1.0], [2.0]]), np.array([[4.0], [-3.0]])
+    moved = DPFedMF(k=1, rate=0.1).server_step(q, total, None)
+    np.testing.assert_allclose(moved, [[0.6], [2.3]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: noisy(clip=0.0), r"clip_norm = 0\.0"),
+        (lambda: noisy(z=-1.0), r"noise_multiplier = -1\.0"),
+        (lambda: noisy("nowhere"), "'nowhere' must be one of central"),
+        (lambda: noisy("local", honest=0.5), r"honest = 0\.5"),
+        (lambda: noisy("distributed", honest=0.0), r"honest = 0\.0"),
+        (lambda: noisy(inner="plain"), "must sum integers"),
+        (lambda: noise_multiplier(0.0, 1e-5, 1), r"epsilon = 0\.0"),
+        (lambda: noise_multiplier(1.0, 1.0, 1), r"delta = 1\.0"),
+        (lambda: noise_multiplier(1.0, 1e-5, 0), "rounds = 0"),
+        (lambda: noise_multiplier(1.0, 1e-5, 1, where="here"), "where = 'here'"),
+        (lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate=0.0), r"sampling_rate = 0\.0"),
+        (
+            lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate=0.5, where="local"),
+            "1 if where = 'local'",
+        ),
+        (lambda: DPFedMF(min_raters=3), "min_raters = 3 must stay"),
+        (lambda: DPFedMF(update="paper"), "must stay 'ridge'"),
+    ],
+)
+def test_impossible_settings_are_refused(make, message):
+    with pytest.raises(SettingError, match=message):
+        make()
+
+
+@pytest.mark.check(14)
+def test_check14_the_tail_of_the_noise_must_fit_the_encoding():
+    """2 + 8.5 · 2 of each user, with the noise of all in each vector: 19 and not 18."""
+    noisy("local", inner=PlainSum(clip=19.0)).sum(tables(3), dropouts={})
+    with pytest.raises(SettingError, match="make it 19"):
+        noisy("local", inner=PlainSum(clip=18.9)).sum(tables(3), dropouts={})
+    with pytest.raises(SettingError, match="take more fractional_bits"):
+        noisy("local", z=1e-5).sum(tables(3), dropouts={})

@@ -1,0 +1,73 @@
+"""CF: centralised alternating least squares on implicit feedback, what FCF is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Ratings
+from fedmf.implicit import Implicit, Recommender, check_epochs, solve
+from fedmf.model import Factors
+
+__all__ = ["CF"]
+
+Floats = NDArray[np.float64]
+
+
+class CF(Recommender):
+    """Collaborative filtering by one who sees all ratings (Hu, Koren and Volinsky 2008).
+
+    Parameters
+    ----------
+    model
+        The hyper-parameters; `Implicit()` by default.
+    epochs
+        How often all x_u (eq. 7) and then all y_i (eq. 9) are solved for, at least 1.
+    seed
+        Of the starting Y, at least 0.
+    progress
+        Called after each epoch with what was done, and how many of how many are over.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Implicit | None = None,
+        *,
+        epochs: int = 20,
+        seed: int = 0,
+        progress: Callable[[str, int, int], None] = lambda what, done, of: None,
+    ) -> None:
+        check_epochs(epochs=epochs)
+        self.model = Implicit() if model is None else model
+        self.epochs, self.seed, self.progress = epochs, seed, progress
+
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
+
+        Raises
+        ------
+        DataError, SettingError
+            If a rating, or the seed, is negative.
+        """
+        for done, (x, y) in enumerate(self.iterate(ratings), start=1):
+            self.factors_ = Factors.of(x, y, ratings)
+            self.progress("epochs", done, self.epochs)
+        return self
+
+    def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
+        """Yield after each epoch the new Y, and the X that is exact for it."""
+        users = self.model.confidence(ratings).tables()
+        items = users[0].T, users[1].T
+        x = solve(self.model.start(ratings, self.seed), *users, self.model.reg)
+        for _ in range(self.epochs):
+            y = solve(x, *items, self.model.reg)
+            x = solve(y, *users, self.model.reg)
+            yield x, y

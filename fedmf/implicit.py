@@ -1,0 +1,225 @@
+"""Implicit feedback: the model that CF, FCF and exact federated CF have in common.
+
+Symbols and equations are those of Ammad-ud-din et al. 2019, "Federated Collaborative
+Filtering for Privacy-Preserving Personalized Recommendation System" (FCF), section 3, which are
+those of Hu, Koren and Volinsky 2008. (The paper's Cᵘ is of size M × M and its Cⁱ of size N × N;
+it has the two sizes exchanged.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.data import Ratings
+from fedmf.errors import DataError, MissingExtra, ModelError, SettingError
+from fedmf.model import Factors
+
+try:
+    from scipy import sparse
+except ModuleNotFoundError as error:
+    raise MissingExtra("implicit feedback needs scipy: pip install 'secagg[fedmf]'") from error
+
+__all__ = [
+    "Confidence",
+    "Implicit",
+    "Recommender",
+    "SparseTable",
+    "check_epochs",
+    "packed_products",
+    "solve",
+    "symmetric",
+    "views",
+]
+
+Floats = NDArray[np.float64]
+
+
+class SparseTable(Protocol):
+    """What is used of a scipy.sparse table."""
+
+    @property
+    def T(self) -> SparseTable:  # noqa: D102
+        ...
+
+    def __matmul__(self, dense: Floats, /) -> Floats: ...
+
+
+def views(ratings: Ratings) -> Ratings:
+    """Return the ratings as views: every one becomes 1, whatever its value (section 5.2)."""
+    return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """What the ratings say: preferences p_ui (eq. 3) and their confidences c_ui (eq. 4).
+
+    Parameters
+    ----------
+    excess, weighted
+        Shape (n_ratings,): c_ui − 1 = α r_ui and c_ui p_ui of each rating, in the ratings'
+        order. Where there is no rating both are 0, as p = 0 and c = 1.
+    ratings
+        Whose these are.
+    """
+
+    excess: Floats
+    weighted: Floats
+    ratings: Ratings
+
+    def of_users(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where users' ratings stand, and at which place of `users` each one's user."""
+        first = self.ratings.indptr[users]
+        counts = self.ratings.indptr[users + 1] - first
+        row = np.repeat(np.arange(users.size), counts)
+        within = np.arange(row.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        return row, first[row] + within
+
+    def tables(self) -> tuple[SparseTable, SparseTable]:
+        """Return c − 1 and c · p as sparse tables, one row per user and a column per item."""
+        ratings = self.ratings
+        shape = (ratings.n_users, ratings.n_items)
+        excess, weighted = (
+            sparse.csr_array((values, ratings.items, ratings.indptr), shape=shape)
+            for values in (self.excess, self.weighted)
+        )
+        return excess, weighted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implicit:
+    """The hyper-parameters of a factorisation of implicit feedback.
+
+    Parameters
+    ----------
+    k
+        K, the number of latent factors, k ≥ 1.
+    alpha
+        α of eq. 4, by how much a rating r raises the confidence above 1, alpha > 0.
+    reg
+        λ of eq. 5, per user and per item (not per rating, as of FedMF), reg > 0.
+    spread
+        The standard deviation of the starting item factors, around 0; spread > 0. The paper
+        does not say how it starts.
+
+    Raises
+    ------
+    SettingError
+        If a hyper-parameter is out of range.
+    """
+
+    k: int = 4
+    alpha: float = 1.0
+    reg: float = 1.0
+    spread: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
+            raise SettingError(f"k = {self.k!r} must be an integer of at least 1")
+        for name in ("alpha", "reg", "spread"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise SettingError(f"{name} = {value!r} must be finite and positive")
+
+    def start(self, ratings: Ratings, seed: int) -> Floats:
+        """Draw the starting item factors Y, shape (n_items, k); the users' follow by eq. 7.
+
+        Raises
+        ------
+        SettingError
+            If the seed is negative.
+        """
+        if seed < 0:
+            raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+        rng = np.random.default_rng(seed)
+        return rng.normal(scale=self.spread, size=(ratings.n_items, self.k))
+
+    def confidence(self, ratings: Ratings) -> Confidence:
+        """Return what the ratings r ≥ 0 say by eq. 3 and 4.
+
+        Raises
+        ------
+        DataError
+            If a rating is negative.
+        """
+        if ratings.n_ratings and ratings.values.min() < 0:
+            raise DataError(
+                f"{ratings.name}: an implicit rating of {ratings.values.min():g} has no "
+                "confidence; ratings must be at least 0, such as `views(ratings)`"
+            )
+        excess = self.alpha * ratings.values
+        return Confidence(excess, (1.0 + excess) * (ratings.values > 0), ratings)
+
+
+def packed_products(vectors: Floats) -> Floats:
+    """Return the upper triangles of x xᵀ, shape (n, k(k+1)/2), of the rows x, shape (n, k)."""
+    first, second = np.triu_indices(vectors.shape[1])
+    return np.asarray(vectors[:, first] * vectors[:, second])
+
+
+def symmetric(packed: Floats, k: int) -> Floats:
+    """Return tables of shape (n, k, k) from their upper triangles, shape (n, k(k+1)/2)."""
+    first, second = np.triu_indices(k)
+    tables = np.empty((len(packed), k, k))
+    tables[:, first, second] = packed
+    tables[:, second, first] = packed
+    return tables
+
+
+def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: float) -> Floats:
+    """Return every row's exact factors given the other side's (eq. 7, transposed: eq. 9).
+
+    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row, where the sum over *all* columns
+    is YᵀY, made once, and a row adds (c − 1) y yᵀ of what it rated (Hu et al., section 4). A
+    row without ratings becomes 0.
+
+    Parameters
+    ----------
+    fixed
+        Y, shape (columns, k).
+    excess, weighted
+        c − 1 and c · p, a row for each row of the result.
+    reg
+        λ > 0, so that there always is a solution.
+    """
+    k = fixed.shape[1]
+    normal = symmetric(excess @ packed_products(fixed), k)
+    normal += fixed.T @ fixed + reg * np.eye(k)
+    return np.asarray(np.linalg.solve(normal, (weighted @ fixed)[:, :, None])[:, :, 0])
+
+
+class Recommender:
+    """What all that is fitted to implicit feedback can do afterwards.
+
+    Attributes
+    ----------
+    factors_ : Factors
+        X and Y, and what each user has seen. A fit that is interrupted leaves the factors of
+        its last finished epoch.
+    """
+
+    factors_: Factors
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return the predicted preferences x_u · y_i (eq. 2); see `Factors.predict`."""
+        return self._fitted().predict(users, items)
+
+    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
+        """Return the best unseen items; see `Factors.recommend`."""
+        return self._fitted().recommend(user, k)
+
+    def _fitted(self) -> Factors:
+        if not hasattr(self, "factors_"):
+            raise ModelError("the model is not trained yet: call fit first")
+        return self.factors_
+
+
+def check_epochs(**counts: int) -> None:
+    """Refuse numbers of epochs or steps that are not integers of at least 1 (SettingError)."""
+    for name, value in counts.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SettingError(f"{name} = {value!r} must be an integer of at least 1")

@@ -1,0 +1,112 @@
+"""How a server moves along a summed gradient: a plain step, or Adam."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.errors import SettingError
+
+__all__ = ["Adam", "Descent", "Optimiser"]
+
+Floats = NDArray[np.float64]
+
+
+class Optimiser(Protocol):
+    """Makes steps from gradients."""
+
+    def fresh(self) -> Callable[[Floats], Floats]:
+        """Return a function from a gradient to what is to be subtracted, with no past yet."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """Plain gradient descent: γ · gradient (FCF, eq. 10).
+
+    Parameters
+    ----------
+    rate
+        γ > 0. Of a *sum* over users it has to be far below 1 over their number.
+
+    Raises
+    ------
+    SettingError
+        If the rate is out of range.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+
+    def fresh(self) -> Callable[[Floats], Floats]:
+        """Return a function from a gradient to the step; see `Optimiser`."""
+        return lambda gradient: np.asarray(self.rate * gradient)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam:
+    """Adaptive moment estimation (Kingma and Ba 2015; FCF, eq. 13 to 17).
+
+    The paper's eq. 15 and 16 correct the bias by 1 − β; that is right for the first step only.
+    Here the t-th step divides by 1 − β^t, as Kingma and Ba do.
+
+    Parameters
+    ----------
+    rate
+        γ > 0, about how far an element moves in one step.
+    beta1, beta2
+        0 ≤ β < 1, how much the averages of gradients and squared gradients keep of the past.
+    epsilon
+        ε > 0 of eq. 17, which keeps a zero gradient from being divided by zero.
+
+    Raises
+    ------
+    SettingError
+        If a value is out of range.
+    """
+
+    rate: float = 0.2
+    beta1: float = 0.4
+    beta2: float = 0.99
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check_rate(self.rate)
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingError(f"{name} = {getattr(self, name)!r} must be in [0, 1)")
+        if not 0 < self.epsilon < math.inf:
+            raise SettingError(f"epsilon = {self.epsilon!r} must be finite and positive")
+
+    def fresh(self) -> Callable[[Floats], Floats]:
+        """Return a function from a gradient to the step; see `Optimiser`."""
+        return _AdamSteps(self)
+
+
+class _AdamSteps:
+    def __init__(self, settings: Adam) -> None:
+        self._settings = settings
+        self._t = 0
+        self._m: Floats = np.zeros(())
+        self._v: Floats = np.zeros(())
+
+    def __call__(self, gradient: Floats) -> Floats:
+        adam = self._settings
+        self._t += 1
+        self._m = adam.beta1 * self._m + (1 - adam.beta1) * gradient
+        self._v = adam.beta2 * self._v + (1 - adam.beta2) * gradient**2
+        mean = self._m / (1 - adam.beta1**self._t)
+        square = self._v / (1 - adam.beta2**self._t)
+        return np.asarray(adam.rate / (np.sqrt(square) + adam.epsilon) * mean)
+
+
+def _check_rate(rate: float) -> None:
+    if not isinstance(rate, int | float) or not 0 < rate < math.inf:
+        raise SettingError(f"rate = {rate!r} must be finite and positive")

@@ -1,0 +1,97 @@
+"""The correlated t-test against an integral, and its pictures."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import numpy as np
+import pytest
+
+from fedmf.bayes import Posterior, correlated_t_test
+from fedmf.errors import DataError, SettingError
+from fedmf.posteriors import draw_posteriors
+
+CF = [0.301, 0.298, 0.305, 0.300, 0.299]
+FCF = [0.304, 0.295, 0.308, 0.299, 0.303]
+
+
+def student(x, dof):
+    """The density of Student's t, from its definition."""
+    constant = math.gamma((dof + 1) / 2) / (math.sqrt(dof * math.pi) * math.gamma(dof / 2))
+    return constant * (1 + x**2 / dof) ** (-(dof + 1) / 2)
+
+
+def integral(posterior, low, high):
+    """Of the density from low to high, by Simpson's rule."""
+    x = np.linspace(low, high, 200_001)
+    y = student((x - posterior.mean) / posterior.scale, posterior.dof) / posterior.scale
+    weights = np.ones_like(x)
+    weights[1:-1:2], weights[2:-1:2] = 4, 2
+    return float((weights * y).sum() * (x[1] - x[0]) / 3)
+
+
+def test_mean_scale_and_degrees_by_hand():
+    """Differences 3, −3, 3, −1, 4 thousandths: x̄ 1.2, σ̂² (44 − 5 · 1.44)/4 = 9.2."""
+    found = correlated_t_test(CF, FCF, 0.2)
+    assert found.mean == pytest.approx(1.2e-3)
+    assert found.dof == 4
+    assert found.scale == pytest.approx(math.sqrt((1 / 5 + 0.2 / 0.8) * 9.2e-6))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("rope", [0.001, 0.005])
+def test_probabilities_are_the_areas_under_the_density(correlation, rope):
+    posterior = correlated_t_test(CF, FCF, correlation)
+    found = posterior.probabilities(rope)
+    assert found.within == pytest.approx(integral(posterior, -rope, rope), abs=1e-9)
+    assert found.right == pytest.approx(integral(posterior, rope, rope + 2.0), abs=1e-6)
+    assert found.left + found.within + found.right == pytest.approx(1.0)
+    assert found.right > found.left  # FCF is the better one here
+
+
+def test_the_density_is_students():
+    posterior = correlated_t_test(CF, FCF, 0.2)
+    x = np.array([-0.004, 0.0, 0.0012, 0.01])
+    wanted = student((x - posterior.mean) / posterior.scale, 4) / posterior.scale
+    assert posterior.density(x) == pytest.approx(wanted)
+
+
+def test_the_other_way_round_it_is_mirrored():
+    there, back = correlated_t_test(CF, FCF, 0.2), correlated_t_test(FCF, CF, 0.2)
+    assert there.probabilities().left == pytest.approx(back.probabilities().right)
+
+
+def test_the_same_difference_always_leaves_no_doubt():
+    assert correlated_t_test([1, 2], [1, 2], 0.2).probabilities().within == 1
+    assert correlated_t_test([1, 2], [0, 1], 0.2).probabilities().left == 1
+    assert correlated_t_test([1, 2], [2, 3], 0.2).probabilities().right == 1
+
+
+def test_what_cannot_be_compared_is_refused():
+    for first, second in (([1.0], [1.0]), ([1.0, 2.0], [1.0])):
+        with pytest.raises(DataError, match="at least two"):
+            correlated_t_test(first, second, 0.2)
+    with pytest.raises(DataError, match="finite"):
+        correlated_t_test([1.0, math.nan], [1.0, 2.0], 0.2)
+    with pytest.raises(SettingError, match="correlation"):
+        correlated_t_test(CF, FCF, 1.0)
+
+
+def test_posteriors_are_drawn_with_their_region_and_probability():
+    known = correlated_t_test(CF, FCF, 0.2)
+    certain = Posterior(mean=0.0, scale=0.0, dof=4)
+    figure = draw_posteriors({"ml": {"P": known, "R": certain}, "sim": {"P": known}}, title="T")
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(shown) == 3
+    within = known.probabilities().within
+    assert shown[0].get_title() == f"P: within {within:.4f}"
+    low, high = shown[0].get_xlim()
+    assert low < -0.005 < 0.005 < high
+    curve = shown[0].lines[0].get_xydata()
+    assert curve[:, 1].max() == pytest.approx(
+        known.density(np.array([known.mean]))[0], rel=1e-3
+    )
+    figure.savefig(io.BytesIO(), format="png")
+    with pytest.raises(DataError, match="no posterior"):
+        draw_posteriors({}, title="T")

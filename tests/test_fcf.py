@@ -1,0 +1,165 @@
+"""FCF, against eq. 11 and 12 by hand, against CF, and under secure sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.cf import CF
+from fedmf.errors import SettingError
+from fedmf.fcf import FCF, gradients
+from fedmf.float_sum import FloatSum
+from fedmf.implicit import Implicit
+from fedmf.optimisers import Adam, Descent
+from fedmf.simulated_views import simulate_views
+
+
+def test_gradients_of_every_item_are_those_of_eq_11():
+    ratings = simulate_views(5, 32, seed=3)
+    model = Implicit(k=3, alpha=1.5)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(5, 3)), rng.normal(size=(32, 3))
+    seen = ratings.of_user(2)[0]
+    wanted = np.array(
+        [
+            (2.5 if item in seen else 1.0) * ((item in seen) - x[2] @ y[item]) * x[2]
+            for item in range(32)
+        ]
+    )
+    found = gradients(x, y, model.confidence(ratings), [0, 2, 4])
+    np.testing.assert_allclose(found[1].T, wanted, rtol=0, atol=1e-12)
+    alone = gradients(x, y, model.confidence(ratings), [2])
+    assert alone[0].tobytes() == found[1].tobytes()  # the integers must not depend on a block
+
+
+def test_the_server_steps_along_eq_12():
+    """Its gradient is that of the cost J of eq. 5, found here by differences."""
+    ratings = simulate_views(6, 32, seed=1)
+    model = Implicit(k=2, alpha=2.0, reg=0.5)
+    fcf = FCF(model, FloatSum(), optimiser=Descent(rate=1e-3), epochs=1, steps=1)
+    (step,) = fcf.iterate(ratings)
+    x, y = step.user_factors, model.start(ratings, 0)
+    seen = np.zeros((6, 32))
+    seen[ratings.users, ratings.items] = 1
+
+    def cost(y):
+        return ((1 + 2.0 * seen) * (seen - x @ y.T) ** 2).sum() + 0.5 * (y**2).sum()
+
+    for item, factor in ((0, 0), (7, 1), (31, 0)):
+        nudge = np.zeros_like(y)
+        nudge[item, factor] = 1e-5
+        slope = (cost(y + nudge) - cost(y - nudge)) / 2e-5
+        moved = (y - step.item_factors)[item, factor]
+        assert moved == pytest.approx(1e-3 * slope, rel=1e-6)
+
+
+def test_adam_has_the_powers_that_the_paper_omits():
+    """Gradients 3 and −1 with γ .1, β .5 and .9, written out after Kingma and Ba."""
+    move = Adam(rate=0.1, beta1=0.5, beta2=0.9, epsilon=1e-8).fresh()
+    first = move(np.array([3.0]))
+    second = move(np.array([-1.0]))
+    assert first[0] == pytest.approx(0.1)  # whatever its size: m̂ = g, v̂ = g²
+    m, v = 0.5 * 1.5 + 0.5 * -1.0, 0.9 * 0.9 + 0.1 * 1.0
+    assert second[0] == pytest.approx(0.1 * (m / 0.75) / (v / 0.19) ** 0.5)
+
+
+def test_plain_descent_reaches_the_exact_item_factors_of_cf():
+    """Within one epoch, x_u held fixed, eq. 10 converges to the solution of eq. 9."""
+    ratings = simulate_views(100, 40, seed=0)
+    model = Implicit(spread=1.0)
+    *_, last = FCF(model, FloatSum(), optimiser=Descent(rate=0.1), epochs=1, steps=120).iterate(
+        ratings
+    )
+    ((_, y),) = CF(model, epochs=1).iterate(ratings)
+    assert np.abs(last.item_factors - y).max() < 1e-6
+
+
+def test_with_adam_it_predicts_as_cf_does():
+    ratings = simulate_views(400, 40, seed=0)
+    ours, theirs = FCF(Implicit(spread=1.0)).fit(ratings), CF(Implicit(spread=1.0)).fit(ratings)
+    ours_all = ours.factors_.user_factors @ ours.factors_.item_factors.T
+    theirs_all = theirs.factors_.user_factors @ theirs.factors_.item_factors.T
+    assert np.sqrt(np.mean((ours_all - theirs_all) ** 2)) < 0.02
+
+
+def test_the_optimiser_forgets_at_each_epoch_or_carries_on():
+    ratings = simulate_views(30, 32, seed=0)
+    paths = [
+        [step.item_factors for step in FCF(epochs=2, steps=3, reset=reset).iterate(ratings)]
+        for reset in (True, False)
+    ]
+    same = [np.array_equal(*pair) for pair in zip(*paths, strict=True)]
+    assert same == [True, True, True, False, False, False]
+    # Adam's first step is γ in every element; that of a second epoch only after a reset.
+    moved = [np.abs(path[3] - path[2]) for path in paths]
+    assert moved[0] == pytest.approx(0.2, abs=1e-5)
+    assert moved[1] != pytest.approx(0.2, abs=1e-5)
+
+
+def test_users_are_updated_once_in_an_epoch():
+    ratings = simulate_views(30, 32, seed=0)
+    steps = list(FCF(epochs=2, steps=3).iterate(ratings))
+    assert [(step.epoch, step.step) for step in steps] == [
+        (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3),
+    ]  # fmt: skip
+    assert all(step.user_factors is steps[0].user_factors for step in steps[:3])
+    assert not np.array_equal(steps[0].user_factors, steps[3].user_factors)
+
+
+def test_secure_sums_give_the_same_integers():
+    ratings = simulate_views(6, 32, seed=1)
+    digests = [
+        [
+            step.aggregate.digest
+            for step in FCF(
+                Implicit(k=2), kind(clip=16.0, fractional_bits=24), epochs=2, steps=2
+            ).iterate(ratings)
+        ]
+        for kind in (PlainSum, SecAggSum)
+    ]
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == 4
+
+
+def test_fixed_point_hardly_differs_from_floating_point():
+    ratings = simulate_views(100, 40, seed=0)
+    exact, found = (
+        FCF(aggregation=kind, epochs=5).fit(ratings).factors_.item_factors
+        for kind in (FloatSum(), None)
+    )
+    assert 0 < np.abs(found - exact).max() < 1e-4
+
+
+def test_divergence_and_clipping_are_told():
+    ratings = simulate_views(100, 40, seed=0)
+    with pytest.raises(SettingError, match="beyond the clip"):
+        FCF(optimiser=Descent(rate=5.0), epochs=1).fit(ratings)
+    with np.errstate(all="ignore"), pytest.raises(SettingError):
+        FCF(aggregation=FloatSum(), optimiser=Descent(rate=5.0), epochs=1, steps=500).fit(
+            ratings
+        )
+
+
+def test_an_interrupt_keeps_the_finished_epochs():
+    def stop(what, done, of):
+        if done == 7:
+            raise KeyboardInterrupt
+
+    ratings = simulate_views(30, 32, seed=0)
+    model = FCF(epochs=4, steps=3, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(ratings)
+    whole = FCF(epochs=2, steps=3).fit(ratings)
+    assert np.array_equal(model.factors_.item_factors, whole.factors_.item_factors)
+    assert model.recommend(0, 3)[0].shape == (3,)
+
+
+def test_what_is_out_of_range_is_refused():
+    for wrong in ({"rate": 0.0}, {"beta1": 1.0}, {"beta2": -0.1}, {"epsilon": 0.0}):
+        with pytest.raises(SettingError, match=next(iter(wrong))):
+            Adam(**wrong)
+    with pytest.raises(SettingError, match="rate"):
+        Descent(rate=float("inf"))
+    with pytest.raises(SettingError, match="steps = 0"):
+        FCF(steps=0)

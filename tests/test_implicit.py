@@ -1,0 +1,162 @@
+"""CF and the exact federated CF, against the normal equations written out in full."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.cf import CF
+from fedmf.data import load
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.federated_cf import FederatedCF, moments
+from fedmf.implicit import Implicit, packed_products, solve, symmetric, views
+from fedmf.simulated_views import simulate_views
+from fedmf.user_split import user_split
+
+
+def tiny():
+    """Forty views of 32 items by five users; user 2 has none, as after an unlucky split."""
+    ratings = simulate_views(5, 32, seed=3)
+    return ratings.take(ratings.users != 2)
+
+
+def dense(ratings, alpha):
+    """C and P of eq. 3 and 4 in full, user by user and item by item."""
+    c, p = np.ones((2, ratings.n_users, ratings.n_items))
+    p[:] = 0
+    for user, item, value in zip(ratings.users, ratings.items, ratings.values, strict=True):
+        c[user, item] = 1 + alpha * value
+        p[user, item] = value > 0
+    return c, p
+
+
+def eq_7(fixed, c, p, reg):
+    """(Y Cᵘ Yᵀ + λI)⁻¹ Y Cᵘ p(u), as the paper writes it."""
+    return np.array(
+        [
+            np.linalg.inv(fixed.T @ np.diag(weight) @ fixed + reg * np.eye(fixed.shape[1]))
+            @ fixed.T
+            @ np.diag(weight)
+            @ preference
+            for weight, preference in zip(c, p, strict=True)
+        ]
+    )
+
+
+def cost(x, y, c, p, reg):
+    return (c * (p - x @ y.T) ** 2).sum() + reg * ((x**2).sum() + (y**2).sum())  # eq. 5
+
+
+def test_views_are_ones():
+    ratings = load("simulated")
+    assert set(views(ratings).values) == {1.0}
+    assert (views(ratings).items == ratings.items).all()
+
+
+def test_one_user_and_one_item_by_hand():
+    """c = 3, p = 1, y = 2, λ = 1 give x = 3 · 2 / (3 · 4 + 1); nothing seen gives 0."""
+    ratings = simulate_views(5, 32).take(np.array([0]))
+    model = Implicit(k=1, alpha=2.0)
+    excess, weighted = model.confidence(ratings).tables()
+    y = np.zeros((32, 1))
+    y[ratings.items[0]] = 2.0
+    x = solve(y, excess, weighted, model.reg)
+    assert x[:, 0].tolist() == pytest.approx([6 / 13, 0, 0, 0, 0])
+
+
+def test_cf_alternates_eq_7_and_eq_9():
+    ratings = replace(tiny(), scale=(0.0, 9.0))
+    ratings = replace(ratings, values=np.arange(ratings.n_ratings) % 4.0)  # also r = 0
+    model = Implicit(k=3, alpha=1.5, reg=0.7)
+    c, p = dense(ratings, 1.5)
+    y = model.start(ratings, 5)
+    x = eq_7(y, c, p, 0.7)
+    costs = []
+    for found_x, found_y in CF(model, epochs=3, seed=5).iterate(ratings):
+        y = eq_7(x, c.T, p.T, 0.7)
+        x = eq_7(y, c, p, 0.7)
+        np.testing.assert_allclose(found_y, y, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found_x, x, rtol=0, atol=1e-12)
+        costs.append(cost(x, y, c, p, 0.7))
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_moments_of_a_user_by_hand():
+    """x = (2, 3); item 4 with c = 3: 2 x xᵀ and 3 x; all items: x xᵀ."""
+    ratings = simulate_views(5, 32)
+    ratings = ratings.take(np.flatnonzero(ratings.users == 1)[:1])
+    item = int(ratings.items[0])
+    x = np.array([[9.0, 9.0], [2.0, 3.0], [9.0, 9.0], [9.0, 9.0], [9.0, 9.0]])
+    table = moments(x, Implicit(alpha=2.0).confidence(ratings), [1]).dense().reshape(33, 5)
+    assert table[item].tolist() == [8, 12, 18, 6, 9]
+    assert table[32].tolist() == [4, 6, 9, 0, 0]
+    assert np.count_nonzero(table.any(axis=1)) == 2
+
+
+def test_federated_cf_is_cf():
+    ratings = simulate_views(60, 40, seed=1)
+    ours = FederatedCF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).factors_
+    theirs = CF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).factors_
+    scale = np.abs(theirs.item_factors).max()
+    assert np.abs(ours.item_factors - theirs.item_factors).max() <= 1e-7 * scale
+    assert np.abs(ours.user_factors - theirs.user_factors).max() <= 1e-7
+
+
+def test_federated_cf_gives_the_same_under_secure_sums():
+    ratings = simulate_views(6, 32, seed=1)
+    fits = [
+        FederatedCF(Implicit(k=2), kind(clip=256.0, fractional_bits=32), epochs=2).fit(ratings)
+        for kind in (PlainSum, SecAggSum)
+    ]
+    plain, secure = (fit.factors_.item_factors for fit in fits)
+    assert plain.tobytes() == secure.tobytes()
+
+
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+def test_federated_cf_is_cf_on_ml_100k():
+    ratings = user_split(views(load("ml-100k")), seed=0).train
+    ours = FederatedCF(epochs=5).fit(ratings).factors_.item_factors
+    theirs = CF(epochs=5).fit(ratings).factors_.item_factors
+    assert np.abs(ours - theirs).max() <= 1e-6 * np.abs(theirs).max()
+
+
+def test_a_clipped_moment_is_refused():
+    with pytest.raises(SettingError, match="raise its clip"):
+        FederatedCF(aggregation=PlainSum(clip=2.0**-8)).fit(tiny())
+
+
+def test_packing_and_unpacking():
+    x = np.array([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0]])
+    tables = symmetric(packed_products(x), 3)
+    assert tables.tolist() == [np.outer(row, row).tolist() for row in x]
+
+
+def test_fitted_models_predict_and_recommend():
+    ratings = tiny()
+    done = []
+    model = CF(Implicit(k=2), epochs=3, progress=lambda *step: done.append(step))
+    with pytest.raises(ModelError, match="fit first"):
+        model.predict([0], [0])
+    model.fit(ratings)
+    assert done == [("epochs", 1, 3), ("epochs", 2, 3), ("epochs", 3, 3)]
+    items, scores = model.recommend(0, 30)
+    assert not set(items) & set(ratings.of_user(0)[0])
+    assert model.predict(np.zeros_like(items), items) == pytest.approx(scores)
+
+
+def test_what_is_out_of_range_is_refused():
+    for wrong in ({"k": 0}, {"alpha": 0.0}, {"reg": 0.0}, {"spread": float("nan")}):
+        with pytest.raises(SettingError, match=next(iter(wrong))):
+            Implicit(**wrong)
+    with pytest.raises(SettingError, match="epochs = 0"):
+        CF(epochs=0)
+    with pytest.raises(SettingError, match="seed = -1"):
+        FederatedCF(seed=-1).fit(tiny())
+    below = replace(tiny(), scale=(-2.0, 1.0))
+    below = replace(below, values=np.full(below.n_ratings, -1.0))
+    with pytest.raises(DataError, match="at least 0"):
+        CF().fit(below)

@@ -1,0 +1,168 @@
+"""The ranking measures on cases worked by hand, and the splits they are made for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.errors import DataError, SettingError
+from fedmf.model import Factors
+from fedmf.ranking import ranking
+from fedmf.simulated_views import simulate_views
+from fedmf.user_split import user_split
+
+N_ITEMS = 32
+
+
+def of_pairs(*pairs):
+    """Return views of 5 users and 32 items: just these."""
+    whole = simulate_views(5, N_ITEMS)
+    users, items = np.array(sorted(pairs)).T
+    return whole.__class__(
+        name="pairs",
+        indptr=np.concatenate(([0], np.cumsum(np.bincount(users, minlength=5)))),
+        items=items.astype(np.int32),
+        values=np.ones(len(pairs)),
+        times=np.zeros(len(pairs), dtype=np.int64),
+        n_items=N_ITEMS,
+        scale=(0.0, 1.0),
+        user_ids=whole.user_ids,
+        item_ids=whole.item_ids,
+        catalogue=whole.catalogue,
+    )
+
+
+def scored(scores, ratings):
+    """Return factors that predict scores[i] for every user."""
+    return Factors.of(np.ones((5, 1)), np.array(scores, dtype=np.float64)[:, None], ratings)
+
+
+DESCENDING = 1 - np.arange(N_ITEMS) / 40  # item 0 first
+
+
+def test_the_measures_by_hand():
+    """User 0: items 1, 2, 3 of 0 to 4 in sight, 1 and 3 and 9 to be found; user 4: item 0.
+
+    User 0 has item 0 hidden, so 1 2 3 4 are recommended: hits at places 1 and 3, P = 2/4,
+    R = 2/3, F1 = 4/7, AP = (1/1 + 2/3)/3. User 4: a hit at place 1 of 4, P = 1/4, R = 1,
+    F1 = 2/5, AP = 1. Users 1 to 3 have nothing to be found and do not count.
+    """
+    hidden, test = of_pairs((0, 0), (2, 5)), of_pairs((0, 1), (0, 3), (0, 9), (4, 0))
+    found = ranking(scored(DESCENDING, hidden), test, hidden, k=4)
+    assert found.precision == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert found.recall == pytest.approx((2 / 3 + 1) / 2)
+    assert found.f1 == pytest.approx((4 / 7 + 2 / 5) / 2)
+    assert found.map == pytest.approx(((1 + 2 / 3) / 3 + 1) / 2)
+    errors = np.array([1, 3, 9, 0]) / 40
+    assert found.rmse == pytest.approx(np.sqrt(np.mean(errors**2)))
+
+
+def test_average_precision_is_whole_if_all_that_fits_was_found():
+    hidden, test = of_pairs((1, 30)), of_pairs((0, 0), (0, 1), (0, 2))
+    found = ranking(scored(DESCENDING, hidden), test, hidden, k=2)
+    assert (found.map, found.precision, found.recall) == pytest.approx((1.0, 1.0, 2 / 3))
+
+
+def test_no_hit_gives_zero_and_not_nan():
+    hidden, test = of_pairs((1, 30)), of_pairs((0, 31))
+    found = ranking(scored(DESCENDING, hidden), test, hidden)
+    assert (found.precision, found.recall, found.f1, found.map) == (0, 0, 0, 0)
+
+
+def test_what_is_hidden_is_no_hit_even_if_nothing_else_is_left():
+    hidden = of_pairs(*((0, item) for item in range(1, N_ITEMS)))
+    found = ranking(scored(DESCENDING, hidden), of_pairs((0, 0), (0, 5)), hidden, k=10)
+    assert found.precision == pytest.approx(1 / 10)
+
+
+def test_measures_do_not_depend_on_the_blocks(monkeypatch):
+    ratings = simulate_views(100, 40, seed=1)
+    split = user_split(ratings)
+    rng = np.random.default_rng(0)
+    factors = Factors.of(rng.normal(size=(100, 3)), rng.normal(size=(40, 3)), split.train)
+    whole = ranking(factors, split.test, split.train)
+    monkeypatch.setattr("fedmf.ranking.BLOCK", 7)
+    assert ranking(factors, split.test, split.train) == whole
+
+
+def test_what_cannot_be_judged_is_refused():
+    hidden = of_pairs((0, 0))
+    factors = scored(DESCENDING, hidden)
+    with pytest.raises(DataError, match="nothing to find"):
+        ranking(factors, hidden.take(np.array([], dtype=np.int64)), hidden)
+    with pytest.raises(DataError, match="not over the same"):
+        ranking(factors, simulate_views(5, 40), hidden)
+    for k in (0, 33):
+        with pytest.raises(SettingError, match=f"k = {k}"):
+            ranking(factors, hidden, hidden, k)
+
+
+def test_every_user_gives_the_same_share_to_the_test():
+    ratings = simulate_views(50, 40, seed=0)
+    split = user_split(ratings, 0.2, seed=4)
+    inner = user_split(split.train, 0.25, seed=4)
+    assert set(np.diff(split.test.indptr)) == {2}
+    assert set(np.diff(inner.test.indptr)) == {2}
+    assert set(np.diff(inner.train.indptr)) == {4}
+    pairs = [
+        set(zip(part.users, part.items, strict=True)) for part in (split.train, split.test)
+    ]
+    assert not pairs[0] & pairs[1]
+    assert pairs[0] | pairs[1] == set(zip(ratings.users, ratings.items, strict=True))
+    assert (user_split(ratings, 0.2, seed=4).test.items == split.test.items).all()
+    assert (user_split(ratings, 0.2, seed=5).test.items != split.test.items).any()
+
+
+def test_places_are_drawn_evenly():
+    """Of 8 ratings each is in the test of about 2 in 8 users, wherever it stands in the row."""
+    ratings = simulate_views(2000, 40, seed=0)
+    split = user_split(ratings, 0.25, seed=0)
+    test = set(zip(split.test.users.tolist(), split.test.items.tolist(), strict=True))
+    in_test = [
+        pair in test
+        for pair in zip(ratings.users.tolist(), ratings.items.tolist(), strict=True)
+    ]
+    share = np.reshape(in_test, (2000, 8)).mean(axis=0)
+    assert np.abs(share - 0.25).max() < 0.05  # five standard deviations
+
+
+def test_a_split_that_is_none_is_refused():
+    ratings = simulate_views(5, 32)
+    with pytest.raises(SettingError, match="test_fraction"):
+        user_split(ratings, 1.0)
+    with pytest.raises(SettingError, match="seed"):
+        user_split(ratings, 0.2, seed=-1)
+
+
+def test_the_simulated_views_are_the_papers():
+    """5,000 × 40, 80 % sparse, eight views each, every item viewed (section 5.1)."""
+    ratings = simulate_views()
+    assert (ratings.n_users, ratings.n_items) == (5000, 40)
+    assert set(np.diff(ratings.indptr)) == {8}
+    assert ratings.n_ratings == 0.2 * 5000 * 40
+    assert np.bincount(ratings.items, minlength=40).min() >= 1
+    assert len(set(zip(ratings.users, ratings.items, strict=True))) == ratings.n_ratings
+    assert (simulate_views().items == ratings.items).all()
+    assert (simulate_views(seed=1).items != ratings.items).any()
+
+
+def test_views_are_of_the_users_own_block_but_for_the_stray_ones():
+    views = simulate_views().items.reshape(5000, 8) % 4
+    most = np.array([np.bincount(row, minlength=4).max() for row in views])
+    # At most eight strays of eight, .12 each; a block other than the own is hardly ever ahead.
+    assert most.mean() == pytest.approx(8 * 0.88, abs=0.1)
+
+
+def test_every_item_is_viewed_even_by_few_users():
+    for seed in range(20):
+        ratings = simulate_views(5, 40, seed=seed)
+        assert np.bincount(ratings.items, minlength=40).tolist() == [1] * 40
+        assert set(np.diff(ratings.indptr)) == {8}
+
+
+def test_impossible_shapes_are_refused():
+    for n_users, n_items in ((5, 28), (5, 33), (4, 40)):
+        with pytest.raises(SettingError, match=f"n_items = {n_items}"):
+            simulate_views(n_users, n_items)
+    with pytest.raises(SettingError, match="seed"):
+        simulate_views(seed=-1)

@@ -1,0 +1,87 @@
+"""The rows of FCF's tables, in small."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from fedmf.errors import DataError
+from fedmf.reproduce import convergence, fcf2
+from fedmf.reproduce.convergence import FCF_CONVERGENCE, percentage_difference
+from fedmf.reproduce.fcf2 import FCF_2, posterior
+from fedmf.reproduce.table import Run
+from fedmf.simulated_views import simulate_views
+
+
+@pytest.fixture(autouse=True)
+def _few_users(monkeypatch):
+    def few():
+        return simulate_views(120, 40)
+
+    monkeypatch.setattr(fcf2, "simulate_views", few)
+    monkeypatch.setattr(convergence, "simulate_views", few)
+
+
+def test_rows_have_names_of_their_own_and_plain_settings():
+    for table in (FCF_2, FCF_CONVERGENCE):
+        names = [row.name for row in table.rows]
+        assert len(set(names)) == len(names)
+        for row in table.rows:
+            json.dumps(row.settings)
+            assert set(row.paper) | set(row.target) <= set(table.metrics)
+
+
+def test_simulated_rows_run_and_are_drawn():
+    rows = [row for row in FCF_2.rows if row.data == "simulated"]
+    results = {row.name: [row.run(Run(seed=s, quick=True)) for s in (0, 1)] for row in rows}
+    cf, fcf, exact = (results[row.name] for row in rows)
+    assert set(cf[0]) == set(fcf2.METRICS)
+    assert set(fcf[0]) == set(exact[0]) == set(FCF_2.metrics)
+    assert all(one["ΔY"] < 1e-6 < other["ΔY"] for one, other in zip(exact, fcf, strict=True))
+    assert cf[0] != cf[1]
+    assert rows[1].run(Run(seed=0, quick=True)) == fcf[0]
+    assert fcf[0]["P diff %"] == pytest.approx(100 * abs(fcf[0]["P"] / cf[0]["P"] - 1))
+    differences = [b["MAP"] - a["MAP"] for a, b in zip(cf, fcf, strict=True)]
+    assert posterior(cf, fcf, "MAP").mean == pytest.approx(np.mean(differences))
+    (draw,) = FCF_2.pictures
+    figure = draw(results)
+    assert len(figure.axes) == 5
+    figure.savefig(io.BytesIO(), format="png")
+    with pytest.raises(DataError, match="two runs"):
+        draw({name: runs[:1] for name, runs in results.items()})
+
+
+def test_what_is_judged_is_neither_learnt_nor_hidden():
+    given = fcf2.parts("simulated", 3)
+    train, hidden, test = (
+        set(zip(part.users, part.items, strict=True))
+        for part in (given.train, given.hidden, given.test)
+    )
+    assert train < hidden
+    assert not hidden & test
+    assert (len(train), len(hidden), len(test)) == (480, 720, 240)
+
+
+def test_the_percentage_difference_is_section_6_2s():
+    exact = np.array([[1.0, -2.0], [4.0, 5.0]])
+    found = np.array([[0.9, -2.2], [4.0, 6.0]])
+    assert percentage_difference(exact, found) == pytest.approx(100 * 0.2 / 4)  # .1 − .1 − .2
+
+
+def test_convergence_rows_run_and_are_drawn():
+    rows = (FCF_CONVERGENCE.rows[1], *FCF_CONVERGENCE.rows[-4:])
+    results = {row.name: [row.run(Run(seed=0, quick=True))] for row in rows}
+    for name, (figures,) in results.items():
+        assert set(FCF_CONVERGENCE.metrics) - {"e, sum 5", "e, sum 10"} <= set(figures), name
+        assert figures["e, last"] == [v for k, v in figures.items() if k.startswith("sum ")][-1]
+    plain, itself = (results[rows[i].name][0] for i in (0, 1))
+    assert plain["e, sum 5"] > plain["e, sum 20"]
+    assert itself["e, last"] == 0
+    figure = FCF_CONVERGENCE.pictures[0](results)
+    assert [len(axes.lines) for axes in figure.axes] == [1, 4]
+    figure.savefig(io.BytesIO(), format="png")
+    with pytest.raises(DataError, match="no row"):
+        FCF_CONVERGENCE.pictures[0]({})

@@ -80,7 +80,9 @@ def test_they_count_as_such_and_keep_their_features(gappy):
     figures = describe(gappy.train)
     assert (figures.users, figures.items) == (12, 20)
     assert figures.per_user[0] == figures.per_item[0] == 0
-    assert figures.unrated >= 1
+    raters = [int((gappy.train.items == item).sum()) for item in range(20)]
+    assert raters.count(0) == figures.unrated >= 1
+    assert raters.count(1) == figures.singletons >= 1
     assert len(item_features(gappy.train)) == 20
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf.data import load
 from fedmf.errors import DataError
 from fedmf.profiles import GENDERS, Profiles, read_profiles
 from fedmf.simulated import simulate
@@ -123,13 +122,13 @@ def test_profiles_that_do_not_fit_are_refused(field, value, message):
 
 @needs_data
 @pytest.mark.parametrize(
-    ("name", "women", "age", "occupations"),
-    [("ml-100k", 273, 34.05, 21), ("ml-1m", 1709, 30.64, 21)],
+    ("name", "n_users", "women", "age"),
+    [("ml-100k", 943, 273, 34.05), ("ml-1m", 6040, 1709, 30.64)],
 )
-def test_the_real_profiles(name, women, age, occupations):
-    ratings = load(name)
-    profiles = read_profiles(ratings)
-    assert len(profiles) == ratings.n_users
+def test_the_real_profiles(name, n_users, women, age):
+    users_alone = replace(simulate(n_users, 1, n_users), name=name)
+    profiles = read_profiles(users_alone)
+    assert len(profiles) == n_users
     assert int((profiles.genders == 0).sum()) == women
     assert profiles.ages.mean() == pytest.approx(age, abs=0.005)
-    assert np.unique(profiles.occupations).size == occupations
+    assert np.unique(profiles.occupations).size == 21

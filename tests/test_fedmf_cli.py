@@ -172,6 +172,7 @@ def test_presets_and_options_reach_the_training():
         "update": "paper",
         "start": "zero-mean",
         "spread": 0.3,
+        "biases": False,
         "min_raters": 4,
     }
     assert (settings["split"], settings["seed"], settings["rounds"]) == ("last", 9, 1)

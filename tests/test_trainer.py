@@ -325,7 +325,7 @@ def test_impossible_settings_are_refused(split):
 
 def test_presets_go_by_name():
     assert preset("paper") is PRESETS["paper"]
-    with pytest.raises(SettingError, match="'papre' is unknown; there are fast, tuned, paper"):
+    with pytest.raises(SettingError, match="'papre' is unknown; there are fast, biases, large"):
         preset("papre")
 
 

@@ -18,6 +18,10 @@ MODULES: Mapping[str, str] = {
     "presets": "fedmf.reproduce.presets",
     "selection": "fedmf.reproduce.selection",
     "secure": "fedmf.reproduce.secure",
+    "rounds": "fedmf.reproduce.rounds",
+    "dropouts": "fedmf.reproduce.rounds",
+    "fixed-point": "fedmf.reproduce.rounds",
+    "large": "fedmf.reproduce.large",
 }
 """By key, the module that has the table as its ``TABLE``, or as one of its ``TABLES``.
 

@@ -22,6 +22,7 @@ __all__ = ["SVD"]
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
+Numbers = NDArray[np.int32] | NDArray[np.int64]
 
 
 class SVD:
@@ -112,7 +113,7 @@ class SVD:
         self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0
         return self
 
-    def predict(self, users: Positions, items: Positions) -> Floats:
+    def predict(self, users: Numbers, items: Numbers) -> Floats:
         """Return r̂_ui of each pair, shape (n,); not clipped to the scale, as Surprise does.
 
         Raises

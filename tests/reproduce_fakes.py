@@ -90,7 +90,8 @@ TABLES = (
         rows=(
             row("fails", fails),
             row("not a number", lambda run: {"RMSE": float("nan")}),
-            row("elsewhere", steady, data="ml-100k"),
+            row("dies", lambda run: os._exit(1)),
+            row("elsewhere", steady, data="nowhere"),
             row("with an extra", wants_extra),
             row("tiny", tiny),
         ),

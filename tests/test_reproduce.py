@@ -42,8 +42,6 @@ def trace(tmp_path, monkeypatch):
     """Offer the fakes in place of the tables; the seeds that were run are in the file."""
     monkeypatch.setattr(tables, "MODULES", reproduce_fakes.MODULES)
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
-    monkeypatch.delenv("FEDMF_DATA", raising=False)
-    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
     return tmp_path / "trace"
 
 
@@ -88,7 +86,7 @@ def test_two_processes_measure_what_one_measures_and_what_is_kept_is_not_run_aga
 
 def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     out = tmp_path / "out"
-    ran = invoke("--table", "all", "--seeds", "2", "--json", "--out", str(out))
+    ran = invoke("--table", "all", "--seeds", "6", "--json", "--out", str(out))
     assert ran.exit_code == 1, "rows failed"
     document = json.loads(ran.stdout)
     assert document == json.loads((out / "results.json").read_text())
@@ -101,19 +99,20 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     )
     strange = row_of(document, "bad", "not a number")
     assert (strange["error"], strange["runs"]) == ("seed 0: no result: RMSE = nan", [])
+    assert ran.stderr.count("bad: not a number, seed") == 1, "the other seeds are left out"
+    assert "died, perhaps for want of memory" in row_of(document, "bad", "dies")["error"]
     elsewhere = row_of(document, "bad", "elsewhere")
-    assert "FEDMF_DATA is not set" in elsewhere["missing"]
+    assert elsewhere["missing"].startswith("unknown data set 'nowhere'")
     assert elsewhere["error"] is None
     extra = row_of(document, "bad", "with an extra")
     assert (extra["missing"], extra["error"]) == ("pip install 'secagg[privacy]'", None)
     assert [run["figures"]["RMSE"] for run in row_of(document, "bad", "tiny")["runs"]] == [
-        pytest.approx(3e-6),
-        pytest.approx(6e-6),
+        pytest.approx(3e-6 * n) for n in range(1, 7)
     ]
     assert "bad: fails, seed 1: failed: RuntimeError" in ran.stderr
     shown = (out / "results.md").read_text()
     assert "- fails: failed, seed 1: RuntimeError: the factors are gone" in shown
-    assert "- elsewhere: left out, there is no folder" in shown
+    assert "- elsewhere: left out, unknown data set" in shown
     assert "Table extra is left out: pip install 'secagg[fedmf]'" in shown
 
 
@@ -211,6 +210,7 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
+    assert "leaked" not in stderr
     assert "interrupted: 1 runs are kept in" in stderr
     assert "2 are not made yet; the same command goes on from there" in stderr
 

@@ -68,6 +68,8 @@ def remarks(result: TableResult) -> tuple[str, ...]:
 def number(value: float, like: float | None = None) -> str:
     """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
     size = abs(value if like is None else like)
+    if like is None and value == int(value):  # a count
+        return f"{value:,.0f}"
     if size >= 1000:
         return f"{value:,.0f}"
     if size >= 100:
@@ -88,9 +90,9 @@ def _measured(figure: Measured | None) -> str:
     if figure is None:
         return NONE
     mean, sd = figure.mean, figure.sd
-    if mean == int(mean) and abs(mean) < 1e6 and not sd:  # a count, the same in every run
-        return f"{mean:.0f}"
-    return _with_spread(number(mean), None if sd is None else number(sd, mean))
+    if not sd:  # one run, or the same in every run
+        return number(mean)
+    return _with_spread(number(mean), number(sd, mean))
 
 
 def _with_spread(mean: str, sd: str | None) -> str:

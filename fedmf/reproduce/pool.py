@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -28,6 +29,7 @@ from fedmf.reproduce.tables import find_row
 __all__ = ["Job", "Outcome", "Progress", "run_jobs"]
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+DIED = "a process died, perhaps for want of memory: take fewer --jobs"
 POLL = 0.1  # seconds between two looks at how far the processes are
 
 
@@ -76,28 +78,34 @@ def run_jobs(
         Called now and then with a job under way, what it does, and how many steps of how many
         are over.
     """
-    if not jobs:
-        return
     context = multiprocessing.get_context("spawn")
     steps: _Steps = context.SimpleQueue()
     others = set(multiprocessing.active_children())
+    failed: set[tuple[str, str]] = set()
+    left, running = deque(jobs), dict[Future[Outcome], Job]()
+
+    def start() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(steps,))
+
     with _one_thread_each():
-        pool = ProcessPoolExecutor(
-            min(processes, len(jobs)), context, initializer=_begin, initargs=(steps,)
-        )
+        pool = start()
         try:
-            waiting = {pool.submit(_run, job): job for job in jobs}
-            while waiting:
-                ready, _ = wait(waiting, timeout=POLL, return_when=FIRST_COMPLETED)
+            while left or running:
+                while left and len(running) < processes:
+                    job = left.popleft()
+                    if (job.table, job.row) not in failed:
+                        running[pool.submit(_run, job)] = job
+                ready, _ = wait(running, timeout=POLL, return_when=FIRST_COMPLETED)
                 while not steps.empty():
                     progress(*steps.get())
-                for future in [one for one in waiting if one in ready]:  # in the jobs' order
-                    job = waiting.pop(future)
-                    if not future.cancelled():
-                        outcome = _outcome(future)
-                        finished(job, outcome)
-                        if outcome.error or outcome.missing:
-                            _cancel(waiting, job)
+                for future in [one for one in running if one in ready]:  # in the jobs' order
+                    job = running.pop(future)
+                    outcome = _outcome(future)
+                    if outcome.error or outcome.missing:
+                        failed.add((job.table, job.row))
+                    finished(job, outcome)
+                if any(isinstance(one.exception(), BrokenProcessPool) for one in ready):
+                    pool = start()  # the rows that did not run in it go on
             pool.shutdown()
         except BaseException:
             for child in set(multiprocessing.active_children()) - others:
@@ -107,18 +115,9 @@ def run_jobs(
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return Outcome(
-            error="a process died, perhaps for want of memory: take fewer --jobs, or start anew"
-        )
-
-
-def _cancel(waiting: Mapping[Future[Outcome], Job], failed: Job) -> None:
-    for future, job in waiting.items():
-        if (job.table, job.row) == (failed.table, failed.row):
-            future.cancel()
+    if isinstance(future.exception(), BrokenProcessPool):
+        return Outcome(error=DIED)
+    return future.result()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ MODULES: Mapping[str, str] = {
     "dropouts": "fedmf.reproduce.rounds",
     "fixed-point": "fedmf.reproduce.rounds",
     "large": "fedmf.reproduce.large",
+    "end-to-end": "fedmf.reproduce.secure",
 }
 """By key, the module that has the table as its ``TABLE``, or as one of its ``TABLES``.
 

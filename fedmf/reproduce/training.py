@@ -9,15 +9,15 @@ from fedmf.presets import Preset
 from fedmf.reproduce.table import Run
 from fedmf.trainer import Trainer
 
-__all__ = ["errors_after", "train"]
+__all__ = ["errors_after", "train", "trainer"]
 
 
-def train(
-    preset: Preset, split: Split, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
-) -> History:
-    """Train a preset from the run's seed, a tenth of its rounds if the run is quick."""
+def trainer(
+    preset: Preset, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
+) -> Trainer:
+    """Return what trains a preset from the run's seed, for a tenth of its rounds if quick."""
     rounds = max(1, preset.rounds // 10) if run.quick else preset.rounds
-    trainer = Trainer(
+    return Trainer(
         preset.model,
         aggregation,
         rounds=rounds,
@@ -25,7 +25,14 @@ def train(
         dropout=dropout,
         callbacks=[lambda record: run.progress("training", record.round, rounds)],
     )
-    return trainer.fit(split.train, split.test).history_
+
+
+def train(
+    preset: Preset, split: Split, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
+) -> History:
+    """Train a preset as `trainer` does, and return what each round came to."""
+    made = trainer(preset, aggregation, run, dropout=dropout)
+    return made.fit(split.train, split.test).history_
 
 
 def errors_after(history: History) -> dict[str, float]:

@@ -1,0 +1,174 @@
+"""How results are shown: figures in cells, the document, the picture."""
+
+import numpy as np
+import pytest
+
+from fedmf.data import load
+from fedmf.reproduce import origin
+from fedmf.reproduce.cells import grid, number
+from fedmf.reproduce.markdown import markdown
+from fedmf.reproduce.picture import draw
+from fedmf.reproduce.results import Report, RowResult, TableResult
+from fedmf.reproduce.store import Record, Task
+from fedmf.reproduce.table import Published, Row, Table, Target
+
+MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
+
+
+def record(name, seed, **figures):
+    task = Task(
+        table="t", row=name, data="simulated", settings={}, seed=seed, quick=False, version="1"
+    )
+    return Record(
+        task=task,
+        figures=figures,
+        seconds=12.4 + seed,
+        date=f"2026-01-0{1 + seed}T10:00:00+00:00",
+        state=f"state{seed}",
+        machine=MACHINE,
+    )
+
+
+def result(name, *figures, wanted=2, error=None, missing=None, **more):
+    row = Row(name=name, data="simulated", run=lambda run: {}, settings={}, **more)
+    records = tuple(record(name, seed, **one) for seed, one in enumerate(figures))
+    return RowResult(row=row, wanted=wanted, records=records, error=error, missing=missing)
+
+
+ROWS = (
+    result(
+        "A | B",
+        {"RMSE": 0.91, "bytes": 33640, "Δ": 0.0},
+        {"RMSE": 0.93, "bytes": 33640, "Δ": 4e-7},
+        paper={"RMSE": Published(0.9491, 0.004)},
+        target={"RMSE": Target(at_least=0.9, at_most=0.94), "Δ": Target(at_most=1e-7)},
+    ),
+    result(
+        "met",
+        {"RMSE": 0.92, "bytes": 1.5},
+        paper={"RMSE": Published(0.9)},
+        target={"RMSE": Target(at_most=0.92)},
+        wanted=3,
+    ),
+    result(
+        "lost",
+        error="seed 0: RuntimeError: why (x.py, line 1)",
+        target={"RMSE": Target(at_most=1)},
+    ),
+    result("far", missing="FEDMF_DATA is not set"),
+)
+
+
+def report(*rows, quick=False):
+    table = Table(
+        key="t",
+        title="Title",
+        metrics=("RMSE", "bytes", "Δ"),
+        rows=tuple(row.row for row in rows),
+        note="A note.",
+    )
+    tables = (TableResult(table=table, rows=rows),)
+    return Report(tables=tables, missing={"other": "no package"}, seeds=2, quick=quick)
+
+
+GOLDEN = """\
+# Results
+
+Measured by `fedmf reproduce`: the mean over the runs ± their standard deviation, beside what \
+the papers report. Run n has seed n − 1, which parts the ratings and draws everything else.
+
+## Title
+
+`fedmf reproduce --table t --seeds 2`
+
+|  | RMSE: paper | measured | bytes | Δ | seeds | target | met? | s per run |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| A \\| B | 0.9491 ± 0.0040 | 0.9200 ± 0.0141 | 33,640 | 2.0e-07 ± 2.8e-07 | 2 \
+| RMSE 0.9 to 0.94; Δ ≤ 1e-07 | no: Δ | 13 |
+| met | 0.9000 | 0.9200 | 1.5000 | – | 1 of 3 | RMSE ≤ 0.92 | yes | 12 |
+| lost | – | – | – | – | 0 of 2 | RMSE ≤ 1 | – | – |
+| far | – | – | – | – | 0 of 2 | – | – | – |
+
+- lost: failed, seed 0: RuntimeError: why (x.py, line 1)
+- far: left out, FEDMF_DATA is not set
+- the runs on simulated come from 2 states of the sources or of the data (state0, state1)
+
+A note.
+
+![Title](results/t.png)
+
+<sub>2026-01-01 to 2026-01-02; sources and data state0, state1; 2 × Quick, python 3.11</sub>
+
+Table other is left out: no package
+"""
+
+
+def test_the_document():
+    assert markdown(report(*ROWS), {"t": ["results/t.png"]}) == GOLDEN
+
+
+def test_a_quick_document_says_that_it_is_no_result_and_meets_nothing():
+    text = markdown(report(*ROWS, quick=True), {})
+    assert "**Tried with --quick, with a fraction of the work: no result.**" in text
+    assert "`fedmf reproduce --table t --seeds 2 --quick`" in text
+    assert "| yes |" not in text
+    assert "| no" not in text
+
+
+def test_what_no_row_aims_at_or_no_paper_gives_has_no_column():
+    plain = report(result("plain", {"RMSE": 1.25})).tables[0]
+    assert grid(plain).heads == ("", "RMSE", "bytes", "Δ", "seeds", "s per run")
+
+
+def test_a_target_that_was_not_measured_is_missed():
+    row = result("row", {"RMSE": 0.5}, target={"RMSE": Target(at_most=1), "Δ": Target()})
+    assert row.met == {"RMSE": True, "Δ": False}
+    assert grid(report(row).tables[0]).lines[0][-2] == "no: Δ"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.94912, "0.9491"),
+        (-0.5, "-0.5000"),
+        (99.99, "99.9900"),
+        (150.26, "150.3"),
+        (33640.0, "33,640"),
+        (1234567.8, "1,234,568"),
+        (0.00123, "1.2e-03"),
+    ],
+)
+def test_a_figure_has_the_decimals_it_deserves(value, shown):
+    assert number(value) == shown
+
+
+def test_the_picture_has_a_panel_for_each_metric_that_was_measured():
+    """Points of every row that was measured, the first row on top, paper and bounds beside."""
+    figure = draw(report(*ROWS).tables[0])
+    assert figure is not None
+    panels = figure.get_axes()
+    assert [axes.get_title(loc="left") for axes in panels] == ["RMSE", "bytes", "Δ"]
+    names = [label.get_text() for label in panels[0].get_yticklabels()]
+    assert names == ["A | B", "met"]
+    assert panels[0].get_ylim()[0] > panels[0].get_ylim()[1]
+    points = {
+        line.get_marker(): line.get_xdata()[0]
+        for line in reversed(panels[0].get_lines())
+        if len(line.get_xdata()) == 1 and line.get_marker() in "oD"
+    }
+    assert points == {"o": pytest.approx(0.92), "D": 0.9491}
+    bounds = [list(line.get_xdata()) for line in panels[0].get_lines()]
+    assert [0.9, 0.9] in bounds
+    assert [0.94, 0.94] in bounds
+    assert panels[1].get_xscale() == "log"
+    assert draw(report(*ROWS[2:]).tables[0]) is None
+
+
+def test_the_state_follows_the_ratings_and_the_sources(monkeypatch):
+    ratings = load("simulated")
+    before = origin.state(ratings)
+    assert origin.state(load("simulated")) == before
+    assert origin.state(ratings.take(np.arange(10))) != before
+    monkeypatch.setattr(origin, "_sources", lambda: b"other")
+    assert origin.state(ratings) != before

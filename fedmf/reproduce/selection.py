@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.head import LocalHead
-from fedmf.masks import RidgeMask
+from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
 from fedmf.presets import PRESETS, Preset
@@ -25,6 +25,7 @@ from fedmf.splits import random_split
 __all__ = ["TABLE", "candidates"]
 
 Candidate = TypeVar("Candidate")
+AnyMask: TypeAlias = RidgeMask | FMMask | NNMask
 
 DATA = "ml-100k"
 METRIC = "validation RMSE"
@@ -76,7 +77,7 @@ def _fedmf(preset: Preset, split: Split, run: Run) -> float:
     return errors_after(train(preset, split, PlainSum(), run))["RMSE"]
 
 
-def _fedmmf(mask: RidgeMask, split: Split, run: Run) -> float:
+def _fedmmf(mask: AnyMask, split: Split, run: Run) -> float:
     model = FedMMF(mask, trainer(TUNED, PlainSum(), run)).fit(split.train, split.test)
     return errors_after(model.history_)["RMSE"]
 
@@ -97,6 +98,17 @@ TUNED, FAST = PRESETS["tuned"], PRESETS["fast"]
 def _with(preset: Preset, *, k: int | None = None, reg: float | None = None) -> Preset:
     model = preset.model
     return replace(preset, model=replace(model, k=k or model.k, reg=reg or model.reg))
+
+
+def _masks(order: str, masks: Mapping[str, AnyMask], chosen: str) -> tuple[Row, ...]:
+    """Return a row for each mask of a kind."""
+    return candidates(
+        {f"{order} FedMMF: {name}": mask for name, mask in masks.items()},
+        chosen=f"{order} FedMMF: {chosen}",
+        data=DATA,
+        score=_fedmmf,
+        settings=lambda mask: _settings(TUNED, mask=asdict(mask)),
+    )
 
 
 TABLE = Table(
@@ -129,16 +141,13 @@ TABLE = Table(
             score=_fedmf,
             settings=_settings,
         ),
-        *candidates(
-            {
-                f"one-order FedMMF: penalty {x:g}": RidgeMask(penalty=x)
-                for x in (10, 20, 40, 80)
-            },
-            chosen="one-order FedMMF: penalty 40",
-            data=DATA,
-            score=_fedmmf,
-            settings=lambda mask: _settings(TUNED, mask=asdict(mask)),
+        *_masks(
+            "one-order",
+            {f"penalty {x}": RidgeMask(penalty=x) for x in (10, 20, 40, 80)},
+            chosen="penalty 40",
         ),
+        *_masks("two-order", {f"l2 {x}": FMMask(l2=x) for x in (0.2, 0.4, 0.8)}, "l2 0.8"),
+        *_masks("high-order", {f"l2 {x}": NNMask(l2=x) for x in (0.1, 0.2, 0.4)}, "l2 0.4"),
         *candidates(
             {f"local head: penalty {x}": LocalHead(penalty=x) for x in (5, 10, 20, 40)},
             chosen="local head: penalty 20",

@@ -27,7 +27,7 @@ CLIP = 64.0  # beyond all moments of ALS; FedMF's gradients stay below 16
 
 LARGE = PRESETS["large"]
 PAPER_STEPS = replace(LARGE.model, update="paper", rate=0.0002)
-ALS, ALS_ROUNDS = FedALS(reg=0.08), 10  # λ was chosen as that of LARGE
+ALS, ALS_ROUNDS = FedALS(reg=0.08), 10  # λ of .08 and .09 tried as LARGE was
 HEAD = LocalHead()  # its penalty is that of MovieLens 100K
 
 

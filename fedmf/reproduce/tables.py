@@ -15,6 +15,10 @@ __all__ = ["ALL", "MODULES", "find_row", "find_table", "resolve"]
 ALL = "all"
 
 MODULES: Mapping[str, str] = {
+    "fedmmf-4": "fedmf.reproduce.fedmmf4",
+    "fedmmf-4-lastfm": "fedmf.reproduce.fedmmf4",
+    "fedmmf-4-ml-10m": "fedmf.reproduce.fedmmf4",
+    "beyond": "fedmf.reproduce.beyond",
     "presets": "fedmf.reproduce.presets",
     "selection": "fedmf.reproduce.selection",
     "secure": "fedmf.reproduce.secure",

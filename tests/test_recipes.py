@@ -1,0 +1,77 @@
+"""FedMMF's presets, and the rows of its tables."""
+
+import numpy as np
+import pytest
+
+from fedmf.errors import SettingError
+from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.presets import PRESETS
+from fedmf.recipes import recipe
+from fedmf.reproduce import beyond, fedmmf4
+from fedmf.reproduce.table import Run
+from fedmf.simulated import simulate
+
+KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
+ROWS = {
+    (table.key, row.name): row for table in fedmmf4.TABLES + beyond.TABLES for row in table.rows
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recipe_is_a_mask_and_a_preset(kind):
+    paper, tuned, fast = (recipe(kind, name) for name in ("paper", "tuned", "fast"))
+    assert isinstance(paper.mask, KINDS[kind])
+    assert (paper.offset, paper.preset.model.start) == (False, "zero-mean")
+    assert (tuned.offset, tuned.preset) == (True, PRESETS["tuned"])
+    assert (fast.mask, fast.preset) == (tuned.mask, PRESETS["fast"])
+
+
+@pytest.mark.parametrize(("mask", "preset"), [("tree", "tuned"), ("ridge", "best")])
+def test_unknown_names_are_refused_with_those_there_are(mask, preset):
+    with pytest.raises(SettingError, match=r"unknown; there are (ridge|fast), "):
+        recipe(mask, preset)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let every data set be the same few ratings."""
+    for module in (fedmmf4, beyond):
+        monkeypatch.setattr(module, "load", lambda _: simulate(30, 40, 700, seed=1))
+
+
+@pytest.mark.parametrize("kind", ["One-order", "User-mean"])
+def test_a_quick_run_of_a_row_repeats_itself_and_moves_with_the_seed(small, kind):
+    row = ROWS["fedmmf-4", f"{kind} FedMMF, tuned"]
+    first, again, other = (row.run(Run(seed=seed, quick=True)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert set(first) == {"RMSE", "MAE"}
+
+
+def test_the_heads_row_tells_what_it_stands_on(small):
+    run = Run(seed=3, quick=True)
+    figures = ROWS["beyond", "FedMF tuned + local head, 80/20"].run(run)
+    below = ROWS["fedmmf-4", "FedMF, preset tuned"].run(run)
+    assert figures["RMSE without"] == below["RMSE"] != figures["RMSE"]
+
+
+def test_local_rows_are_the_masks_alone(small):
+    found = ROWS["fedmmf-4", "the user's mean"].run(Run(seed=0))
+    split = fedmmf4.random_split(load_small(), seed=0)
+    means = np.array([
+        split.train.of_user(user)[1].mean() for user in range(30)
+    ])[split.test.users]  # fmt: skip
+    assert found["RMSE"] == pytest.approx(np.sqrt(np.mean((split.test.values - means) ** 2)))
+
+
+def load_small():
+    return simulate(30, 40, 700, seed=1)
+
+
+def test_every_row_of_the_papers_table_has_its_figures():
+    for key, data in (("fedmmf-4", "ml-100k"), ("fedmmf-4-lastfm", "lastfm")):
+        for name, figures in fedmmf4.PUBLISHED[data].items():
+            assert ROWS[key, name].paper == figures
+    assert ROWS["fedmmf-4", "One-order FedMMF"].paper["RMSE"].mean == 0.9340
+    assert {table.key for table in fedmmf4.TABLES} == {
+        "fedmmf-4", "fedmmf-4-lastfm", "fedmmf-4-ml-10m",
+    }  # fmt: skip

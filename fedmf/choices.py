@@ -19,6 +19,7 @@ __all__ = [
     "LAST",
     "REMEDIES",
     "TRUST",
+    "MaskName",
     "ModelName",
     "SplitName",
     "SumName",
@@ -34,6 +35,16 @@ class ModelName(StrEnum):
     """The models that can be trained."""
 
     FEDMF = "fedmf"
+    FEDMMF = "fedmmf"
+
+
+class MaskName(StrEnum):
+    """What FedMMF's users fit to their own ratings first."""
+
+    RIDGE = "ridge"
+    FM = "fm"
+    NN = "nn"
+    MEAN = "mean"
 
 
 class SumName(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +18,7 @@ from rich.table import Table
 from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
 from fedmf.errors import ModelError
 from fedmf.history import RoundRecord
+from fedmf.model import Factors
 from fedmf.trainer import Trainer
 
 __all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary", "save"]
@@ -119,8 +120,20 @@ def key_line(aggregation: PaillierSum) -> str:
     return f"making {key}"
 
 
-def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]:
-    """Return a run as plain values, for ``json.dumps``: settings, result and history."""
+def document(
+    settings: dict[str, object], trainer: Trainer, more: Mapping[str, object]
+) -> dict[str, object]:
+    """Return a run as plain values, for ``json.dumps``: settings, result and history.
+
+    Parameters
+    ----------
+    settings
+        What was chosen beside the trainer.
+    trainer
+        After the training.
+    more
+        Results that are not the trainer's, such as the errors with a local head.
+    """
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
     aggregation = trainer.aggregation
@@ -166,7 +179,7 @@ def document(settings: dict[str, object], trainer: Trainer) -> dict[str, object]
             "rounds": trainer.rounds,
             **asdict(trainer.schedule),
         },
-        "result": result,
+        "result": {**result, **more},
         "history": trainer.history_.as_dict(),
     }
 
@@ -186,6 +199,9 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     if result["rmse"] is not None:
         table.add_row("test RMSE", f"[bold]{result['rmse']:.4f}[/bold]")
         table.add_row("test MAE", f"{result['mae']:.4f}")
+    if "head_rmse" in result:
+        errors = f"RMSE [bold]{result['head_rmse']:.4f}[/bold], MAE {result['head_mae']:.4f}"
+        table.add_row("with local heads", errors)
     table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""
     table.add_row("rounds", f"{result['rounds']}{aborted}")
@@ -213,16 +229,38 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     console.print(table)
 
 
-def save(out: Path, trainer: Trainer, run: dict[str, object], console: Console) -> None:
+def save(
+    out: Path,
+    trainer: Trainer,
+    model: Factors | None,
+    run: dict[str, object],
+    console: Console,
+) -> None:
     """Write model.fedmf, history.json and, where matplotlib is installed, curve.png.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    trainer, run
+        After the training, and its `document`.
+    model
+        What is kept; None for what cannot be, and then no older model stays there either.
+    console
+        Told what was written.
 
     Raises
     ------
     ModelError
         If a file cannot be written.
     """
-    trainer.factors_.save(out / "model.fedmf")
-    written = ["model.fedmf", "history.json"]
+    written = ["history.json"]
+    if model is None:
+        (out / "model.fedmf").unlink(missing_ok=True)
+        console.print("no model.fedmf: this mask cannot be written as factors", markup=False)
+    else:
+        model.save(out / "model.fedmf")
+        written.insert(0, "model.fedmf")
     part = out / "history.json.part"
     try:
         part.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from fedmf import choices
 from fedmf.aggregate import PaillierSum
-from fedmf.choices import LAST, ModelName, SplitName, SumName
+from fedmf.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.commands import models
 from fedmf.commands.manners import (
     INTERRUPTED,
     errors_in_one_line,
@@ -22,7 +23,7 @@ from fedmf.commands.manners import (
 )
 from fedmf.data import NAMES, load
 from fedmf.errors import SettingError
-from fedmf.presets import PRESETS, preset
+from fedmf.presets import PRESETS
 from fedmf.report import LiveReport, document, key_line, print_summary, save
 from fedmf.trainer import Trainer
 
@@ -39,6 +40,8 @@ fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten vanishes in eac
 
 FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
 
+fedmf train --model fedmmf --mask ridge --head  [dim]# genres and year, in private[/dim]
+
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
 fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomorphic[/dim]
@@ -48,6 +51,19 @@ fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomo
 def train(
     data: Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")] = "simulated",
     model: Annotated[ModelName, typer.Option(help="What is trained.")] = ModelName.FEDMF,
+    mask: Annotated[
+        MaskName | None,
+        typer.Option(
+            help="fedmmf: what each user fits to genres and year, and trains on the rest of.",
+            show_default="ridge",
+        ),
+    ] = None,
+    head: Annotated[
+        bool,
+        typer.Option(
+            "--head", help="Let each user correct the finished model on their own ratings."
+        ),
+    ] = False,
     preset_name: Annotated[
         str,
         typer.Option(
@@ -149,7 +165,7 @@ def train(
     """
     console = stderr()
     with errors_in_one_line("before the training began, nothing is kept"):
-        chosen = preset(preset_name)
+        chosen, masked = models.chosen(model, mask, preset_name)
         base = chosen.model
         recipe = replace(
             base,
@@ -186,19 +202,21 @@ def train(
             console.print(warning, style="yellow", markup=False, soft_wrap=True)
             console.print(key_line(summing), markup=False, soft_wrap=True)
         with live:
-            trainer.fit(parts.train, parts.test)
+            fitted = models.fit(trainer, parts, masked, head=head)
         settings: dict[str, object] = {
             "data": data,
             "model": model.value,
             "preset": preset_name,
             "split": split.value,
+            "mask": None if masked is None else repr(masked.mask),
+            "head": head,
         }
-        result = document(settings, trainer)
+        result = document(settings, trainer, models.errors(fitted, parts) if head else {})
         history = trainer.history_
         try:
             if out is not None and len(history):
                 with undisturbed():
-                    save(out, trainer, result, console)
+                    save(out, trainer, models.to_be_saved(fitted), result, console)
         finally:  # a disk that is full does not take the result along
             if as_json:
                 typer.echo(json.dumps(result, indent=2))

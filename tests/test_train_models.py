@@ -1,0 +1,54 @@
+"""``fedmf train`` with FedMMF's masks and with local heads."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fedmf.cli import app
+from fedmf.data import load
+from fedmf.metrics import rmse
+from fedmf.model import Factors
+from fedmf.splits import random_split
+
+QUICK = ("--aggregation", "plain", "--rounds", "2")
+
+
+def train(*arguments):
+    return CliRunner().invoke(app, ["train", *QUICK, *arguments])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [("--head",), ("--model", "fedmmf"), ("--model", "fedmmf", "--mask", "fm", "--head")],
+)
+def test_what_is_saved_has_the_errors_that_are_printed(model, tmp_path):
+    done = train(*model, "--json", "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    run = json.loads(done.stdout)
+    test = random_split(load("simulated"), seed=0).test
+    kept = Factors.load(tmp_path / "model.fedmf").predict(test.users, test.items)
+    meant = run["result"]["head_rmse" if "--head" in model else "rmse"]
+    assert rmse(test.values, kept) == pytest.approx(meant)
+    assert run["settings"]["head"] == ("--head" in model)
+    assert np.ptp(kept) > 1
+
+
+def test_a_mask_that_cannot_be_saved_leaves_no_older_model_behind(tmp_path):
+    (tmp_path / "model.fedmf").write_text("of another run")
+    done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
+    assert done.exit_code == 0
+    assert "no model.fedmf: this mask cannot be written as factors" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.png", "history.json"]
+
+
+def test_the_summary_tells_what_the_heads_are_worth():
+    assert "with local heads" in train("--head").stdout
+    assert "with local heads" not in train().stdout
+
+
+def test_a_mask_for_fedmf_is_refused():
+    done = train("--mask", "fm")
+    assert done.exit_code == 2
+    assert "--mask fm cannot go with --model fedmf: take fedmmf" in done.stderr

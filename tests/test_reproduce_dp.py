@@ -1,0 +1,66 @@
+"""The tables of differential privacy and the thesis: their rows run, the curve is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.reproduce import context, dp, thesis
+from fedmf.reproduce.table import Run
+from fedmf.simulated import simulate
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Put a few simulated ratings in the place of every data set."""
+    ratings = simulate(12, 40, 250, seed=0)
+    for module in (dp, thesis):
+        monkeypatch.setattr(module, "load", lambda name: ratings)
+
+
+@pytest.mark.parametrize("row", [*dp.TABLE.rows, *thesis.TABLE.rows], ids=lambda row: row.name)
+def test_rows_run_repeatably(row):
+    if "Surprise" in row.name:
+        pytest.skip("runs Surprise itself")
+    steps = []
+    once = row.run(Run(seed=1, quick=True, progress=lambda *step: steps.append(step)))
+    assert {"RMSE", "MAE"} <= set(once)
+    assert all(np.isfinite(value) for value in once.values())
+    assert row.run(Run(seed=1, quick=True)) == once
+    assert steps or "nothing shared" in row.name
+    assert once.get("same sums", 1.0) == 1.0
+
+
+def test_names_of_rows_are_unique():
+    for rows in (dp.TABLE.rows, thesis.TABLE.rows, context.CONTEXT_ROWS):
+        names = [row.name for row in rows]
+        assert len(set(names)) == len(names)
+
+
+def test_a_tighter_budget_means_more_noise():
+    """Within one place of the noise, at the rounds that were chosen for each ε."""
+    for where in ("central", "local"):
+        z = [
+            dp.noise_multiplier(one.epsilon, dp.DELTA, one.rounds, where=where)
+            / np.sqrt(one.rounds)
+            for one in dp.SETTINGS
+            if (one.data, one.where) == ("ml-100k", where) and np.isfinite(one.epsilon)
+        ]
+        assert z == sorted(z, reverse=True)
+        assert len(z) == 5
+
+
+def test_the_curve_has_a_line_for_each_place_and_copes_with_rows_that_were_not_run():
+    results = {one.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for one in dp.SETTINGS}
+    (axes,) = dp.curve(results).axes
+    assert axes.get_legend_handles_labels()[1] == [
+        "ml-100k, central",
+        "ml-100k, distributed",
+        "ml-100k, local",
+        "ml-1m, central",
+    ]
+    central = axes.containers[0].lines[0]
+    assert central.get_xdata().tolist() == [0.5, 1.0, 2.0, 4.0, 8.0]  # ∞ has no place there
+    assert central.get_ydata().tolist() == pytest.approx([1.1] * 5)
+    (axes,) = dp.curve({}).axes
+    assert not axes.containers

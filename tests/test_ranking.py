@@ -58,7 +58,7 @@ def test_the_measures_by_hand():
 
 
 def test_average_precision_is_whole_if_all_that_fits_was_found():
-    hidden, test = of_pairs((1, 30)), of_pairs((0, 0), (0, 1), (0, 2))
+    hidden, test = of_pairs((1, 0), (1, 1), (1, 2)), of_pairs((0, 0), (0, 1), (0, 2))
     found = ranking(scored(DESCENDING, hidden), test, hidden, k=2)
     assert (found.map, found.precision, found.recall) == pytest.approx((1.0, 1.0, 2 / 3))
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -177,21 +178,28 @@ def test_a_quick_run_is_kept_apart_and_meets_no_target(trace, tmp_path):
     assert "no result" in ran.stdout
 
 
-def start(out):
+@contextmanager
+def started(out):
+    """Yield the command in a process group of its own, of which nothing is left afterwards."""
     code = (
         "import reproduce_fakes\nfrom fedmf.reproduce import tables\n"
         "tables.MODULES = reproduce_fakes.MODULES\nfrom fedmf.cli import main\nmain()"
     )
     here = os.path.dirname(reproduce_fakes.__file__)
     arguments = ("reproduce", "--table", "endless", "--seeds", "3", "--out", str(out))
-    return subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": here},
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path, monkeypatch):
@@ -200,14 +208,14 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
     That the pipes are closed at the end shows that no process of the pool is left.
     """
     monkeypatch.setenv("FAKE_ENDLESS", "1")
-    with start(tmp_path / "out") as process:
+    with started(tmp_path / "out") as process:
         for line in process.stderr:
             if "endless, seed 0: RMSE 1" in line:
                 break
         while trace.read_text().split() != ["0", "1"]:
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert "leaked" not in stderr
@@ -215,8 +223,8 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
     assert "2 are not made yet; the same command goes on from there" in stderr
 
     monkeypatch.delenv("FAKE_ENDLESS")
-    with start(tmp_path / "out") as process:
-        _, stderr = process.communicate(timeout=60)
+    with started(tmp_path / "out") as process:
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == 0, stderr
     assert "1 runs kept from before, 2 to make" in stderr
     assert trace.read_text().split() == ["0", "1", "1", "2"]

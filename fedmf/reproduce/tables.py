@@ -18,15 +18,19 @@ MODULES: Mapping[str, str] = {
     "fedmmf-4": "fedmf.reproduce.fedmmf4",
     "fedmmf-4-lastfm": "fedmf.reproduce.fedmmf4",
     "fedmmf-4-ml-10m": "fedmf.reproduce.fedmmf4",
+    "fcf-2": "fedmf.reproduce.fcf2",
+    "fcf-convergence": "fedmf.reproduce.convergence",
+    "thesis-6.1": "fedmf.reproduce.thesis",
     "beyond": "fedmf.reproduce.beyond",
-    "presets": "fedmf.reproduce.presets",
-    "selection": "fedmf.reproduce.selection",
-    "secure": "fedmf.reproduce.secure",
+    "large": "fedmf.reproduce.large",
     "rounds": "fedmf.reproduce.rounds",
     "dropouts": "fedmf.reproduce.rounds",
     "fixed-point": "fedmf.reproduce.rounds",
-    "large": "fedmf.reproduce.large",
+    "secure": "fedmf.reproduce.secure",
     "end-to-end": "fedmf.reproduce.secure",
+    "dp": "fedmf.reproduce.dp",
+    "presets": "fedmf.reproduce.presets",
+    "selection": "fedmf.reproduce.selection",
 }
 """By key, the module that has the table as its ``TABLE``, or as one of its ``TABLES``.
 

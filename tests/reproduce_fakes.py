@@ -1,6 +1,7 @@
 """Tables whose rows take no time, fail or never end; the processes of the pool import them."""
 
 import os
+import signal
 from pathlib import Path
 from threading import Event
 
@@ -52,6 +53,15 @@ def endless(run):
     return {"RMSE": 1.0 + run.seed}
 
 
+def interrupted(run):
+    """Return what a training returns that Ctrl-C reached, if it does."""
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        return {"RMSE": 99.0}
+    return {"RMSE": 1.0}
+
+
 def picture(results):
     from matplotlib.figure import Figure  # no business of the processes
 
@@ -90,6 +100,7 @@ TABLES = (
         rows=(
             row("fails", fails),
             row("not a number", lambda run: {"RMSE": float("nan")}),
+            row("interrupted", interrupted),
             row("dies", lambda run: os._exit(1)),
             row("elsewhere", steady, data="nowhere"),
             row("with an extra", wants_extra),

@@ -1,7 +1,9 @@
 """Tables are measured in processes, kept run by run, and gone on with."""
 
+import importlib
 import json
 import os
+import pkgutil
 import re
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+import fedmf.reproduce
 import reproduce_fakes
 from fedmf.cli import app
 from fedmf.errors import SettingError
@@ -102,6 +105,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert (strange["error"], strange["runs"]) == ("seed 0: no result: RMSE = nan", [])
     assert ran.stderr.count("bad: not a number, seed") == 1, "the other seeds are left out"
     assert "died, perhaps for want of memory" in row_of(document, "bad", "dies")["error"]
+    assert row_of(document, "bad", "interrupted")["measured"]["RMSE"]["mean"] == 1, "deaf to it"
     elsewhere = row_of(document, "bad", "elsewhere")
     assert elsewhere["missing"].startswith("unknown data set 'nowhere'")
     assert elsewhere["error"] is None
@@ -330,3 +334,12 @@ def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
         assert {*row.paper, *row.target} <= {*table.metrics}
     assert table.title
     assert table.rows
+
+
+def test_no_table_is_forgotten():
+    found = set()
+    for module in pkgutil.iter_modules(fedmf.reproduce.__path__, "fedmf.reproduce."):
+        content = importlib.import_module(module.name)
+        tables_of_it = (*getattr(content, "TABLES", ()), getattr(content, "TABLE", None))
+        found |= {(table.key, module.name) for table in tables_of_it if table is not None}
+    assert found == set(MODULES.items())

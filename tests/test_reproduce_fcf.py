@@ -10,8 +10,10 @@ import pytest
 
 from fedmf.errors import DataError
 from fedmf.reproduce import convergence, fcf2
-from fedmf.reproduce.convergence import FCF_CONVERGENCE, percentage_difference
-from fedmf.reproduce.fcf2 import FCF_2, posterior
+from fedmf.reproduce.convergence import TABLE as FCF_CONVERGENCE
+from fedmf.reproduce.convergence import percentage_difference
+from fedmf.reproduce.fcf2 import TABLE as FCF_2
+from fedmf.reproduce.fcf2 import posterior
 from fedmf.reproduce.table import Run
 from fedmf.simulated_views import simulate_views
 

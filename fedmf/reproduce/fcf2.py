@@ -27,7 +27,7 @@ from fedmf.user_split import user_split
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["FCF_2", "METRICS", "fcf_2_posteriors", "posterior"]
+__all__ = ["METRICS", "TABLE", "fcf_2_posteriors", "posterior"]
 
 METRICS = ("P", "R", "F1", "MAP", "RMSE")
 DIFFERENCES = tuple(f"{metric} diff %" for metric in METRICS)
@@ -202,7 +202,7 @@ def fcf_2_posteriors(results: Results) -> Figure:
     )
 
 
-FCF_2 = Table(
+TABLE = Table(
     key="fcf-2",
     title="FCF and CF (Ammad-ud-din et al. 2019, table 2), the ten items recommended first",
     metrics=(*METRICS, *DIFFERENCES, DRIFT),

@@ -50,9 +50,8 @@ class _Setting:
 
 
 # Chosen on the validation part random_split(train, 0.2, seed=100) of the training ratings of
-# random_split(data, 0.2, seed=0), from k of 1, 3, 5 and 20, 1 to 150 rounds (by the curve), and
-# γ on a grid of factors around 2, for C = 2, of which only the product with γ matters where all
-# are clipped.
+# random_split(data, 0.2, seed=0), from k of 1, 3, 5 and 20, 1 to 150 rounds, and γ on a grid of
+# factors around 2, for C = 2, of which only the product with γ matters where all are clipped.
 SETTINGS = (
     _Setting("ml-100k", "central", 0.5, 3, 4, 0.0015),
     _Setting("ml-100k", "central", 1.0, 3, 5, 0.0035),

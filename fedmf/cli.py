@@ -7,7 +7,7 @@ import sys
 try:
     import typer
 
-    from fedmf.commands import data, recommend, reproduce, train
+    from fedmf.commands import attack, data, recommend, reproduce, train
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -30,6 +30,7 @@ app = typer.Typer(
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command(epilog=attack.EXAMPLES)(attack.attack)
 app.add_typer(data.app, name="data")
 
 

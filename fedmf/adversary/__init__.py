@@ -1,0 +1,1 @@
+"""What an honest-but-curious server tries; `fedmf.attacks` is the way in."""

@@ -1,0 +1,90 @@
+"""Ratings from masked ratings: a one-order mask is undone by the equation it was fitted by.
+
+A ridge regression of ratings r on public features x leaves the residuals ρ = r − b − Xw, and
+these *are* the masked ratings (eq. 11 of Yang et al. 2021). Where the penalised squares are
+smallest their gradient is zero: penalty · w = Xᵀρ, and Σ ρ = 0 for the free intercept. So
+
+    r_i = b + ρ_i + t g_i,   g = X Xᵀ ρ,   t = 1 / penalty,
+
+where only two numbers are unknown. Differences of ratings are on the grid of their scale, so
+two ratings leave a handful of values for t, and only the true one puts all of them on one
+grid. The user's mean rating gives b, and nearly always the sign that gradients leave open
+(`from_two_rounds`): r and 2 · mean − r are both on the grid only where 2 · mean is.
+
+The adversary needs the masked ratings, which plain gradients give, the items' public features,
+and one number for each user, the mean rating; section 4.2.1 grants two, the lowest and the
+highest. It need not know the penalty. Indicator J says nothing of this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.adversary.leakage import on_grid
+
+__all__ = ["Unmasked", "from_ridge"]
+
+Floats = NDArray[np.float64]
+
+ALIKE = 1e-9  # of g: users whose mask is constant have none, and any t will do
+
+
+class Unmasked(NamedTuple):
+    """What was found behind one user's masked ratings.
+
+    Parameters
+    ----------
+    ratings
+        float64, shape (n,), on the grid; NaN if no penalty can be.
+    penalty
+        That of the mask; NaN where the mask is constant and tells nothing of it.
+    misfit
+        By how much, in steps of the grid (rms), the ratings missed it: next to nothing where
+        they are right.
+    """
+
+    ratings: Floats
+    penalty: float
+    misfit: float
+
+
+def from_ridge(
+    masked: Floats, x: Floats, mean: float, grid: Floats, penalty: float | None = None
+) -> Unmasked:
+    """Return the ratings behind one user's masked ratings, and the penalty of the mask.
+
+    Parameters
+    ----------
+    masked
+        float64, shape (n,), n ≥ 1: the residuals of a ridge regression with a free intercept.
+    x
+        float64, shape (n, d): the features of the rated items.
+    mean
+        The mean of the ratings.
+    grid
+        float64, ascending and evenly spaced: every rating there is.
+    penalty
+        That of the mask, where it is known; None to search for it.
+    """
+    step, span = float(grid[1] - grid[0]), float(grid[-1] - grid[0])
+    g = x @ (x.T @ masked)
+    top, bottom = int(np.argmax(g)), int(np.argmin(g))
+    gap = g[top] - g[bottom]
+    if penalty is not None:
+        t = np.array([1 / penalty])
+    elif gap <= ALIKE:
+        t = np.zeros(1)
+    else:
+        t = (np.arange(-span, span + step / 2, step) - (masked[top] - masked[bottom])) / gap
+        t = t[t > 0]
+        if not t.size:
+            return Unmasked(np.full(masked.size, np.nan), np.nan, np.inf)
+    exact = masked + t[:, None] * g
+    exact += mean - exact.mean(axis=1, keepdims=True)
+    ratings = on_grid(exact, grid)
+    off = np.sqrt(((exact - ratings) ** 2).mean(axis=1)) / step
+    best = int(np.argmin(off))
+    return Unmasked(ratings[best], float(1 / t[best]) if t[best] else np.nan, float(off[best]))

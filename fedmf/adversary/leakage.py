@@ -1,0 +1,150 @@
+"""Ratings from plain gradients: what a server computes from one user's rows and its own Q.
+
+λ q_i − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. Let d be
+its unit direction and a_i its coefficients; then p_u = s d for one unknown number s, and
+
+    r_ui = e_ui + q_i · p_u = a_i / s + s b_i,   b_i = q_i · d.
+
+Two rounds set two such expressions equal: a linear system in 1/s, s, 1/s', s', whose null space
+has one dimension from three items on, and whose length is fixed by s · 1/s = 1. Ratings on a
+grid need only one round: each value that a single rating might have makes s a root of a
+quadratic, and only the true s puts all the other ratings on the grid.
+
+The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7). Neither
+of these needs it, nor any of its hyper-parameters but λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Seen", "from_one_round", "from_two_rounds", "on_grid"]
+
+Floats = NDArray[np.float64]
+
+FEWEST = 3
+"""Items that two rounds need: three equations for four unknowns up to their length."""
+ANCHORS = 8
+"""Ratings that the search over one round starts from: more than one, for rounded gradients."""
+VAGUE = 0.01
+"""How much a wrong length of p_u counts beside a rating off the grid: little."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a server has of one user in one round.
+
+    Parameters
+    ----------
+    q
+        float64, shape (n, k): the server's own q_i of the items in question.
+    eta
+        float64, shape (n, k): what arrived in these rows, η_ui if it was sent in the clear.
+    """
+
+    q: Floats
+    eta: Floats
+
+
+def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
+    """Solve for a user's ratings with the gradients of two rounds, whatever they were.
+
+    Parameters
+    ----------
+    first, second
+        The same n items in the same order.
+    reg
+        λ of eq. 6.
+
+    Returns
+    -------
+    ratings
+        float64, shape (n,), such that their mean is not negative: the gradients of r_ui and
+        p_u are also those of −r_ui and −p_u. NaN where the rows determine nothing: fewer than
+        three items, or no s.
+    """
+    n = first.eta.shape[0]
+    if n < FEWEST:
+        return np.full(n, np.nan)
+    a, b = _rank_one(first, reg)
+    system = np.column_stack((a, b, *(-one for one in _rank_one(second, reg))))
+    length = np.linalg.norm(system, axis=0)
+    length[length == 0] = 1.0
+    z = np.linalg.svd(system / length)[2][-1] / length
+    # 1/s and s are of one sign, unless these are no gradients: then it is a guess like others.
+    area = abs(z[0] * z[1])
+    if area == 0:
+        return np.full(n, np.nan)
+    ratings = (a * z[0] + b * z[1]) / np.sqrt(area)
+    return np.asarray(ratings if ratings.mean() >= 0 else -ratings)
+
+
+def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = None) -> Floats:
+    """Search for the ratings on a grid that explain the gradients of a single round.
+
+    Parameters
+    ----------
+    seen
+        Of n ≥ 1 items. Of one or two, several answers fit.
+    reg
+        λ of eq. 6.
+    grid
+        float64, ascending and evenly spaced: every rating there is, such as 1, …, 5.
+    length
+        About how long p_u is (the public start tells), which decides between answers that fit;
+        None if nothing is known of it.
+
+    Returns
+    -------
+    ratings
+        float64, shape (n,), each on the grid; NaN if no real s gives a single one.
+    """
+    a, b = _rank_one(seen, reg)
+    anchors = np.linspace(0, a.size - 1, min(a.size, ANCHORS)).astype(np.int64)
+    s = _roots(a[anchors, None], b[anchors, None], grid)
+    if not s.size:
+        return np.full(a.size, np.nan)
+    nearest = on_grid(a / s[:, None] + s[:, None] * b, grid)
+    # A rating on the grid overdetermines s: least squares take the anchor's rounding out.
+    s = _polished(a, b, nearest, s)
+    ratings = a / s[:, None] + s[:, None] * b
+    nearest = on_grid(ratings, grid)
+    misfit = ((ratings - nearest) ** 2).sum(axis=1)
+    if length is not None:
+        misfit += (VAGUE * (np.abs(s) / length - 1)) ** 2
+    best = int(np.argmin(misfit))
+    return np.asarray(nearest[best])
+
+
+def on_grid(ratings: Floats, grid: Floats) -> Floats:
+    """Return the rating there is that comes nearest to each; NaN stays NaN."""
+    step = grid[1] - grid[0]
+    number = np.clip(np.rint((ratings - grid[0]) / step), 0, grid.size - 1)
+    return np.asarray(grid[0] + step * number)
+
+
+def _rank_one(seen: Seen, reg: float) -> tuple[Floats, Floats]:
+    """Return a_i and b_i: along d, the errors and what the item factors predict."""
+    table = reg * seen.q - seen.eta  # e_ui p_u
+    d = np.linalg.svd(table, full_matrices=False)[2][0]
+    return table @ d, seen.q @ d
+
+
+def _roots(a: Floats, b: Floats, grid: Floats) -> Floats:
+    """Return every real s ≠ 0 with a / s + s b = r, that is b s² − r s + a = 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = np.sqrt(grid**2 - 4 * a * b)
+        s = np.concatenate(((grid + half) / (2 * b), (grid - half) / (2 * b)), axis=None)
+    return np.asarray(s[np.isfinite(s) & (s != 0)])
+
+
+def _polished(a: Floats, b: Floats, ratings: Floats, s: Floats) -> Floats:
+    """Take one Gauss-Newton step of each s towards the ratings it was rounded to."""
+    slope = b - a / s[:, None] ** 2
+    error = ratings - (a / s[:, None] + s[:, None] * b)
+    steep = (slope**2).sum(axis=1)
+    step = np.divide((slope * error).sum(axis=1), steep, out=np.zeros_like(s), where=steep > 0)
+    return np.where(s + step != 0, s + step, s)

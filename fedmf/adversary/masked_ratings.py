@@ -1,0 +1,100 @@
+"""The two attacks of the FedMMF paper on masked ratings, sections 4.2.1 and 4.2.2.
+
+They look at masked ratings as numbers that are to be scaled or ranked. How little they find is
+no measure of safety: `from_ridge` and `from_retraining` start from the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Ratings
+from fedmf.errors import SettingError
+
+__all__ = ["ranking", "recovery"]
+
+Floats = NDArray[np.float64]
+
+
+def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
+    """Return each user's recovery rate α (section 4.2.1).
+
+    The adversary knows a user's lowest and highest rating and stretches the masked ratings to
+    that range. A rating is recovered if the result is less than `tolerance` off it. (The text
+    says "less than α", which it then uses for the rate; the tolerance is its error level g.)
+
+    Parameters
+    ----------
+    ratings, masked
+        The ratings, and what is left of them under the masks.
+    tolerance
+        In the unit of the ratings, positive.
+
+    Returns
+    -------
+    rates
+        float64, shape (users with a rating,), in [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If the tolerance is not positive.
+    """
+    if not tolerance > 0:
+        raise SettingError(f"tolerance = {tolerance!r} must be positive: nothing is that near")
+    rates = []
+    for truth, hidden in _users(ratings, masked):
+        width = np.ptp(hidden)
+        place = (hidden - hidden.min()) / width if width else np.zeros_like(hidden)
+        found = truth.min() + place * np.ptp(truth)
+        rates.append((np.abs(found - truth) < tolerance).mean())
+    return np.array(rates)
+
+
+def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Floats:
+    """Return each user's hit ratio β (section 4.2.2).
+
+    Of a user's n items, ⌈top · n⌉ are the highest by masked rating, and as many by rating; β is
+    the share of the former that are among the latter. The paper does not say what becomes of
+    ties, of which integer ratings are full: here they are broken at random.
+
+    Parameters
+    ----------
+    ratings, masked
+        As of `recovery`.
+    top
+        h, 0 < top ≤ 1.
+    seed
+        Of the ties.
+
+    Returns
+    -------
+    ratios
+        float64, shape (users with a rating,), in [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If `top` is out of range.
+    """
+    if not 0 < top <= 1:
+        raise SettingError(
+            f"top = {top!r} is the part of the items that is sought: 0 < top ≤ 1"
+        )
+    rng = np.random.default_rng(seed)
+    ratios = []
+    for truth, hidden in _users(ratings, masked):
+        wanted = math.ceil(round(top * truth.size, 9))  # .3 · 10 is a little more than 3
+        best = [np.lexsort((rng.random(one.size), -one))[:wanted] for one in (truth, hidden)]
+        ratios.append(np.isin(best[1], best[0]).mean())
+    return np.array(ratios)
+
+
+def _users(ratings: Ratings, masked: Ratings) -> list[tuple[Floats, Floats]]:
+    return [
+        (ratings.of_user(user)[1], masked.of_user(user)[1])
+        for user in np.flatnonzero(np.diff(ratings.indptr)).tolist()
+    ]

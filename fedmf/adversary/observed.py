@@ -1,0 +1,177 @@
+"""What reaches the server of one user: their gradient in the clear, or under the masks.
+
+The secure view is the real thing: every user a `secagg.Client`, and of each one's masked input
+the bytes that it sent, decoded as a gradient would be. An attacker who knew which items a user
+rated would look at these rows; that much is given to it for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import secagg
+from fedmf.adversary.leakage import Seen
+from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.data import Ratings
+from fedmf.mf import FedMF
+from fedmf.raters import Raters
+from fedmf.vectors import Rows, Vectors
+from secagg import _fast
+from secagg.encoding import Entropy
+from secagg.messages import MaskedInput, decode
+from secagg.rounds import Phase
+
+__all__ = [
+    "Progress",
+    "SecureRound",
+    "TrainingRound",
+    "count_raters",
+    "in_the_clear",
+    "train",
+    "under_masks",
+]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRound:
+    """One round of a training, before anybody hides anything.
+
+    Parameters
+    ----------
+    q
+        float64, shape (m, k): the item factors that the server gave out.
+    gradients
+        η_ui of every user, by user.
+    """
+
+    q: Floats
+    gradients: Mapping[int, Rows]
+
+
+@dataclass(frozen=True, eq=False)
+class SecureRound:
+    """What the server of a secure aggregation has after it.
+
+    Parameters
+    ----------
+    masked
+        By user, float64 of shape (m, k): the masked input y_u, decoded as if it were η_u.
+    total
+        float64, shape (m, k): the sum over all users.
+    """
+
+    masked: Mapping[int, Floats]
+    total: Floats
+
+
+def train(
+    model: FedMF,
+    ratings: Ratings,
+    rounds: int,
+    seed: int,
+    progress: Progress = lambda what, done, of: None,
+) -> list[TrainingRound]:
+    """Train for a few rounds with every user, and keep what each of them computed.
+
+    The raters of the items are counted first, as `Trainer` does, and items with fewer than
+    ``model.min_raters`` are left out.
+    """
+    p, q = model.initial(ratings, np.random.default_rng(seed))
+    counts = np.bincount(ratings.items, minlength=ratings.n_items)
+    raters = Raters(counts, 1.0) if model.needs_counts else None
+    trained = model.trained_items(raters, ratings.n_items)
+    seen = []
+    for number in range(rounds):
+        gradients = {}
+        total = np.zeros_like(q)
+        for user in range(ratings.n_users):
+            p[user], rows = model.local_step(q, p[user], *ratings.of_user(user), trained)
+            total[rows.indices] += rows.values
+            gradients[user] = rows
+        seen.append(TrainingRound(q, gradients))
+        q = model.server_step(q, total, raters)
+        progress("training", number + 1, rounds)
+    return seen
+
+
+def count_raters(ratings: Ratings) -> NDArray[np.int64]:
+    """Return the raters of each item, counted by all users through secure aggregation."""
+
+    def ones(user: int) -> Rows:
+        items, _ = ratings.of_user(user)
+        return Rows(items, np.ones((items.size, 1), dtype=np.int64), ratings.n_items)
+
+    votes = Vectors(range(ratings.n_users), ones, (ratings.n_items, 1))
+    return SecAggSum().count(votes, dropouts={}, session=b"raters").integers
+
+
+def in_the_clear(of: TrainingRound, user: int) -> Seen:
+    """Return what a plain sum shows of a user: their rows, in the protocol's fixed point.
+
+    Rows of items that are not trained are zero and say nothing; `leakage` gives NaN for them.
+    """
+    rows = of.gradients[user]
+    encoding = PlainSum().encoding
+    integers, _ = encoding.encode_integers(np.asarray(rows.values, np.float64).reshape(-1))
+    eta = encoding.decode_integers(integers).reshape(rows.values.shape)
+    return Seen(of.q[rows.indices], eta)
+
+
+def under_masks(
+    of: TrainingRound,
+    users: Collection[int],
+    seed: int,
+    progress: Progress = lambda what, done, of: None,
+) -> SecureRound:
+    """Let all users of a round be clients of secure aggregation, and keep what some sent.
+
+    Parameters
+    ----------
+    of
+        The round.
+    users
+        Whose masked inputs are kept; the others are there all the same.
+    seed
+        Of the clients' keys and masks. A client that is not a simulation takes them from the
+        operating system; here a figure has to be the same the next time.
+    """
+    vectors = Vectors(of.gradients, of.gradients.__getitem__, of.q.shape)
+    encoding = SecAggSum().encoding
+    params = SecAggSum().params(len(vectors), of.q.size, encoding, b"attacked")
+    entropy: Entropy = np.random.default_rng((seed, 1)).bytes
+    server = secagg.Server(params, entropy=entropy)
+    clients = {u: secagg.Client(u, params, entropy=entropy) for u in vectors}
+    for user, client in clients.items():
+        server.receive(user, client.advertise_keys())
+    for user, roster in server.close_round().items():
+        server.receive(user, clients[user].share_keys(roster))
+    masked = {}
+    for done, (user, shares) in enumerate(server.close_round().items(), start=1):
+        data = clients[user].masked_input(shares, np.asarray(vectors[user].dense(), np.float64))
+        if user in users:
+            masked[user] = _as_gradient(data, user, params, encoding).reshape(of.q.shape)
+        server.receive(user, data)
+        progress("secure aggregation", done, len(clients))
+    for user, request in server.close_round().items():
+        server.receive(user, clients[user].unmask(request))
+    server.close_round()
+    total = np.asarray(server.result().sum, dtype=np.float64)
+    return SecureRound(masked, total.reshape(of.q.shape))
+
+
+def _as_gradient(
+    data: bytes, user: int, params: secagg.RoundParams, encoding: secagg.FixedPoint
+) -> Floats:
+    """Return y_u of a masked input's bytes as the floats that its integers would stand for."""
+    message = decode(data, MaskedInput, params, sender=user, phase=Phase.MASKED_INPUT)
+    lanes = params.ring.zeros(params.elements)
+    _fast.unpack_bits(message.values, params.ring.bits, lanes)
+    floats, _ = encoding.decode(lanes, params.ring)
+    return floats

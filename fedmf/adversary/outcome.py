@@ -1,0 +1,64 @@
+"""How well an attack did: against plain sums, against secure ones, and against guessing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Ratings
+
+__all__ = ["Outcome", "all_of", "chance", "grid_of", "share_right"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The shares of ratings that an attack gives exactly.
+
+    Parameters
+    ----------
+    attack
+        Its name.
+    plain
+        From what a server sees without secure aggregation.
+    secure
+        The same computed from what it sees with it: a user's masked input.
+    summed
+        The same from the sum over all users; None where the attack has no use for it.
+    chance
+        What who knows nothing of the user gets by always guessing the most frequent rating.
+    ratings
+        How many there were to be found.
+    """
+
+    attack: str
+    plain: float
+    secure: float
+    summed: float | None
+    chance: float
+    ratings: int
+
+
+def grid_of(ratings: Ratings) -> Floats:
+    """Return all ratings that can be given, ascending: in half steps if anybody gave a half."""
+    low, high = ratings.scale
+    step = 1.0 if (ratings.values == np.rint(ratings.values)).all() else 0.5
+    return np.arange(low, high + step / 2, step)
+
+
+def share_right(found: Floats, truth: Floats) -> float:
+    """Return the share of ratings found exactly; NaN is not found."""
+    return float((np.abs(found - truth) < 1e-9).mean()) if truth.size else 0.0
+
+
+def chance(truth: Floats) -> float:
+    """Return the share of the most frequent rating."""
+    return float(np.unique(truth, return_counts=True)[1].max() / truth.size)
+
+
+def all_of(ratings: Ratings, users: NDArray[np.int64]) -> Floats:
+    """Return the ratings of some users, one user after the other."""
+    return np.concatenate([ratings.of_user(int(user))[1] for user in users])

@@ -1,0 +1,53 @@
+"""What an honest-but-curious server can do, and what secure aggregation leaves it with.
+
+An entry point. Each attack is a function of what such a server has; `leakage`, `inversion` and
+`singletons` run them end to end, against a training in the clear and against the same training
+under secure aggregation, where they must do no better than who guesses.
+
+- **Plain gradients give the ratings away.** `from_two_rounds` solves for every rating of a user
+  with the gradients of two rounds; `from_one_round` needs one, if ratings are on a grid. The
+  paper's section 2.2.2 says as much; neither needs the user's update rule, as that does.
+- **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo them, with the
+  items' public features and one number of each user. Indicator J (`fedmf.privacy`) and the
+  paper's own two attacks, `recovery` and `ranking`, do not see that.
+- **An exact sum over one user is that user's gradient.** `from_sum` reads it from the sums that
+  secure aggregation gives, at items with a single rater; ``FedMF(min_raters=3)`` leaves them
+  out.
+
+All of it is on simulated federations of public data, to show what must not be sent in the
+clear.
+"""
+
+from __future__ import annotations
+
+from fedmf.adversary.inversion import Unmasked, from_ridge
+from fedmf.adversary.leakage import Seen, from_one_round, from_two_rounds
+from fedmf.adversary.masked_ratings import ranking, recovery
+from fedmf.adversary.outcome import Outcome
+from fedmf.adversary.retraining import from_retraining
+from fedmf.adversary.singletons import from_sum
+from fedmf.adversary.trials import (
+    chosen,
+    inversion,
+    leakage,
+    on_masked_ratings,
+    singletons,
+)
+
+__all__ = [
+    "Outcome",
+    "Seen",
+    "Unmasked",
+    "chosen",
+    "from_one_round",
+    "from_retraining",
+    "from_ridge",
+    "from_sum",
+    "from_two_rounds",
+    "inversion",
+    "leakage",
+    "on_masked_ratings",
+    "ranking",
+    "recovery",
+    "singletons",
+]

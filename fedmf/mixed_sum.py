@@ -1,0 +1,109 @@
+"""The FedMMF paper's mixed mode: some parties send plain gradients, the others secure ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from fedmf.aggregate import PaillierSum, Phase, PlainSum, SecAggSum
+from fedmf.errors import SettingError
+from fedmf.integer_sum import in_the_sum
+from fedmf.vectors import Aggregate, Vectors
+
+__all__ = ["MixedSum"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedSum:
+    """The sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
+
+    **Use it to reproduce the paper, not to protect anybody**: see `warning`. The integers are
+    those of a secure sum over all users. Which items have raters enough is counted by all of
+    them securely, as without this.
+
+    Parameters
+    ----------
+    secure
+        How the others' gradients are summed; its encoding is everybody's.
+    exposed
+        The users whose gradients the server sees. There is no default: who is exposed has to
+        be said. `fedmf.privacy.well_masked` is the paper's choice.
+
+    Raises
+    ------
+    SettingError
+        If `secure` is not a secure sum.
+    """
+
+    secure: SecAggSum | PaillierSum
+    exposed: Collection[int]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.secure, SecAggSum | PaillierSum):
+            raise SettingError(
+                f"secure = {self.secure!r} must be a SecAggSum or a PaillierSum: of plain sums "
+                "there is nothing to mix"
+            )
+        object.__setattr__(self, "exposed", frozenset(self.exposed))
+
+    @property
+    def warning(self) -> str:
+        """What whoever trains like this has to be told."""
+        return (
+            f"{len(self.exposed)} users send their gradients in the clear: the server can "
+            "compute their masked ratings from two rounds, and from these and the items' "
+            "public features nearly all their ratings. A good mask (a small J) does not "
+            "prevent that; secure aggregation for everybody does."
+        )
+
+    def sum(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes = b"",
+    ) -> Aggregate:
+        """Sum tables of floats; see `Aggregation`. RoundAborted if the secure part is."""
+        there = [user for user in vectors if user in self.exposed]
+        rest = [user for user in vectors if user not in self.exposed]
+        plain = PlainSum(clip=self.secure.clip, fractional_bits=self.secure.fractional_bits)
+        if not rest:
+            return plain.sum(vectors, dropouts=dropouts, session=session)
+        hidden = self.secure.sum(
+            _part(vectors, rest), dropouts=_of(rest, dropouts), session=session
+        )
+        seen = _part(vectors, there)
+        if not in_the_sum(seen, dropouts):  # none was exposed, or all who were have vanished
+            return hidden
+        shown = plain.sum(seen, dropouts=_of(there, dropouts), session=session)
+        integers = shown.integers + hidden.integers
+        part = len(there) / len(vectors)
+        return Aggregate(
+            sum=plain.encoding.decode_integers(integers),
+            integers=integers,
+            survivors=tuple(sorted((*shown.survivors, *hidden.survivors))),
+            clipped=shown.clipped + hidden.clipped,
+            client_seconds=shown.client_seconds + hidden.client_seconds,
+            server_seconds=shown.server_seconds + hidden.server_seconds,
+            bytes_up=part * shown.bytes_up + (1 - part) * hidden.bytes_up,
+            bytes_down=part * shown.bytes_down + (1 - part) * hidden.bytes_down,
+            key_holder_seconds=hidden.key_holder_seconds,
+        )
+
+    def count(
+        self,
+        vectors: Vectors,
+        *,
+        dropouts: Mapping[int, Phase],
+        session: bytes = b"",
+    ) -> Aggregate:
+        """Add up tables of zeros and ones, securely for everybody; see `Aggregation`."""
+        return self.secure.count(vectors, dropouts=dropouts, session=session)
+
+
+def _part(vectors: Vectors, users: Sequence[int]) -> Vectors:
+    return Vectors(users, vectors.__getitem__, vectors.shape, vectors.blocks)
+
+
+def _of(users: Sequence[int], dropouts: Mapping[int, Phase]) -> dict[int, Phase]:
+    return {user: dropouts[user] for user in users if user in dropouts}

@@ -1,0 +1,264 @@
+"""Each attack finds what it should in the clear, and nothing where sums are secure.
+
+A federation of 24 simulated users is small enough for every user to be a client of the real
+protocol. What a guess that knows nothing gets is `chance`, the share of the most frequent
+rating; n independent guesses exceed it by four standard deviations once in 30,000 seeds, and
+the seeds here are fixed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fedmf import attacks
+from fedmf.adversary.observed import in_the_clear, train, under_masks
+from fedmf.adversary.outcome import chance, share_right
+from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, from_sum
+from fedmf.cli import app
+from fedmf.errors import SettingError
+from fedmf.features import item_features
+from fedmf.masks import FMMask, NNMask, RidgeMask
+from fedmf.mmf import masked
+from fedmf.presets import PRESETS
+from fedmf.simulated import simulate
+
+GRID = np.arange(1.0, 6.0)
+REG = 0.1
+
+
+@pytest.fixture(scope="module")
+def few():
+    return simulate(24, 50, 600, seed=1)
+
+
+@pytest.fixture(scope="module")
+def everyone(few):
+    return attacks.chosen(few, None, 0)
+
+
+def guessing(outcome):
+    """The most that guesses get, but for once in 30,000 times."""
+    return outcome.chance + 4 * np.sqrt(0.25 / outcome.ratings)
+
+
+def gradients(rng, ratings, k=4, p=None):
+    """η_ui of eq. 6, written out, for random Q and p_u."""
+    q = rng.normal(size=(len(ratings), k))
+    p = rng.normal(size=k) if p is None else p
+    e = ratings - q @ p
+    return Seen(q, REG * q - np.outer(e, p))
+
+
+def test_two_rounds_of_gradients_are_the_ratings_whatever_happened_in_between():
+    rng = np.random.default_rng(0)
+    ratings = np.array([1.0, 5.0, 3.5, 2.0, 4.0])
+    found = attacks.from_two_rounds(gradients(rng, ratings), gradients(rng, ratings), REG)
+    np.testing.assert_allclose(found, ratings, atol=1e-11)
+
+
+def test_two_rounds_need_three_items_and_cannot_tell_the_sign():
+    rng = np.random.default_rng(0)
+    two = np.array([2.0, 4.0])
+    nothing = attacks.from_two_rounds(gradients(rng, two), gradients(rng, two), REG)
+    assert np.isnan(nothing).all()
+    low = np.array([-3.0, -1.0, -2.0, 1.0])  # such as masked ratings can be
+    found = attacks.from_two_rounds(gradients(rng, low), gradients(rng, low), REG)
+    np.testing.assert_allclose(found, -low, atol=1e-11)
+
+
+@pytest.mark.parametrize("grid", [GRID, np.arange(0.5, 5.5, 0.5)])
+def test_one_round_of_gradients_is_the_ratings_if_they_are_on_a_grid(grid):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        ratings = rng.choice(grid, 12)
+        seen = gradients(rng, ratings)
+        rounded = Seen(seen.q, np.rint(seen.eta * 2**16) / 2**16)
+        np.testing.assert_array_equal(from_one_round(seen, REG, grid), ratings)
+        np.testing.assert_array_equal(from_one_round(rounded, REG, grid), ratings)
+
+
+def test_the_length_of_p_decides_where_one_item_has_several_answers():
+    rng = np.random.default_rng(5)
+    right = 0
+    for rating in np.tile(GRID, 10):
+        p = rng.normal(size=4)
+        seen = gradients(rng, np.array([rating]), p=p)
+        right += from_one_round(seen, REG, GRID, float(np.linalg.norm(p)))[0] == rating
+    assert right >= 48
+
+
+@pytest.mark.parametrize("one_round", [False, True])
+def test_gradients_leak_in_the_clear_and_not_under_secure_aggregation(few, everyone, one_round):
+    outcome = attacks.leakage(few, everyone, one_round=one_round)
+    assert outcome.ratings == 600
+    assert outcome.plain == 1.0
+    assert outcome.secure < guessing(outcome)
+    assert outcome.summed < guessing(outcome)
+
+
+def test_what_a_client_sends_says_nothing_of_the_gradient_behind_it(few):
+    """Decoded, y_u is uniform on [−2^15, 2^15) and as good as independent of η_u."""
+    seen = train(PRESETS["paper"].model, few, 1, 0)[0]
+    secure = under_masks(seen, {7}, 0)
+    sent, gradient = secure.masked[7].reshape(-1), seen.gradients[7].dense()
+    n = sent.size
+    assert np.abs(np.quantile(sent, [0.25, 0.5, 0.75]) / 2**15 - [-0.5, 0, 0.5]).max() < 0.15
+    assert abs(np.corrcoef(sent, gradient)[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_the_sum_of_the_watched_round_is_the_sum_of_its_gradients(few):
+    seen = train(PRESETS["paper"].model, few, 1, 0)[0]
+    total = np.zeros_like(seen.q)
+    for user, rows in seen.gradients.items():
+        total[rows.indices] += in_the_clear(seen, user).eta
+    np.testing.assert_array_equal(under_masks(seen, (), 0).total, total)
+
+
+@pytest.mark.parametrize("penalty", [0.5, 4.0, 40.0])
+def test_a_one_order_mask_is_undone_without_its_penalty(penalty):
+    """By hand: the residuals of ridge regression, from its normal equations."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2, size=(30, 5)).astype(float)
+    ratings = rng.choice(GRID, 30)
+    centred = x - x.mean(axis=0)
+    w = np.linalg.solve(centred.T @ centred + penalty * np.eye(5), centred.T @ ratings)
+    residuals = ratings - ratings.mean() - centred @ w
+    found = from_ridge(residuals, x, ratings.mean(), GRID)
+    np.testing.assert_array_equal(found.ratings, ratings)
+    assert found.penalty == pytest.approx(penalty)
+    assert found.misfit < 1e-9
+
+
+def test_of_the_two_signs_only_the_right_one_fits_the_grid():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2, size=(31, 5)).astype(float)
+    ratings = rng.choice(GRID, 31)
+    centred = x - x.mean(axis=0)
+    w = np.linalg.solve(centred.T @ centred + 4 * np.eye(5), centred.T @ ratings)
+    residuals = ratings - ratings.mean() - centred @ w
+    assert (2 * ratings.mean()) % 1 != 0
+    assert from_ridge(-residuals, x, ratings.mean(), GRID).misfit > 0.01
+
+
+def test_a_user_who_rates_everything_alike_has_no_mask_to_undo():
+    found = from_ridge(np.zeros(4), np.eye(4), 3.0, GRID)
+    np.testing.assert_array_equal(found.ratings, [3.0] * 4)
+    assert np.isnan(found.penalty)
+
+
+def test_gradients_of_masked_ratings_give_the_ratings_unless_sums_are_secure(few, everyone):
+    outcome = attacks.inversion(few, everyone, RidgeMask(penalty=7.0))
+    assert outcome.plain >= 0.97
+    assert outcome.secure < guessing(outcome)
+    assert outcome.summed < guessing(outcome)
+
+
+@pytest.mark.parametrize("mask", [FMMask(), NNMask()])
+def test_masks_without_a_closed_form_are_undone_by_retraining_from_other_starts(few, mask):
+    some = few.take(few.users < 10)
+    features = item_features(some)
+    hidden = masked(some, mask.fit(features, some, seed=0))
+    means = np.bincount(some.users, some.values, 24) / np.maximum(np.diff(some.indptr), 1)
+    found = from_retraining(hidden, mask, features, means, GRID, passes=2, seed=1)
+    assert share_right(found, some.values) >= 0.9
+    noise = np.random.default_rng(0).normal(scale=1.0, size=some.n_ratings)
+    guessed = from_retraining(
+        some.with_values(noise, (-9.0, 9.0)), mask, features, means, GRID, passes=1
+    )
+    bound = chance(some.values) + 4 * np.sqrt(0.25 / some.n_ratings)
+    assert share_right(guessed, some.values) < bound
+
+
+def test_an_exact_sum_gives_away_the_items_with_one_rater():
+    """Two users, one item in common; the rows of the sum are written out."""
+    rng = np.random.default_rng(2)
+    q = rng.normal(size=(9, 5))
+    truth = np.array([1.0, 5, 4, 2, 2, 3, 5, 1, 3])
+    users = (np.array([0, 1, 2, 3, 8]), np.array([4, 5, 6, 7, 8]))
+    total, counts = np.zeros_like(q), np.zeros(9, dtype=np.int64)
+    for items in users:
+        p = rng.normal(size=5)
+        total[items] += REG * q[items] - np.outer(truth[items] - q[items] @ p, p)
+        counts[items] += 1
+    items, found = from_sum(q, total, counts, REG, GRID)
+    np.testing.assert_array_equal(items, np.arange(8))
+    np.testing.assert_array_equal(found, truth[:8])
+    assert np.isnan(from_sum(q, np.zeros_like(q), counts, REG, GRID)[1]).all()
+
+
+def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
+    lone = np.bincount(few.items, minlength=50) == 1
+    lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
+    outcome = attacks.singletons(lonely, 3)
+    assert outcome.ratings >= 10
+    assert outcome.plain == 1.0
+    assert outcome.secure == 0.0
+
+
+def test_recovery_stretches_masked_ratings_to_the_range_of_the_ratings():
+    few = simulate(3, 5, 9, seed=0)
+    one = few.take(few.users == 0)
+    values = np.array([1.0, 3.0, 5.0])
+    truth = one.with_values(values[: one.n_ratings], (1.0, 5.0))
+    hidden = truth.with_values(np.array([-1.0, 0.5, 1.0])[: one.n_ratings], (-9.0, 9.0))
+    # stretched: 1, 4, 5; so two of three are exact, and the third is one off
+    np.testing.assert_allclose(attacks.recovery(truth, hidden, 0.1), [2 / 3])
+    np.testing.assert_allclose(attacks.recovery(truth, hidden, 1.01), [1.0])
+    with pytest.raises(SettingError, match="tolerance = 0"):
+        attacks.recovery(truth, hidden, 0.0)
+
+
+def test_ranking_counts_which_of_the_highest_masked_ratings_are_highest():
+    few = simulate(1, 10, 10, seed=0)
+    truth = few.with_values(np.linspace(1, 5, 10), (1.0, 5.0))
+    order = np.array([0, 1, 2, 3, 4, 5, 9, 7, 8, 6.0])  # the top three are 6, 8, 7
+    hidden = few.with_values(order, (0.0, 9.0))
+    for top, share in ((0.1, 0.0), (0.3, 2 / 3), (0.31, 1.0), (1.0, 1.0)):
+        np.testing.assert_allclose(attacks.ranking(truth, hidden, top), [share])
+    with pytest.raises(SettingError, match=r"0 < top ≤ 1"):
+        attacks.ranking(truth, hidden, 0.0)
+
+
+def test_ties_are_broken_at_random():
+    few = simulate(1, 100, 100, seed=0)
+    same = few.with_values(np.full(100, 3.0), (1.0, 5.0))
+    assert 0.2 < attacks.ranking(same, same, 0.5)[0] < 0.8
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_the_papers_attacks_find_nothing_in_masked_inputs(few, everyone, ranked):
+    amount = 0.1 if ranked else 0.5
+    outcome = attacks.on_masked_ratings(few, everyone, ranked=ranked, amount=amount)
+    assert outcome.plain > outcome.chance + 0.1
+    assert outcome.secure < guessing(replace(outcome, ratings=60 if ranked else 600))
+
+
+def test_attacked_users_are_drawn_from_those_who_rated(few):
+    gone = few.take(few.users != 3)
+    assert 3 not in attacks.chosen(gone, None, 0)
+    np.testing.assert_array_equal(attacks.chosen(few, 5, 1), attacks.chosen(few, 5, 1))
+    for wrong in (0, 25):
+        with pytest.raises(SettingError, match="users to attack"):
+            attacks.chosen(few, wrong, 0)
+
+
+@pytest.mark.parametrize("kind", ["one-round", "singletons"])
+def test_the_command_prints_a_table_or_json(monkeypatch, kind):
+    monkeypatch.setattr("fedmf.commands.attack.load", lambda name: simulate(6, 9, 40, seed=0))
+    common = ("attack", "--kind", kind, "--users", "5")
+    table, document = (CliRunner().invoke(app, [*common, *more]) for more in ([], ["--json"]))
+    assert (table.exit_code, document.exit_code) == (0, 0), table.output + document.output
+    (one,) = json.loads(document.stdout)["attacks"]
+    assert set(one) == {"attack", "plain", "secure", "summed", "chance", "ratings"}
+    assert f"{one['plain']:.2%}" in table.stdout
+
+
+def test_the_command_refuses_more_users_than_there_are():
+    result = CliRunner().invoke(app, ["attack", "--users", "301"])
+    assert result.exit_code == 2
+    assert "301 users to attack" in result.stderr

@@ -20,7 +20,7 @@ from fedmf.simulated_views import simulate_views
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["TABLE", "fcf_convergence_curves", "percentage_difference"]
+__all__ = ["FCF_CONVERGENCE", "fcf_convergence_curves", "percentage_difference"]
 
 Floats = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def _curve(runs: Sequence[Mapping[str, float]]) -> dict[int, float]:
     }
 
 
-TABLE = Table(
+FCF_CONVERGENCE = Table(
     key="fcf-convergence",
     title="FCF's way to CF (Ammad-ud-din et al. 2019, figure 2): |e| in % after some sums",
     metrics=("e, sum 5", "e, sum 10", "e, sum 20", "e, last", "‖ΔY‖, last"),
@@ -184,9 +184,9 @@ TABLE = Table(
         "(N(0, 1)), since from another start CF may end at another rotation of the same "
         "solution. e is section 6.2's, its absolute value; ‖ΔY‖ the norm of the difference "
         "over that of Y. The paper's plain γ .05 diverges on a sum over 5,000 users; a "
-        "twentieth of it does at α 1 what the paper shows. A larger α again is too much for a γ, and "
-        "half of the γ can bear it. Adam stays bounded at every α, but with γ .2 it ends at a "
-        "few per cent of Y in place of the paper's 0."
+        "twentieth of it does at α 1 what the paper shows. A larger α again is too much for a "
+        "γ, and half of the γ can bear it. Adam stays bounded at every α, but with γ .2 it "
+        "ends at a few per cent of Y in place of the paper's 0."
     ),
     pictures=(fcf_convergence_curves,),
 )

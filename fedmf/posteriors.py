@@ -60,6 +60,7 @@ def draw_posteriors(
             reach = max(1.6 * rope, abs(posterior.mean) + 4 * posterior.scale)
             axes.set_xlim(-reach, reach)
             axes.set_ylim(bottom=0)
+            axes.set_xticks([-rope, 0, rope])
             axes.set_yticks([])
             axes.set_title(f"{column}: within {chances.within:.4f}", fontsize=8)
             axes.tick_params(labelsize=7)

@@ -142,6 +142,13 @@ def _about(centre: float, by: float) -> Target:
     return Target(at_least=round(centre - by, 4), at_most=round(centre + by, 4))
 
 
+# Best by themselves on the grid of `fedmf.recipes`, which is less than makes the best mask.
+LOCAL_MASKS: Mapping[str, Mask] = {
+    "ridge": RidgeMask(penalty=20.0),
+    "fm": FMMask(l2=0.2),
+    "nn": NNMask(l2=0.1),
+}
+
 # (reproduced, at least as good as)
 GOALS = {
     "ridge": (_about(0.930, 0.008), Target(at_most=0.907)),
@@ -160,7 +167,7 @@ def _ml100k() -> tuple[Row, ...]:
     for kind, federated in zip(GOALS, CONTEXT_ROWS, strict=True):
         paper, tuned = recipe(kind, "paper"), recipe(kind, "tuned")
         rows += [
-            _local_row(data, kind, paper.mask),
+            _local_row(data, kind, LOCAL_MASKS[kind]),
             federated,
             _fedmmf_row(data, kind, "", paper, GOALS[kind][0]),
             _fedmmf_row(data, kind, "tuned", tuned, GOALS[kind][1]),

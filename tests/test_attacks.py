@@ -203,12 +203,12 @@ def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
 def test_recovery_stretches_masked_ratings_to_the_range_of_the_ratings():
     few = simulate(3, 5, 9, seed=0)
     one = few.take(few.users == 0)
-    values = np.array([1.0, 3.0, 5.0])
+    values = np.array([1.0, 3.0, 4.0])
     truth = one.with_values(values[: one.n_ratings], (1.0, 5.0))
     hidden = truth.with_values(np.array([-1.0, 0.5, 1.0])[: one.n_ratings], (-9.0, 9.0))
-    # stretched: 1, 4, 5; so two of three are exact, and the third is one off
-    np.testing.assert_allclose(attacks.recovery(truth, hidden, 0.1), [2 / 3])
-    np.testing.assert_allclose(attacks.recovery(truth, hidden, 1.01), [1.0])
+    # stretched: 1, 3.25, 4; so two of three are exact, and the third is a quarter off
+    np.testing.assert_allclose(attacks.recovery(truth, hidden, 0.24), [2 / 3])
+    np.testing.assert_allclose(attacks.recovery(truth, hidden, 0.26), [1.0])
     with pytest.raises(SettingError, match="tolerance = 0"):
         attacks.recovery(truth, hidden, 0.0)
 
@@ -216,12 +216,21 @@ def test_recovery_stretches_masked_ratings_to_the_range_of_the_ratings():
 def test_ranking_counts_which_of_the_highest_masked_ratings_are_highest():
     few = simulate(1, 10, 10, seed=0)
     truth = few.with_values(np.linspace(1, 5, 10), (1.0, 5.0))
-    order = np.array([0, 1, 2, 3, 4, 5, 9, 7, 8, 6.0])  # the top three are 6, 8, 7
+    order = np.array([0, 1, 3, 2, 4, 5, 9, 7, 8, 6.0])  # the top three are 6, 8, 7
     hidden = few.with_values(order, (0.0, 9.0))
     for top, share in ((0.1, 0.0), (0.3, 2 / 3), (0.31, 1.0), (1.0, 1.0)):
         np.testing.assert_allclose(attacks.ranking(truth, hidden, top), [share])
     with pytest.raises(SettingError, match=r"0 < top ≤ 1"):
         attacks.ranking(truth, hidden, 0.0)
+
+
+def test_seven_per_cent_of_a_hundred_items_are_seven_of_them():
+    """In floats .07 · 100 is a little more than 7."""
+    truth = simulate(1, 100, 100, seed=0).with_values(np.arange(100.0), (0.0, 99.0))
+    swapped = np.arange(100.0)
+    swapped[[92, 93]] = 93.0, 92.0  # the eighth and the seventh from the top
+    hidden = truth.with_values(swapped, (0.0, 99.0))
+    np.testing.assert_allclose(attacks.ranking(truth, hidden, 0.07), [6 / 7])
 
 
 def test_ties_are_broken_at_random():

@@ -20,7 +20,7 @@ from fedmf.simulated_views import simulate_views
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["FCF_CONVERGENCE", "fcf_convergence_curves", "percentage_difference"]
+__all__ = ["TABLE", "fcf_convergence_curves", "percentage_difference"]
 
 Floats = NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def _curve(runs: Sequence[Mapping[str, float]]) -> dict[int, float]:
     }
 
 
-FCF_CONVERGENCE = Table(
+TABLE = Table(
     key="fcf-convergence",
     title="FCF's way to CF (Ammad-ud-din et al. 2019, figure 2): |e| in % after some sums",
     metrics=("e, sum 5", "e, sum 10", "e, sum 20", "e, last", "‖ΔY‖, last"),

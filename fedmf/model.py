@@ -21,7 +21,7 @@ from fedmf import _fast
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 
-__all__ = ["Factors"]
+__all__ = ["Factors", "numbers"]
 
 MAGIC = b"fedmf model\n"
 VERSION = 1
@@ -122,8 +122,8 @@ class Factors:
         ModelError
             If a number is out of range or the shapes differ.
         """
-        rows = self._numbers("user", users, self.n_users)
-        columns = self._numbers("item", items, self.n_items)
+        rows = numbers("user", users, self.n_users)
+        columns = numbers("item", items, self.n_items)
         if rows.shape != columns.shape:
             raise ModelError(
                 f"predict wants one item per user, not {rows.shape} users and "
@@ -158,7 +158,7 @@ class Factors:
         ModelError
             If the user is unknown or k < 1.
         """
-        row = int(self._numbers("user", user, self.n_users))
+        row = int(numbers("user", user, self.n_users))
         if k < 1:
             raise ModelError(f"k = {k} recommendations: ask for at least one")
         scores = self.item_factors @ self.user_factors[row]
@@ -215,14 +215,21 @@ class Factors:
         except (KeyError, ValueError) as error:
             raise ModelError(f"the model {path} lacks a table: {error}") from error
 
-    @staticmethod
-    def _numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
-        array = np.asarray(numbers)
-        if array.dtype.kind not in "iu" or (
-            array.size and not (array.min() >= 0 and array.max() < bound)
-        ):
-            raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
-        return array.astype(np.int64)
+
+def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
+    """Return users' or items' numbers as an array.
+
+    Raises
+    ------
+    ModelError
+        If one is not an integer in 0 ≤ number < bound.
+    """
+    array = np.asarray(numbers)
+    if array.dtype.kind not in "iu" or (
+        array.size and not (array.min() >= 0 and array.max() < bound)
+    ):
+        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
+    return array.astype(np.int64)
 
 
 def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from fedmf.errors import SettingError
 
-__all__ = ["Adam", "Descent", "Optimiser"]
+__all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
 
 Floats = NDArray[np.float64]
+
+BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015
 
 
 class Optimiser(Protocol):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
-from fedmf.context.adam import Adam
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.features import Features
 from fedmf.integer_sum import Progress
+from fedmf.model import numbers
+from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Schedule
 from fedmf.vectors import Rows, Vectors
 
@@ -60,6 +62,8 @@ class ContextTrainer:
         Of each round's sum, `Aggregate.digest`; "" where the round was aborted.
     clipped_ : int
         Elements over all rounds and users that lay beyond the aggregation's clip.
+    interrupted_ : bool
+        Whether Ctrl-C ended the training early; what the finished rounds taught is kept.
 
     Raises
     ------
@@ -70,6 +74,7 @@ class ContextTrainer:
     parameters_: Floats
     digests_: tuple[str, ...]
     clipped_: int
+    interrupted_: bool
 
     def __init__(
         self,
@@ -125,14 +130,15 @@ class ContextTrainer:
             low + CENTRE * (high - low),
             self.schedule.rng(Draw.START),
         )
-        adam = Adam.like(theta)
+        move = Adam(rate=self.model.rate, beta1=BETA_1, beta2=BETA_2).fresh()
         self.parameters_, self.digests_, self.clipped_ = theta, (), 0
+        self.interrupted_ = False
         try:
             for number in range(1, self.rounds + 1):
-                adam = self._round(number, adam)
+                self._round(number, move)
                 self.progress(type(self.model).__name__, number, self.rounds)
         except KeyboardInterrupt:
-            pass
+            self.interrupted_ = True
         return self
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
@@ -150,8 +156,8 @@ class ContextTrainer:
         """
         if not hasattr(self, "parameters_"):
             raise ModelError("the model is not trained yet: call fit first")
-        rows = _numbers("user", users, len(self._users))
-        columns = _numbers("item", items, len(self._items))
+        rows = numbers("user", users, len(self._users))
+        columns = numbers("item", items, len(self._items))
         x = np.hstack((self._users[rows], self._items[columns]))
         return self.model.predict(self.parameters_, x)
 
@@ -171,7 +177,7 @@ class ContextTrainer:
         best = fresh[np.argsort(-scores[fresh], kind="stable")][:k]
         return best.astype(np.int64), scores[best]
 
-    def _round(self, number: int, adam: Adam) -> Adam:
+    def _round(self, number: int, move: Callable[[Floats], Floats]) -> None:
         """Do one round, which an interrupt before its end leaves undone."""
         users = self.schedule.users(number, self._train.n_users)
         theta = self.parameters_
@@ -192,22 +198,11 @@ class ContextTrainer:
             )
         except RoundAborted:
             self.digests_ = (*self.digests_, "")
-            return adam
+            return
         n_ratings = total.sum[-1] * UNIT
         if n_ratings > 0:
             mean = total.sum[:-1] * UNIT / n_ratings
             mean[1:] += self.model.reg * theta[1:]
-            theta, adam = adam.step(theta, mean, self.model.rate)
-        self.parameters_ = theta
+            self.parameters_ = theta - move(mean)
         self.digests_ = (*self.digests_, total.digest)
         self.clipped_ += total.clipped
-        return adam
-
-
-def _numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
-    array = np.asarray(numbers)
-    if array.dtype.kind not in "iu" or (
-        array.size and not (array.min() >= 0 and array.max() < bound)
-    ):
-        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
-    return array.astype(np.int64)

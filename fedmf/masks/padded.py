@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.masks.protocol import Floats
+from fedmf.optimisers import BETA_1, BETA_2, Adam
 
 __all__ = ["Padded", "adam", "padded"]
 
@@ -77,10 +78,10 @@ def adam(
     steps: int,
     rate: float,
 ) -> None:
-    """Move the parameters, in place, by Adam (Kingma and Ba 2015, algorithm 1).
+    """Move the parameters, in place, by Adam with its usual decays.
 
-    With its usual decays of .9 and .999. Every element has its own step, so that users side
-    by side in one array do not touch each other.
+    Every element has its own step, so that users side by side in one array do not touch each
+    other.
 
     Parameters
     ----------
@@ -89,13 +90,10 @@ def adam(
     gradient
         Returns the loss' derivative with respect to each of them.
     steps, rate
-        How many steps, and α.
+        How many steps, and α of Kingma and Ba 2015.
     """
-    first = [np.zeros_like(one) for one in parameters]
-    second = [np.zeros_like(one) for one in parameters]
-    for step in range(1, steps + 1):
-        scale = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-        for place, g in enumerate(gradient(parameters)):
-            first[place] += 0.1 * (g - first[place])
-            second[place] += 0.001 * (g * g - second[place])
-            parameters[place][...] -= scale * first[place] / (np.sqrt(second[place]) + 1e-8)
+    adam = Adam(rate=rate, beta1=BETA_1, beta2=BETA_2)
+    moves = [adam.fresh() for _ in parameters]
+    for _ in range(steps):
+        for one, move, slope in zip(parameters, moves, gradient(parameters), strict=True):
+            np.subtract(one, move(slope), out=one)

@@ -246,9 +246,8 @@ TABLES = (
         rows=_lastfm(),
         note=NOTE
         + "Ratings are fifths of all listening counts, so that a user's mean predicts "
-        "most of a rating; masks see 20 components of the artists' tags. FedMF from factors "
-        "around zero predicts 0 where it knows nothing: the figures of that start depend on "
-        "when it is stopped.",
+        "most of a rating; masks see 20 components of the artists' tags. From a start around "
+        "zero FedMF predicts 0 where it knows nothing, and its figure depends on when it stops.",
     ),
     Table(
         key="fedmmf-4-ml-10m",

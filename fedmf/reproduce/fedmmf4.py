@@ -247,7 +247,7 @@ TABLES = (
         note=NOTE
         + "Ratings are fifths of all listening counts, so that a user's mean predicts "
         "most of a rating; masks see 20 components of the artists' tags. From a start around "
-        "zero FedMF predicts 0 where it knows nothing, and its figure depends on when it stops.",
+        "zero FedMF predicts 0 where it knows nothing: its figure depends on when it stops.",
     ),
     Table(
         key="fedmmf-4-ml-10m",

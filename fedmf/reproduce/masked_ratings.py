@@ -203,8 +203,8 @@ TABLES = (
             for l2 in PENALTIES
         ),
         note="Two-order FedMMF with its federated part fixed (the recipe paper), PlainSum. J "
-        "is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users; held out, "
-        "it estimates eq. 13. The paper calls a small J well protected; the table attacks "
+        "is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users; held "
+        "out, it estimates eq. 13. The paper calls a small J well protected; the table attacks "
         "shows that it is not.",
         pictures=(rmse_and_j,),
     ),

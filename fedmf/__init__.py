@@ -7,8 +7,11 @@ from fedmf.als import FedALS
 from fedmf.data import Ratings, Split, load
 from fedmf.errors import DataError, FedMFError, ModelError, SettingError
 from fedmf.federated import FederatedModel
+from fedmf.head import LocalHead
 from fedmf.history import History, RoundRecord
+from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
+from fedmf.mmf import FedMMF
 from fedmf.model import Factors
 from fedmf.presets import preset
 from fedmf.trainer import Trainer
@@ -18,17 +21,23 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "DataError",
+    "FMMask",
     "Factors",
     "FedALS",
     "FedMF",
     "FedMFError",
+    "FedMMF",
     "FederatedModel",
     "FloatSum",
     "History",
+    "LocalHead",
+    "MeanMask",
     "ModelError",
+    "NNMask",
     "PaillierSum",
     "PlainSum",
     "Ratings",
+    "RidgeMask",
     "RoundRecord",
     "SecAggSum",
     "SettingError",

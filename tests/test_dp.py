@@ -154,7 +154,7 @@ def test_rows_that_a_user_did_not_rate_carry_noise():
         np.testing.assert_array_equal(scaled, np.rint(scaled))
 
 
-def test_dropouts_leave_the_noise_of_the_honest():
+def test_check30_dropouts_leave_the_noise_of_the_honest():
     """With .5 honest of 8, each user's share is a quarter of σ²; 4 must be left."""
     zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 4000) for u in range(8)}
     vectors = Vectors(zeros, zeros.__getitem__, (4000, 4))

@@ -4,7 +4,7 @@ The keys are short so that it runs in a second; leave `key` out, and they have 3
 """
 
 from fedmf import FedMF, PaillierSum, PlainSum, Trainer
-from fedmf.simulated import simulate
+from fedmf.datasets.simulated import simulate
 from fedmf.splits import random_split
 from secagg.paillier import generate_insecure_keypair
 from secagg.threshold import deal_insecure

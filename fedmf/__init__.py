@@ -14,8 +14,8 @@ from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
 from fedmf.model import Factors
 from fedmf.presets import preset
+from fedmf.sums.vectors import Aggregate
 from fedmf.trainer import Trainer
-from fedmf.vectors import Aggregate
 
 __all__ = [
     "Aggregate",

@@ -3,18 +3,21 @@
 Whoever trains passes an `Aggregation`: `PlainSum` adds the clients' integers in the clear,
 `SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
 homomorphic encryption. The integers are the same, bit for bit, and so are the users left out.
-`FloatSum` is what fixed point is compared with.
+`FloatSum` is what fixed point is compared with, `NoisySum` clips and adds noise, and `MixedSum`
+is the mixed mode of the FedMMF paper, which protects less than it seems to.
 """
 
 from __future__ import annotations
 
-from fedmf.float_sum import FloatSum
-from fedmf.integer_sum import PHASES, Aggregation, Phase, RoundAborted
-from fedmf.paillier_sum import PaillierSum
-from fedmf.plain_sum import PlainSum
-from fedmf.secagg_sum import SecAggSum
-from fedmf.trust import WARNINGS, Trust
-from fedmf.vectors import Aggregate
+from fedmf.sums.float_sum import FloatSum
+from fedmf.sums.integer_sum import PHASES, Aggregation, Phase, RoundAborted
+from fedmf.sums.mixed_sum import MixedSum
+from fedmf.sums.noisy_sum import NoisySum
+from fedmf.sums.paillier_sum import PaillierSum
+from fedmf.sums.plain_sum import PlainSum
+from fedmf.sums.secagg_sum import SecAggSum
+from fedmf.sums.trust import WARNINGS, Trust
+from fedmf.sums.vectors import Aggregate
 
 __all__ = [
     "PHASES",
@@ -22,6 +25,8 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "FloatSum",
+    "MixedSum",
+    "NoisySum",
     "PaillierSum",
     "Phase",
     "PlainSum",

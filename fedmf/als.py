@@ -24,7 +24,7 @@ from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
-from fedmf.vectors import Rows
+from fedmf.sums.vectors import Rows
 
 __all__ = ["FedALS"]
 

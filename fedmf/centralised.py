@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import ModelError, SettingError
-from fedmf.integer_sum import Progress
 from fedmf.ratings import Ratings
+from fedmf.sums.integer_sum import Progress
 
 __all__ = ["SVD"]
 

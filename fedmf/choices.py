@@ -8,10 +8,10 @@ from enum import StrEnum
 from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import Ratings, Split
 from fedmf.errors import SettingError
-from fedmf.integer_sum import Progress
-from fedmf.paillier_sum import FEWEST_TRUSTEES
 from fedmf.splits import leave_last, official, random_split
-from fedmf.trust import Trust
+from fedmf.sums.integer_sum import Progress
+from fedmf.sums.paillier_sum import FEWEST_TRUSTEES
+from fedmf.sums.trust import Trust
 from secagg.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold_key import MAX_TRUSTEES
 

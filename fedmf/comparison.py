@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from fedmf.phe_sums import PheSample
+from fedmf.sums.phe_sums import PheSample
 from secagg.compare.machine import machine
 from secagg.compare.units import NONE, duration, volume
 

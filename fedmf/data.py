@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from fedmf import lastfm, movielens
+from fedmf.datasets import lastfm, movielens
+from fedmf.datasets.folders import folder_of
+from fedmf.datasets.formats import FORMATS
+from fedmf.datasets.simulated import simulate
+from fedmf.datasets.sources import SOURCES, Source
 from fedmf.errors import DataError
-from fedmf.folders import folder_of
-from fedmf.formats import FORMATS
 from fedmf.ratings import Catalogue, Ratings, Split
-from fedmf.simulated import simulate
-from fedmf.sources import SOURCES, Source
 
 __all__ = ["NAMES", "SIZES", "Catalogue", "Ratings", "Split", "load", "read", "source_of"]
 
@@ -34,7 +34,7 @@ def load(name: str, root: Path | None = None) -> Ratings:
     ----------
     name
         One of `NAMES`. "simulated" is always at hand: 20,000 ratings 1 to 5 of 500 items by
-        300 users, from `fedmf.simulated.simulate` with seed 0.
+        300 users, from `fedmf.datasets.simulated.simulate` with seed 0.
     root
         The folder that holds the sets' own folders ("ml-100k", "ml-10M100K",
         "hetrec2011-lastfm-2k", …). By default they are sought in the one that the environment

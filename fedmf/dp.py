@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.mf import FedMF
-from fedmf.noisy_sum import WHERE, NoisySum, Where
 from fedmf.raters import Raters
+from fedmf.sums.noisy_sum import WHERE, NoisySum, Where
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 import secagg
 from fedmf.errors import SettingError
-from fedmf.integer_sum import refusals
 from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.ratings import Ratings
 from fedmf.stopwatch import Stopwatch
+from fedmf.sums.integer_sum import refusals
 from secagg.paillier import EncryptedVector, PrivateKey
 
 __all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.profiles import Profiles
+from fedmf.datasets.tags import Tags
 from fedmf.errors import DataError, MissingExtra, SettingError
-from fedmf.profiles import Profiles
 from fedmf.ratings import Ratings
-from fedmf.tags import Tags
 
 __all__ = ["Features", "item_features", "tag_features", "user_features"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedmf.blocks import Block
 from fedmf.raters import Raters
 from fedmf.ratings import Ratings
-from fedmf.vectors import Rows
+from fedmf.sums.vectors import Rows
 
 __all__ = ["FederatedModel"]
 

@@ -20,7 +20,7 @@ from fedmf.blocks import Block
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
-from fedmf.vectors import Rows
+from fedmf.sums.vectors import Rows
 
 __all__ = ["FedMF"]
 

@@ -54,9 +54,9 @@ def mean_indicator(ratings: Ratings, mask: FittedMask) -> float:
 def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int, ...]:
     """Return the users whose J is at most a bound: the parties with "good" masks.
 
-    In the paper's mixed mode these send plain gradients (`fedmf.mixed_sum.MixedSum`). Each can
-    tell locally, from its own ratings alone; but it learns how well its mask fits, not whether
-    it can be undone, and it can.
+    In the paper's mixed mode these send plain gradients (`MixedSum`). Each can tell locally,
+    from its own ratings alone; but it learns how well its mask fits, not whether it can be
+    undone, and it can.
 
     Raises
     ------

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.folders import folder_of
+from fedmf.datasets.formats import FORMATS
+from fedmf.datasets.lines import RatingTable, damaged, read_rating_table
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.folders import folder_of
-from fedmf.formats import FORMATS
-from fedmf.lines import RatingTable, damaged, read_rating_table
 from fedmf.ratings import Ratings, Split
-from fedmf.sources import SOURCES
 
 __all__ = ["leave_last", "official", "random_split"]
 

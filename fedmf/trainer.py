@@ -29,7 +29,7 @@ from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
-from fedmf.vectors import Aggregate, Rows, Table, Vectors
+from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors
 
 __all__ = ["Trainer"]
 

@@ -11,13 +11,13 @@ from fedmf.comparison import Comparison, Cost
 from fedmf.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.errors import SettingError
 from fedmf.history import History, RoundRecord
-from fedmf.integer_sum import Progress
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
-from fedmf.phe_sums import PheSample, measure_phe
 from fedmf.ratings import Ratings, Split
 from fedmf.schedule import Draw, Schedule
+from fedmf.sums.integer_sum import Progress
+from fedmf.sums.phe_sums import PheSample, measure_phe
 from fedmf.trainer import Trainer
 from secagg.paillier import PrivateKey
 

@@ -6,7 +6,7 @@ import pytest
 
 from fedmf.aggregate import PHASES, FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.errors import SettingError
-from fedmf.vectors import Rows, Vectors
+from fedmf.sums.vectors import Rows, Vectors
 
 M, K = 6, 2
 

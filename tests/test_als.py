@@ -4,10 +4,10 @@ import pytest
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.als import FedALS
 from fedmf.blocks import Block
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
-from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 

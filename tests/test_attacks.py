@@ -20,12 +20,12 @@ from fedmf.adversary.observed import in_the_clear, train, under_masks
 from fedmf.adversary.outcome import chance, share_right
 from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, from_sum
 from fedmf.cli import app
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.features import item_features
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.mmf import masked
 from fedmf.presets import PRESETS
-from fedmf.simulated import simulate
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1

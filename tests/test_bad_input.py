@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum
+from fedmf.datasets.simulated import simulate
 from fedmf.description import describe
 from fedmf.errors import DataError
 from fedmf.features import item_features
 from fedmf.mf import FedMF
 from fedmf.ratings import Catalogue, Ratings, Split, from_triples
-from fedmf.simulated import simulate
 from fedmf.splits import leave_last, random_split
 from fedmf.trainer import Trainer
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fedmf.centralised import SVD
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import ModelError, SettingError
 from fedmf.metrics import rmse
-from fedmf.simulated import simulate
 from fedmf.splits import random_split
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import fedmf.data
 from fedmf.data import NAMES, load, source_of
+from fedmf.datasets.simulated import simulate
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError, FedMFError
-from fedmf.simulated import simulate
-from fedmf.sources import SOURCES
 
 
 def test_the_names_are_the_promised_ones():

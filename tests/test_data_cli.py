@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 import fedmf.data
 from fedmf.cli import app
 from fedmf.data import NAMES, load
-from fedmf.formats import FORMATS
-from fedmf.sources import SOURCES
+from fedmf.datasets.formats import FORMATS
+from fedmf.datasets.sources import SOURCES
 from file_server import serving
 from test_fetch import FILES, GOOD, NAME, md5
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedmf import PlainSum, SecAggSum, Trainer
+from fedmf.datasets.simulated import simulate
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.errors import SettingError
-from fedmf.integer_sum import RoundAborted
-from fedmf.simulated import simulate
-from fedmf.vectors import Rows, Vectors
+from fedmf.sums.integer_sum import RoundAborted
+from fedmf.sums.vectors import Rows, Vectors
 
 WIDE = PlainSum(clip=1e5)
 

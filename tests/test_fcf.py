@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.cf import CF
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import SettingError
-from fedmf.fcf import FCF, gradients
-from fedmf.float_sum import FloatSum
-from fedmf.implicit import Implicit
+from fedmf.implicit.cf import CF
+from fedmf.implicit.confidence import Implicit
+from fedmf.implicit.fcf import FCF, gradients
 from fedmf.optimisers import Adam, Descent
-from fedmf.simulated_views import simulate_views
+from fedmf.sums.float_sum import FloatSum
 
 
 def test_gradients_of_every_item_are_those_of_eq_11():

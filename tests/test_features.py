@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
+from fedmf.datasets.profiles import Profiles
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError
 from fedmf.features import Features, item_features, user_features
-from fedmf.profiles import Profiles
 from fedmf.ratings import Catalogue
-from fedmf.simulated import simulate
 
 
 def with_catalogue(years: list[int], genres: list[list[int]], names: tuple[str, ...]):

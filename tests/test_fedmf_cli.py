@@ -39,8 +39,8 @@ def small_key(monkeypatch):
         asked.append(bits)
         return dealing(trustees, threshold)
 
-    monkeypatch.setattr("fedmf.paillier_sum.generate_keypair", make)
-    monkeypatch.setattr("fedmf.paillier_sum.deal", deal)
+    monkeypatch.setattr("fedmf.sums.paillier_sum.generate_keypair", make)
+    monkeypatch.setattr("fedmf.sums.paillier_sum.deal", deal)
     return asked
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fedmf.datasets.folders import cache_folder, folder_of, found_folder
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.folders import cache_folder, folder_of, found_folder
-from fedmf.sources import SOURCES
 
 TEN = SOURCES["ml-10m"]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.features import Features, item_features
 from fedmf.head import LocalHead
@@ -12,7 +13,6 @@ from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
 from fedmf.model import Factors
-from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.cf import CF
 from fedmf.data import load
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.federated_cf import FederatedCF, moments
-from fedmf.implicit import Implicit, packed_products, solve, symmetric, views
-from fedmf.simulated_views import simulate_views
-from fedmf.user_split import user_split
+from fedmf.implicit.cf import CF
+from fedmf.implicit.confidence import Implicit, packed_products, solve, symmetric, views
+from fedmf.implicit.federated_cf import FederatedCF, moments
+from fedmf.implicit.user_split import user_split
 
 
 def tiny():

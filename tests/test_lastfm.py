@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
+from fedmf.datasets.lastfm import BINS, HEADER, read
 from fedmf.errors import DataError
-from fedmf.lastfm import BINS, HEADER, read
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with Last.fm"

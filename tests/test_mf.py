@@ -8,7 +8,7 @@ from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
-from fedmf.vectors import Vectors
+from fedmf.sums.vectors import Vectors
 
 TWO = np.array([True, True])
 

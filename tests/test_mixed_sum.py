@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
-from fedmf.mixed_sum import MixedSum
-from fedmf.simulated import simulate
+from fedmf.sums.mixed_sum import MixedSum
+from fedmf.sums.vectors import Rows, Vectors
 from fedmf.trainer import Trainer
-from fedmf.vectors import Rows, Vectors
 
 
 @pytest.mark.parametrize("exposed", [(), (0, 3, 7), range(12)])

@@ -5,6 +5,7 @@ import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.combined import Combined, around
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.features import Features, item_features
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
@@ -13,7 +14,6 @@ from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF, masked
 from fedmf.model import Factors
-from fedmf.simulated import simulate
 from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
+from fedmf.datasets.formats import FORMATS, GENRES_100K
+from fedmf.datasets.movielens import read
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.formats import FORMATS, GENRES_100K
-from fedmf.movielens import read
-from fedmf.sources import SOURCES
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"

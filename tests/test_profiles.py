@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedmf.datasets.profiles import GENDERS, Profiles, read_profiles
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError
-from fedmf.profiles import GENDERS, Profiles, read_profiles
-from fedmf.simulated import simulate
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"

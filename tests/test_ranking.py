@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import DataError, SettingError
+from fedmf.implicit.ranking import ranking
+from fedmf.implicit.user_split import user_split
 from fedmf.model import Factors
-from fedmf.ranking import ranking
-from fedmf.simulated_views import simulate_views
-from fedmf.user_split import user_split
 
 N_ITEMS = 32
 
@@ -81,7 +81,7 @@ def test_measures_do_not_depend_on_the_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     factors = Factors.of(rng.normal(size=(100, 3)), rng.normal(size=(40, 3)), split.train)
     whole = ranking(factors, split.test, split.train)
-    monkeypatch.setattr("fedmf.ranking.BLOCK", 7)
+    monkeypatch.setattr("fedmf.implicit.ranking.BLOCK", 7)
     assert ranking(factors, split.test, split.train) == whole
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.presets import PRESETS
 from fedmf.recipes import recipe
 from fedmf.reproduce import beyond, fedmmf4
 from fedmf.reproduce.table import Run
-from fedmf.simulated import simulate
 
 KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
 ROWS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedmf.datasets.simulated import simulate
 from fedmf.reproduce import context, dp, thesis
 from fedmf.reproduce.table import Run
-from fedmf.simulated import simulate
 
 
 @pytest.fixture(autouse=True)

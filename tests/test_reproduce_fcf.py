@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.reproduce import convergence, fcf2
 from fedmf.reproduce.convergence import TABLE as FCF_CONVERGENCE
@@ -15,7 +16,6 @@ from fedmf.reproduce.convergence import percentage_difference
 from fedmf.reproduce.fcf2 import TABLE as FCF_2
 from fedmf.reproduce.fcf2 import posterior
 from fedmf.reproduce.table import Run
-from fedmf.simulated_views import simulate_views
 
 
 @pytest.fixture(autouse=True)

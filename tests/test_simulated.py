@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings, load
+from fedmf.datasets.simulated import SHARES, simulate
 from fedmf.errors import SettingError
-from fedmf.simulated import SHARES, simulate
 from fedmf.splits import random_split
 
 

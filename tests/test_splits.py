@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedmf.data import Ratings, Split, load
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError, SettingError
 from fedmf.ratings import Catalogue
-from fedmf.simulated import simulate
 from fedmf.splits import leave_last, official, random_split
 
 needs_data = pytest.mark.skipif(

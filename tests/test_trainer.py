@@ -7,15 +7,15 @@ import pytest
 
 import fedmf.blocks
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.datasets.simulated import simulate
 from fedmf.errors import ModelError, SettingError
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.presets import PRESETS, preset
 from fedmf.schedule import Draw, Schedule
-from fedmf.simulated import simulate
 from fedmf.splits import random_split
+from fedmf.sums.vectors import Vectors
 from fedmf.trainer import Trainer
-from fedmf.vectors import Vectors
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
 RIDGE = FedMF(k=3)

@@ -19,7 +19,7 @@ from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import Ratings
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
-from fedmf.vectors import Rows, Vectors
+from fedmf.sums.vectors import Rows, Vectors
 from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.messages import MaskedInput, decode

@@ -13,11 +13,11 @@ from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.features import Features
-from fedmf.integer_sum import Progress
 from fedmf.model import numbers
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Schedule
-from fedmf.vectors import Rows, Vectors
+from fedmf.sums.integer_sum import Progress
+from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["ContextTrainer"]
 

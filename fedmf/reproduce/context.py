@@ -9,9 +9,9 @@ import numpy as np
 
 from fedmf.context import ContextModel, ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import load
+from fedmf.datasets.profiles import Profiles, read_profiles
 from fedmf.features import Features, item_features, user_features
 from fedmf.metrics import mae, rmse
-from fedmf.profiles import Profiles, read_profiles
 from fedmf.reproduce.table import Published, Row, Run, Target
 from fedmf.splits import random_split
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.cf import CF
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from fedmf.fcf import FCF
-from fedmf.float_sum import FloatSum
-from fedmf.implicit import Implicit
+from fedmf.implicit.cf import CF
+from fedmf.implicit.confidence import Implicit
+from fedmf.implicit.fcf import FCF
 from fedmf.optimisers import Adam, Descent
 from fedmf.reproduce.table import Results, Row, Run, Table
-from fedmf.simulated_views import simulate_views
+from fedmf.sums.float_sum import FloatSum
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

@@ -15,10 +15,10 @@ from fedmf.data import load
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.metrics import mae, rmse
 from fedmf.model import Factors
-from fedmf.noisy_sum import Where
 from fedmf.reproduce.table import Results, Row, Run, Table
 from fedmf.reproduce.training import errors_after
 from fedmf.splits import random_split
+from fedmf.sums.noisy_sum import Where
 from fedmf.trainer import Trainer
 
 __all__ = ["TABLE"]

@@ -10,19 +10,19 @@ import numpy as np
 
 from fedmf.aggregate import Aggregation, PlainSum
 from fedmf.bayes import Posterior, correlated_t_test
-from fedmf.cf import CF
 from fedmf.data import load
+from fedmf.datasets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from fedmf.fcf import FCF
-from fedmf.federated_cf import FederatedCF
-from fedmf.float_sum import FloatSum
-from fedmf.implicit import Implicit, views
+from fedmf.implicit.cf import CF
+from fedmf.implicit.confidence import Implicit, views
+from fedmf.implicit.fcf import FCF
+from fedmf.implicit.federated_cf import FederatedCF
+from fedmf.implicit.ranking import ranking
+from fedmf.implicit.user_split import user_split
 from fedmf.model import Factors
-from fedmf.ranking import ranking
 from fedmf.ratings import Ratings
 from fedmf.reproduce.table import Published, Results, Row, Run, Table, Target
-from fedmf.simulated_views import simulate_views
-from fedmf.user_split import user_split
+from fedmf.sums.float_sum import FloatSum
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

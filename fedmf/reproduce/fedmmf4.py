@@ -9,6 +9,7 @@ from functools import partial
 from fedmf.aggregate import PlainSum
 from fedmf.combined import Recommender
 from fedmf.data import Ratings, Split, load
+from fedmf.datasets.tags import read_tags
 from fedmf.features import Features, item_features, tag_features
 from fedmf.masks import FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
 from fedmf.metrics import mae, rmse
@@ -20,7 +21,6 @@ from fedmf.reproduce.context import CONTEXT_ROWS
 from fedmf.reproduce.table import Published, Row, Run, Table, Target
 from fedmf.reproduce.training import trainer
 from fedmf.splits import random_split
-from fedmf.tags import read_tags
 
 __all__ = ["TABLES"]
 
@@ -245,11 +245,11 @@ TABLES = (
         metrics=METRICS,
         rows=_lastfm(),
         note="80/20 split per rating, errors unclipped, PlainSum. Not a reproduction: the "
-        "paper does not tell its bins. Ratings are fifths of all listening counts here, so that a "
-        "user's mean predicts most of a rating; masks see 20 components of the artists' tags, "
-        "and FedMMF trains with the offset on settings chosen on validation ratings. From a "
-        "start around zero FedMF predicts 0 where it knows nothing: its figure depends on when "
-        "it is stopped.",
+        "paper does not tell its bins. Ratings are fifths of all listening counts here, so "
+        "that a user's mean predicts most of a rating; masks see 20 components of the artists' "
+        "tags, and FedMMF trains with the offset on settings chosen on validation ratings. "
+        "From a start around zero FedMF predicts 0 where it knows nothing: its figure depends "
+        "on when it is stopped.",
     ),
     Table(
         key="fedmmf-4-ml-10m",

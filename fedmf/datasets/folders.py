@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fedmf.datasets.sources import Source
 from fedmf.errors import DataError
-from fedmf.sources import Source
 
 __all__ = ["cache_folder", "folder_of", "found_folder"]
 

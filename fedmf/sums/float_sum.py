@@ -10,9 +10,9 @@ import numpy as np
 
 from fedmf import _fast
 from fedmf.errors import SettingError
-from fedmf.integer_sum import Phase, RoundAborted, in_the_sum
-from fedmf.plain_sum import PlainSum
-from fedmf.vectors import Aggregate, Vectors
+from fedmf.sums.integer_sum import Phase, RoundAborted, in_the_sum
+from fedmf.sums.plain_sum import PlainSum
+from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = ["FloatSum"]
 

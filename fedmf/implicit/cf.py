@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings
-from fedmf.implicit import Implicit, Recommender, check_epochs, solve
+from fedmf.implicit.confidence import Implicit, Recommender, check_epochs, solve
 from fedmf.model import Factors
 
 __all__ = ["CF"]

@@ -11,7 +11,7 @@ import numpy as np
 
 import secagg
 from fedmf.errors import SettingError
-from fedmf.integer_sum import (
+from fedmf.sums.integer_sum import (
     Encoding,
     IntegerSum,
     Phase,
@@ -20,7 +20,7 @@ from fedmf.integer_sum import (
     modulus_bits,
     refusals,
 )
-from fedmf.vectors import Aggregate, Vectors
+from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = ["SecAggSum"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from fedmf.archive import unpack
-from fedmf.download import Progress, download
+from fedmf.datasets.folders import cache_folder
+from fedmf.datasets.sources import Source
 from fedmf.errors import DataError
-from fedmf.folders import cache_folder
-from fedmf.integrity import check_content, check_files
-from fedmf.sources import Source
+from fedmf.fetching.archive import unpack
+from fedmf.fetching.download import Progress, download
+from fedmf.fetching.integrity import check_content, check_files
 
 __all__ = ["fetch"]
 
@@ -21,8 +21,8 @@ def fetch(
     """Download an archive, check it, unpack it into the cache, and return the folder.
 
     The download is held to the md5 of the archive, or where that is not known its files are to
-    their SHA-256; then all of it is read, as `fedmf.integrity.check_content` does. Only then
-    does the folder appear, in one step. What is in the cache already is not fetched again.
+    their SHA-256; then all of it is read, as `check_content` does. Only then does the folder
+    appear, in one step. What is in the cache already is not fetched again.
 
     Parameters
     ----------

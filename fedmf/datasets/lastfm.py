@@ -20,8 +20,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
 from fedmf.errors import DataError
-from fedmf.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
 from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
 
 __all__ = ["BINS", "SIZE", "read"]

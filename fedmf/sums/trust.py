@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import ClassVar, Literal, Protocol
 
 from fedmf.stopwatch import Stopwatch
-from fedmf.vectors import Table
+from fedmf.sums.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
 from secagg.threshold import KeyShare, ThresholdKey

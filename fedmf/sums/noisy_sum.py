@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
-from fedmf.vectors import Aggregate, Rows, Vectors
+from fedmf.sums.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
+from fedmf.sums.vectors import Aggregate, Rows, Vectors
 
 __all__ = ["WHERE", "NoisySum", "Where"]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 import secagg
 from fedmf.errors import SettingError
-from fedmf.integer_sum import (
+from fedmf.stopwatch import Stopwatch
+from fedmf.sums.integer_sum import (
     Encoding,
     IntegerSum,
     Phase,
@@ -20,9 +21,8 @@ from fedmf.integer_sum import (
     in_the_sum,
     refusals,
 )
-from fedmf.stopwatch import Stopwatch
-from fedmf.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
-from fedmf.vectors import Aggregate, Vectors
+from fedmf.sums.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
+from fedmf.sums.vectors import Aggregate, Vectors
 from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
 from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
 from secagg.threshold import KeyShare, deal

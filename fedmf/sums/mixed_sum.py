@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fedmf.aggregate import PaillierSum, Phase, PlainSum, SecAggSum
 from fedmf.errors import SettingError
-from fedmf.integer_sum import in_the_sum
-from fedmf.vectors import Aggregate, Vectors
+from fedmf.sums.integer_sum import Phase, in_the_sum
+from fedmf.sums.paillier_sum import PaillierSum
+from fedmf.sums.plain_sum import PlainSum
+from fedmf.sums.secagg_sum import SecAggSum
+from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = ["MixedSum"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate import Aggregation, PlainSum
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.implicit import (
+from fedmf.implicit.confidence import (
     Confidence,
     Implicit,
     Recommender,
@@ -29,7 +29,7 @@ from fedmf.implicit import (
     symmetric,
 )
 from fedmf.model import Factors
-from fedmf.vectors import Rows, Vectors
+from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FederatedCF", "moments"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.folders import folder_of
+from fedmf.datasets.formats import FORMATS
+from fedmf.datasets.lastfm import BINS
+from fedmf.datasets.lines import NUMBER, damaged, read_lines, read_numbers
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.folders import folder_of
-from fedmf.formats import FORMATS
-from fedmf.lastfm import BINS
-from fedmf.lines import NUMBER, damaged, read_lines, read_numbers
 from fedmf.ratings import Ratings
-from fedmf.sources import SOURCES
 
 __all__ = ["TAGGED", "Tags", "read_tags"]
 

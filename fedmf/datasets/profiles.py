@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.folders import folder_of
+from fedmf.datasets.lines import damaged, read_lines
+from fedmf.datasets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.folders import folder_of
-from fedmf.lines import damaged, read_lines
 from fedmf.ratings import Ratings
-from fedmf.sources import SOURCES
 
 __all__ = ["GENDERS", "Profiles", "read_profiles"]
 

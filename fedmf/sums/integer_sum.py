@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 import secagg
 from fedmf.errors import FedMFError, SettingError
-from fedmf.vectors import Aggregate, Vectors
+from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = [
     "PHASES",

@@ -8,11 +8,11 @@ from enum import Enum
 from pathlib import Path
 
 from fedmf.data import read
+from fedmf.datasets.profiles import FORMS, read_profiles
+from fedmf.datasets.sources import Source
+from fedmf.datasets.tags import TAGGED, read_tags
 from fedmf.errors import DataError
-from fedmf.profiles import FORMS, read_profiles
 from fedmf.ratings import Ratings
-from fedmf.sources import Source
-from fedmf.tags import TAGGED, read_tags
 
 __all__ = ["CheckedFile", "State", "check_content", "check_files"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.formats import Format
+from fedmf.datasets.lines import damaged, read_lines, read_rating_table
 from fedmf.errors import DataError
-from fedmf.formats import Format
-from fedmf.lines import damaged, read_lines, read_rating_table
 from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
 
 __all__ = ["read"]

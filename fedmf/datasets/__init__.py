@@ -1,0 +1,1 @@
+"""The data sets, from the files that they come in; `fedmf.data` is the door."""

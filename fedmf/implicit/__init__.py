@@ -1,0 +1,1 @@
+"""Recommenders from implicit feedback, centralised and federated; `fedmf.fcf` is the door."""

@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
 WEAKER = 2.0  # by how much the penalty is, for the first estimate
 EXPLAINED = 0.02  # rms of what a guess leaves unexplained, in ratings: it is right
-WIDE = 1e6  # of the scale of what is fitted: no bound
+BEYOND = 100.0  # no masked rating is that far from zero; what no gradient gave can be
 
 
 def from_retraining(
@@ -73,7 +73,7 @@ def from_retraining(
     ratings
         float64, shape (n_ratings,), on the grid.
     """
-    users, rho = masked.users, masked.values
+    users, rho = masked.users, np.clip(masked.values, -BEYOND, BEYOND)
     rated = np.maximum(np.diff(masked.indptr), 1)
 
     def mean(values: Floats) -> Floats:
@@ -84,7 +84,7 @@ def from_retraining(
 
     def fitted(values: Floats, which: NDArray[np.bool_], like: FMMask | NNMask) -> Floats:
         """Fit masks to what some users may have rated; the others' predictions are void."""
-        guessed = masked.with_values(values, (-WIDE, WIDE)).take(which[users])
+        guessed = masked.with_values(values, (-np.inf, np.inf)).take(which[users])
         return like.fit(features, guessed, seed).predict(users, masked.items)
 
     left = np.full(masked.n_users, np.inf)

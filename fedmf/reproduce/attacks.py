@@ -115,8 +115,8 @@ TABLE = Table(
     "left out. Secure: the same attack on the user's masked input, as a client of a real round "
     "among 943 sent it. The sum: the same on the sum over all users. Chance: always guessing "
     "the most frequent rating; guessing evenly finds 20 %. One-order masks are undone from the "
-    "gradients of two rounds, the penalty unknown; the others from the masked ratings, their hyper-parameters known and "
-    "the starting parameters unknown; of each user the mean rating is known. Items with one "
-    "rater: plain is an exact sum, secure the same where items need "
+    "gradients of two rounds, the penalty unknown; the others from the masked ratings, their "
+    "hyper-parameters known and the starting parameters unknown; of each user the mean rating "
+    "is known. Items with one rater: plain is an exact sum, secure the same where items need "
     f"{MIN_RATERS} raters.",
 )

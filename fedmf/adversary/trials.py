@@ -37,6 +37,7 @@ View = Callable[[int], tuple[Seen, Seen]]
 
 PAPER = PRESETS["paper"].model  # leaves no item out, as the paper does not
 
+SHUFFLES = 20
 NAMES = {RidgeMask: "one-order", FMMask: "two-order", NNMask: "high-order"}
 
 
@@ -202,13 +203,14 @@ def on_masked_ratings(
     Returns
     -------
     Outcome
-        Means over the users; chance is the same attack on random numbers.
+        Means over the users. Chance is the same attack on the numbers that the secure run
+        gives, shuffled within each user: how they are spread counts in both, and only which
+        belongs to which rating is lost.
     """
     two_order = FMMask() if mask is None else mask
     hidden = masked(ratings, two_order.fit(item_features(ratings), ratings, seed))
     _, secure, summed = _views(hidden, users, model, seed, progress)
     some = ratings.take(np.isin(ratings.users, users))
-    noise = np.random.default_rng((seed, 2)).random(some.n_ratings)
 
     def rate(values: Floats) -> float:
         found = some.with_values(values, (-np.inf, np.inf))
@@ -220,12 +222,17 @@ def on_masked_ratings(
         parts = [np.nan_to_num(from_two_rounds(*view(u), model.reg)) for u in users.tolist()]
         return np.concatenate(parts)
 
+    under = leaked(secure)
+    rng = np.random.default_rng((seed, 2))
+    shuffled = [
+        rate(under[np.lexsort((rng.random(under.size), some.users))]) for _ in range(SHUFFLES)
+    ]
     return Outcome(
         attack="ranking attack" if ranked else "recovery attack",
         plain=rate(np.concatenate([hidden.of_user(user)[1] for user in users.tolist()])),
-        secure=rate(leaked(secure)),
+        secure=rate(under),
         summed=rate(leaked(summed)),
-        chance=rate(noise),
+        chance=float(np.mean(shuffled)),
         ratings=some.n_ratings,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
+from types import UnionType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +54,18 @@ class Schedule:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.seed, int) or self.seed < 0:
+        for name in ("seed", "cohort"):  # numpy's integers are as good
+            if isinstance(value := getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(value))
+        if not _is_number(self.seed, int) or self.seed < 0:
             raise SettingError(f"seed = {self.seed!r} must be an integer of at least 0")
-        if not 0 <= self.dropout < 1:
+        if not _is_number(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise SettingError(f"dropout = {self.dropout!r} must be a probability in [0, 1)")
-        if isinstance(self.cohort, float) and not 0 < self.cohort <= 1:
+        if self.cohort is None:
+            return
+        if not _is_number(self.cohort, int | float) or (
+            isinstance(self.cohort, float) and not 0 < self.cohort <= 1
+        ):
             raise SettingError(
                 f"cohort = {self.cohort!r} must be a fraction in (0, 1], or a whole number of "
                 "users"
@@ -81,7 +90,7 @@ class Schedule:
         """
         size = n_users if self.cohort is None else self.cohort
         if isinstance(size, float):
-            size = math.ceil(size * n_users)
+            size = math.ceil(Fraction(str(size)) * n_users)  # .07 of 100 are 7, as they read
         if not SMALLEST_COHORT <= size <= n_users:
             raise SettingError(
                 f"cohort = {self.cohort!r} makes {size} of {n_users} users; a round takes at "
@@ -106,3 +115,7 @@ class Schedule:
             int(user): PHASES[phase]
             for user, phase in zip(users[gone], phases[gone], strict=True)
         }
+
+
+def _is_number(value: object, kind: type | UnionType) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -29,6 +29,20 @@ def test_cohorts_are_numbers_or_fractions_or_everyone():
     assert users.tolist() != Schedule(cohort=4).users(2, 10).tolist()
 
 
+def test_a_fraction_is_the_one_that_is_written():
+    """Not the nearest binary one: .07 · 100 is 7.000000000000001 in floating point."""
+    for hundredths in range(3, 101):
+        assert Schedule(cohort=hundredths / 100).size(100) == hundredths
+    assert Schedule(cohort=0.07).size(101) == 8
+    assert Schedule(cohort=np.float64(0.55)).size(100) == 55
+
+
+def test_numpys_integers_are_as_good():
+    whole = Schedule(seed=np.int64(3), cohort=np.int32(4))
+    assert whole == Schedule(seed=3, cohort=4)
+    assert type(whole.seed) is type(whole.cohort) is int
+
+
 def test_dropouts_have_the_asked_rate_and_spread_over_all_phases():
     users = np.arange(20_000)
     leaving = Schedule(dropout=0.1).dropouts(Draw.DROPOUTS, 1, users)
@@ -47,6 +61,12 @@ def test_dropouts_have_the_asked_rate_and_spread_over_all_phases():
         ({"cohort": 0.0}, r"cohort = 0\.0 must be a fraction"),
         ({"cohort": 1.5}, r"cohort = 1\.5 must be a fraction"),
         ({"cohort": 2}, "cohort = 2 users are too few"),
+        ({"cohort": "10"}, "cohort = '10' must be"),
+        ({"cohort": True}, "cohort = True must be"),
+        ({"dropout": "0.1"}, r"dropout = '0\.1' must be a probability"),
+        ({"dropout": False}, "dropout = False must be"),
+        ({"seed": True}, "seed = True must be an integer"),
+        ({"seed": 1.0}, r"seed = 1\.0 must be an integer"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

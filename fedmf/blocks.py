@@ -36,7 +36,15 @@ class Block:
 
     @classmethod
     def of(cls, ratings: Ratings, users: NDArray[np.int64]) -> Block:
-        """Return the ratings of some users, in the order given."""
+        """Return the ratings of some users, in the order given.
+
+        Parameters
+        ----------
+        ratings
+            Of these users and others.
+        users
+            int64, shape (n,), 0 ≤ user < n_users.
+        """
         starts, ends = ratings.indptr[users], ratings.indptr[users + 1]
         indptr = np.concatenate(([0], np.cumsum(ends - starts)))
         if (starts[1:] == ends[:-1]).all():  # neighbours: no need to copy
@@ -47,7 +55,13 @@ class Block:
 
     @classmethod
     def of_one(cls, items: NDArray[np.int32], values: NDArray[np.float64]) -> Block:
-        """Return a block of one user, number 0."""
+        """Return a block of one user, number 0.
+
+        Parameters
+        ----------
+        items, values
+            int32 and float64, shape (n_u,): what the user rated, and how.
+        """
         indptr = np.array([0, items.size])
         return cls(np.zeros(1, dtype=np.int64), indptr, items, values)
 
@@ -61,6 +75,13 @@ def blocks(ratings: Ratings, users: NDArray[np.int64], width: int) -> Iterator[B
     """Part users into blocks such that `width` numbers to a rating fit into the cache.
 
     A user with more ratings than that is a block of their own.
+
+    Parameters
+    ----------
+    ratings, users
+        As of `Block.of`.
+    width
+        At least 1: how many floats are made of a rating.
     """
     ends = np.cumsum(np.diff(ratings.indptr)[users])
     first = done = 0

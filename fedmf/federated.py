@@ -48,6 +48,11 @@ class FederatedModel(Protocol):
         ...
 
     @property
+    def bears_clipping(self) -> bool:
+        """Whether elements that the aggregation clips leave a step that is still of use."""
+        ...
+
+    @property
     def remedy(self) -> str:
         """What to change if the factors grow beyond all bounds, after a colon."""
         ...
@@ -71,6 +76,11 @@ class FederatedModel(Protocol):
             Shape (n, k): theirs so far; who has no rating keeps them.
         block
             The n users' ratings.
+
+        Returns
+        -------
+        p
+            NaN in a row where the numbers have grown beyond all bounds; the trainer tells.
         """
         ...
 

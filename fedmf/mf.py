@@ -22,11 +22,12 @@ from fedmf.errors import SettingError
 from fedmf.raters import Raters
 from fedmf.sums.vectors import Rows
 
-__all__ = ["FedMF"]
+__all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]
 
 Floats = NDArray[np.float64]
 
 NEUTRAL_PART = 0.625  # of the scale: 3.5 on 1 to 5, about where people's ratings average
+WIDE = 10.0  # a spread that no ratings want
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,8 @@ class FedMF:
                 raise SettingError(f"{name} = {value!r} must be an integer of at least 1")
         for name, low in (("reg", 0.0), ("rate", math.ulp(0.0)), ("spread", math.ulp(0.0))):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not low <= value < math.inf:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not low <= value < math.inf:
                 least = "at least 0" if name == "reg" else "positive"
                 raise SettingError(f"{name} = {value!r} must be finite and {least}")
         if self.update not in ("paper", "ridge"):
@@ -102,9 +104,15 @@ class FedMF:
         return self.k + self.biases
 
     @property
+    def bears_clipping(self) -> bool:
+        """True: a clipped gradient is a shorter step in the right direction."""
+        return True
+
+    @property
     def remedy(self) -> str:
         """What to change if the factors grow beyond all bounds."""
-        return f"rate = {self.rate} is too high for these ratings; halve it"
+        wide = "" if self.spread <= WIDE else f", or spread = {self.spread} too wide"
+        return f"rate = {self.rate} is too high for these ratings{wide}; halve it"
 
     @property
     def needs_counts(self) -> bool:
@@ -117,7 +125,21 @@ class FedMF:
         return self.update == "ridge"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw the starting factors P (n_users, k) and Q (n_items, k), biases being zero."""
+        """Draw the starting factors P (n_users, k) and Q (n_items, k), biases being zero.
+
+        Parameters
+        ----------
+        ratings
+            Only their scale and the numbers of users and items matter. A scale whose neutral
+            point is negative has no neutral start: then that is around zero, too.
+        rng
+            What the start is drawn with: the items' factors first, then the users'.
+
+        Returns
+        -------
+        p, q
+            With biases of k + 2 columns, laid out as the class says.
+        """
         low, high = ratings.scale
         neutral = max(low + NEUTRAL_PART * (high - low), 0.0)
         centre = math.sqrt(neutral / self.k) if self.start == "neutral" else 0.0
@@ -149,7 +171,8 @@ class FedMF:
         """Return the new factors of a block's users; see `FederatedModel`.
 
         They take a step of eq. 7, or solve (QᵀQ + λ n_u I) p_u = Qᵀ r, where the gradient of
-        eq. 2 with respect to p_u is zero.
+        eq. 2 with respect to p_u is zero. Where the numbers have grown beyond all bounds, p_u
+        is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
@@ -158,11 +181,11 @@ class FedMF:
             _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
             return p
         solved = _fast.solve(*ratings, q, p, fixed, self.reg)
-        for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors
+        for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or beyond
             row = slice(block.indptr[u], block.indptr[u + 1])
             rated = q[block.items[row]]
             rest = block.values[row] - rated[:, :fixed] @ p[u, :fixed]
-            p[u, fixed:] = np.linalg.lstsq(rated[:, fixed:], rest)[0]
+            p[u, fixed:] = _shortest(rated[:, fixed:], rest)
         return p
 
     def local_step(
@@ -205,7 +228,15 @@ class FedMF:
         return p, Rows(block.items, eta, q.shape[0])
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return which items have raters enough; all of them where nothing was counted."""
+        """Return which items have raters enough; all of them where nothing was counted.
+
+        Parameters
+        ----------
+        raters
+            Of each item, or None.
+        n_items
+            m, the shape of what is returned.
+        """
         if raters is None:
             return np.ones(n_items, dtype=np.bool_)
         return raters.at_least(self.min_raters)
@@ -221,6 +252,11 @@ class FedMF:
             Shape (m, width): the securely summed gradients Σ_u η_ui.
         raters
             Of each item; ``update="ridge"`` divides by them and needs them.
+
+        Raises
+        ------
+        SettingError
+            If it needs them and there are none.
         """
         step = self.rate * total
         if self.update == "ridge":
@@ -232,3 +268,13 @@ class FedMF:
         moved = q.copy()
         moved[:, : self.width] -= step
         return moved
+
+
+def _shortest(rated: Floats, rest: Floats) -> Floats:
+    """Return the shortest least-squares solution, or NaN if there is none in floating point."""
+    if np.isfinite(rated).all() and np.isfinite(rest).all():  # LAPACK prints what it refuses
+        try:
+            return np.asarray(np.linalg.lstsq(rated, rest)[0])
+        except np.linalg.LinAlgError:
+            pass
+    return np.full(rated.shape[1], np.nan)

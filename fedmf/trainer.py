@@ -27,6 +27,7 @@ from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
+from fedmf.parts import check_parts
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors
@@ -88,7 +89,7 @@ class Trainer:
         dropout: float = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
-        if not isinstance(rounds, int) or rounds < 1:
+        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
             raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
         for name, part, such in (
             ("model", model, "FedMF()"),
@@ -106,7 +107,8 @@ class Trainer:
         """Train from the start, and measure the errors after each round.
 
         A KeyboardInterrupt ends the training early: what the finished rounds taught is kept,
-        and ``history_.interrupted`` says so.
+        and ``history_.interrupted`` says so. After an error, its own or a callback's, the
+        trainer is as if it had never been fitted.
 
         Parameters
         ----------
@@ -116,25 +118,22 @@ class Trainer:
         Raises
         ------
         SettingError
-            If the settings do not fit the data, or the factors grow beyond all bounds.
+            If the settings do not fit the data, the factors grow beyond all bounds, or what
+            must not be clipped was.
+        DataError
+            If there is no rating in `train` or `test`.
         """
-        if not isinstance(train, Ratings):
-            raise SettingError(
-                f"train must be Ratings, not {type(train).__name__}: of a split, pass "
-                "split.train and split.test"
-            )
-        if test is not None and (test.n_users, test.n_items) != (train.n_users, train.n_items):
-            raise SettingError(
-                "train and test must be over the same users and items: split one"
-            )
+        for name in ("factors_", "history_"):
+            vars(self).pop(name, None)
+        check_parts(train, test)
         self.schedule.size(train.n_users)  # an impossible cohort is refused before any work
         p, q = self.model.initial(train, self.schedule.rng(Draw.START))
+        self._check_finite(p, q)
         done = _Progress(Factors.of(p, q, train), None, ())
-        self.factors_, self.history_ = done.factors, History()
         interrupted = False
         try:
             for number in range(1, self.rounds + 1):
-                with np.errstate(over="ignore", invalid="ignore"):  # told by _check_finite
+                with np.errstate(all="ignore"):  # told by _check_finite
                     done = self._round(number, done, train, test)
                 for callback in self.callbacks:
                     callback(done.records[-1])
@@ -180,6 +179,7 @@ class Trainer:
                 session=self._session("sum", number),
             )
             sums.append(total)
+            self._check_clipped(total)
             factors = self._moved(factors, raters, total, moved, train)
         except RoundAborted as error:
             aborted = str(error)
@@ -203,6 +203,7 @@ class Trainer:
             count_digest=count_digest,
             train_rmse=_error(factors, train),
         )
+        self._check_finite(np.array(record.train_rmse))
         if test is not None:
             predictions = factors.predict(test.users, test.items)
             record = replace(
@@ -259,14 +260,22 @@ class Trainer:
         q = self.model.server_step(
             factors.item_factors, total.sum.reshape(train.n_items, self.model.width), raters
         )
+        self._check_finite(q)  # before users solve with it
         p = factors.user_factors.copy()
         survivors = np.array(total.survivors)
         p[survivors] = moved[survivors]
         if self.model.solves_users:  # exact and local: every user can do it at any time
             for block in blocks(train, np.arange(train.n_users), self.model.width):
                 p[block.users] = self.model.find_users(q, p[block.users], block)
-        self._check_finite(p, q)
+        self._check_finite(p)
         return replace(factors, user_factors=p, item_factors=q)
+
+    def _check_clipped(self, total: Aggregate) -> None:
+        if total.clipped and not self.model.bears_clipping:
+            raise SettingError(
+                f"{total.clipped} elements lay beyond the clip of the aggregation, and "
+                f"{type(self.model).__name__} does not bear that: raise its clip"
+            )
 
     def _check_finite(self, *tables: Table) -> None:
         if not all(np.isfinite(table).all() for table in tables):

@@ -128,5 +128,27 @@ def test_impossible_hyper_parameters_are_refused(setting, message):
 
 
 def test_moments_without_a_solution_are_told():
-    with pytest.raises(SettingError, match="raise reg, or the aggregation's fractional_bits"):
+    with pytest.raises(SettingError, match=r"reg = 0\.135 is lost where the moments"):
         FedALS(k=2).server_step(np.ones((1, 2)), np.array([[1.0, 1.0, 1.0, 2.0, 2.0]]), None)
+
+
+def test_clipped_moments_are_refused(split):
+    with pytest.raises(
+        SettingError, match=r"\d+ elements .* does not bear that: raise its clip"
+    ):
+        Trainer(ALS, PlainSum(clip=2.0), rounds=3).fit(split.train)
+    Trainer(ALS, PlainSum(clip=64.0), rounds=3).fit(split.train)
+
+
+@pytest.mark.parametrize("reg", [1e-5, 1e-9])
+def test_what_rounding_takes_of_the_regularisation_is_told(split, reg):
+    """Below the resolution of 2^-16; floating point still has it."""
+    model = FedALS(k=5, reg=reg, min_raters=1)
+    with pytest.raises(SettingError, match=f"reg = {reg} is lost where the moments"):
+        Trainer(model, PlainSum(clip=2.0**20), rounds=10).fit(split.train)
+    Trainer(model, FloatSum(), rounds=10).fit(split.train)
+
+
+def test_a_row_whose_squares_are_all_rounded_to_zero_is_not_taken_for_unrated():
+    with pytest.raises(SettingError, match="is lost"):
+        FedALS(k=2).server_step(np.ones((1, 2)), np.array([[0.0, 0.0, 1.0, 2.0, 2.0]]), None)

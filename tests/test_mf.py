@@ -200,6 +200,20 @@ def test_starts_are_zero_mean_or_neutral():
     assert first.std() < 0.1
 
 
+def test_a_scale_without_a_positive_neutral_point_starts_around_zero():
+    ratings = load("simulated")
+    below = ratings.with_values(ratings.values - 10, (-9.0, -5.0))
+    _, q = FedMF(k=10).initial(below, np.random.default_rng(1))
+    assert abs(q.mean()) < 0.01
+    assert q.std() == pytest.approx(0.05, rel=0.05)
+
+
+def test_users_beyond_all_bounds_have_no_factors(capfd):
+    for q in (np.full((2, 2), np.inf), np.array([[np.nan, 1.0], [1.0, 1.0]])):
+        assert np.isnan(FedMF(k=2).user_factors(q, np.ones(2), np.ones(2))).all()
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -213,6 +227,7 @@ def test_starts_are_zero_mean_or_neutral():
         ({"start": "ones"}, "'ones' must be 'zero-mean' or 'neutral'"),
         ({"min_raters": 0}, "min_raters = 0"),
         ({"biases": 1}, "biases = 1 must be True or False"),
+        ({"rate": True}, "rate = True must be finite and positive"),
     ],
 )
 def test_impossible_hyper_parameters_are_refused_by_name(setting, message):

@@ -7,8 +7,9 @@ import pytest
 
 import fedmf.blocks
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.als import FedALS
 from fedmf.datasets.simulated import simulate
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.presets import PRESETS, preset
@@ -340,3 +341,93 @@ def test_likely_slips_are_told_in_our_words(split):
             Trainer(model, aggregation)
     with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
         Trainer(rounds=1).fit(split)
+
+
+@pytest.mark.parametrize("aggregation", [PlainSum(), FloatSum()], ids=repr)
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (FedMF(rate=1e308), r"rate = 1e\+308 is too high for these ratings; halve it"),
+        (FedMF(rate=1e308, biases=True), "halve it"),
+        (FedMF(spread=1e308), r"or spread = 1e\+308 too wide; halve it"),
+        (replace(PAPER, spread=1e200), r"or spread = 1e\+200 too wide; halve it"),
+        (FedALS(spread=1e308), r"reg = 0\.135 .* or spread = 1e\+308 too wide"),
+    ],
+    ids=repr,
+)
+def test_divergence_is_told_and_nothing_else_is_printed(
+    split, model, remedy, aggregation, capfd
+):
+    with pytest.raises(SettingError, match=f"beyond all bounds: .*{remedy}"):
+        Trainer(model, aggregation, rounds=9).fit(split.train)
+    assert capfd.readouterr() == ("", "")
+
+
+class Overflowing(FedMF):
+    """Its factors are finite, their products are not."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, 1e200)
+
+    def find_users(self, q, p, block):
+        return np.full_like(p, 1e200)
+
+
+def test_errors_beyond_all_bounds_are_no_record(split):
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(Overflowing(k=2, min_raters=1000), rounds=1).fit(split.train)
+
+
+def test_an_error_leaves_nothing_of_this_fit_or_an_earlier_one(split):
+    def fail(record):
+        if failing:
+            raise ZeroDivisionError
+
+    failing = False
+    trainer = Trainer(RIDGE, rounds=2, callbacks=[fail]).fit(split.train)
+    trainer.predict([0], [0])
+    failing = True
+    with pytest.raises(ZeroDivisionError):
+        trainer.fit(split.train)
+    with pytest.raises(ModelError, match="call fit first"):
+        trainer.predict([0], [0])
+    assert not hasattr(trainer, "history_")
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_parts_without_a_rating_are_refused_before_any_work(split, part):
+    empty = replace(split, **{part: getattr(split, part).take(np.array([], dtype=int))})
+    watched = Watched()
+    with pytest.raises(DataError, match=f"no rating in {part}"):
+        Trainer(RIDGE, watched).fit(empty.train, empty.test)
+    assert watched.calls == []
+    with pytest.raises(SettingError, match="test must be Ratings, not Split"):
+        Trainer(RIDGE).fit(split.train, split)
+
+
+def test_counts_and_sums_lose_users_of_their_own_and_steps_know_the_share(split):
+    """The step is divided by two standard deviations above count / share."""
+    watched, settings = Watched(), {"rounds": 1, "dropout": 0.4, "seed": 6}
+    trainer = Trainer(RIDGE, watched, **settings).fit(split.train)
+    everyone = np.arange(24)
+    (_, ones, left_count, _), (_, sent, left_sum, _) = watched.calls
+    assert left_count == trainer.schedule.dropouts(Draw.COUNT_DROPOUTS, 1, everyone)
+    assert left_sum == trainer.schedule.dropouts(Draw.DROPOUTS, 1, everyone)
+    counted, summed = (
+        [user for user in range(24) if left.get(user) in (None, "unmasking")]
+        for left in (left_count, left_sum)
+    )
+    share = len(counted) / 24
+    assert 0 < share < 1
+    n = sum(ones[user] for user in counted)
+    bound = np.maximum((n + 2 * np.sqrt(n * (1 - share))) / share, 1)
+    total = sum(np.rint(sent[user] * 2**16) for user in summed).reshape(40, 3) / 2**16
+    _, start = RIDGE.initial(split.train, Schedule(seed=6).rng(Draw.START))
+    meant = start - RIDGE.rate * total / bound[:, None]
+    np.testing.assert_allclose(trainer.factors_.item_factors, meant, atol=1e-12)
+
+
+@pytest.mark.parametrize("rounds", [True, 2.0, "3"])
+def test_rounds_are_whole_numbers(rounds):
+    with pytest.raises(SettingError, match="rounds = "):
+        Trainer(rounds=rounds)

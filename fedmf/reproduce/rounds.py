@@ -11,6 +11,7 @@ from fedmf.data import load
 from fedmf.federated import FederatedModel
 from fedmf.history import History
 from fedmf.presets import PRESETS
+from fedmf.reproduce.selection import OVERLAP
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.splits import random_split
 from fedmf.trainer import Trainer
@@ -130,7 +131,7 @@ TABLES = (
         note=SPLIT + f"Summed as fixed-point integers with a clip of {CLIP:g}; clipped counts "
         f"the elements beyond it. FedMF sends {NORMALISED.width} numbers per item and round, "
         f"with biases {BIASED.width}, ALS {ALS.width}. λ and γ were chosen on a fifth of the "
-        "training part.",
+        "training part. " + OVERLAP,
     ),
     Table(
         key="dropouts",

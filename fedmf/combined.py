@@ -12,7 +12,7 @@ from fedmf.data import Ratings
 from fedmf.errors import ModelError
 from fedmf.masks import FittedMask
 from fedmf.mf import NEUTRAL_PART
-from fedmf.model import Factors
+from fedmf.model import Factors, numbers
 
 __all__ = ["Combined", "Recommender", "around", "check_same_data"]
 
@@ -92,8 +92,7 @@ class Combined:
         self, user: int, k: int = 10
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best items that the user has not rated; see `Factors.recommend`."""
-        if not 0 <= user < self.train.n_users:
-            raise ModelError(f"user {user!r} is not among the model's users")
+        user = int(numbers("user", user, self.train.n_users))
         if k < 1:
             raise ModelError(f"k = {k} recommendations: ask for at least one")
         fresh = np.setdiff1d(np.arange(self.train.n_items), self.train.of_user(user)[0])

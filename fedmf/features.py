@@ -8,12 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.datasets.lastfm import BINS
 from fedmf.datasets.profiles import Profiles
-from fedmf.datasets.tags import Tags
+from fedmf.datasets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 from fedmf.ratings import Ratings
 
-__all__ = ["Features", "item_features", "tag_features", "user_features"]
+__all__ = ["Features", "item_features", "known_features", "tag_features", "user_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,22 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
     column = np.zeros((len(catalogue), 1))
     column[known, 0] = (years - years.mean()) / (years.std() or 1.0)
     return Features(np.hstack((matrix, column)), (*names, "year"))
+
+
+def known_features(ratings: Ratings) -> Features:
+    """Return what a data set comes with about its items: tags of Last.fm, else `item_features`.
+
+    Parameters
+    ----------
+    ratings
+        As `fedmf.data.load` returns them, or a part. The tags are read from their files.
+
+    Raises
+    ------
+    DataError, MissingExtra
+        Of Last.fm, as of `read_tags` and `tag_features`.
+    """
+    return tag_features(read_tags(ratings)) if ratings.name in BINS else item_features(ratings)
 
 
 def user_features(profiles: Profiles) -> Features:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fedmf.combined import Combined, Recommender, around, check_same_data
 from fedmf.data import Ratings
 from fedmf.features import Features, item_features
-from fedmf.masks import RidgeMask
+from fedmf.masks import MeanMask, RidgeMask
+from fedmf.parts import check_parts
 
 __all__ = ["LocalHead"]
 
@@ -55,17 +56,22 @@ class LocalHead:
         train
             The ratings that it was fitted on.
         features
-            A row for each item; by default genres and year.
+            A row for each item; by default genres and year. Where nothing is known of the
+            items, as of Last.fm without its tags, the head is an intercept only.
 
         Raises
         ------
         ModelError
             If `base` is of other users or items.
         DataError
-            If the features are of other items.
+            If the features are of other items, or there is no rating.
+        SettingError
+            If `train` is not ratings.
         """
+        check_parts(train)
         check_same_data(base, train)
         known = item_features(train) if features is None else features
         residuals = train.values - base.predict(train.users, train.items)
-        head = self._ridge.fit(known, train.with_values(residuals, around(0.0)))
+        kind = self._ridge if known.names else MeanMask()
+        head = kind.fit(known, train.with_values(residuals, around(0.0)))
         return Combined(base, head, 0.0, train)

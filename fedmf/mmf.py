@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.combined import Combined, around
 from fedmf.data import Ratings
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.features import Features, item_features
 from fedmf.history import History
 from fedmf.masks import FittedMask, Mask, RidgeMask
 from fedmf.masks.protocol import neutral
+from fedmf.parts import check_parts
 from fedmf.trainer import Trainer
 
 __all__ = ["FedMMF", "masked"]
@@ -63,6 +64,7 @@ class FedMMF:
 
     mask_: FittedMask
     model_: Combined
+    history_: History
 
     def __init__(
         self,
@@ -71,10 +73,11 @@ class FedMMF:
         *,
         offset: bool = True,
     ) -> None:
-        self.mask = RidgeMask() if mask is None else mask
+        self.mask: Mask = RidgeMask() if mask is None else mask
         self.trainer = Trainer() if trainer is None else trainer
         self.offset = offset
-        if isinstance(mask, str | type) or not isinstance(self.trainer, Trainer):
+        no_mask = isinstance(mask, type | Trainer) or not hasattr(self.mask, "fit")
+        if no_mask or not isinstance(self.trainer, Trainer):
             raise SettingError(
                 "FedMMF wants a mask and a trainer, such as RidgeMask() and "
                 "Trainer(FedMF(), SecAggSum())"
@@ -83,7 +86,10 @@ class FedMMF:
     def fit(
         self, train: Ratings, test: Ratings | None = None, features: Features | None = None
     ) -> Self:
-        """Fit the masks, and train on what they leave; interrupts as of `Trainer.fit`.
+        """Fit the masks, and train on what they leave.
+
+        Interrupts and errors leave behind what `Trainer.fit` says.
+
 
         Parameters
         ----------
@@ -97,24 +103,23 @@ class FedMMF:
         Raises
         ------
         SettingError
-            As of `Trainer.fit`.
+            As of `Trainer.fit`, or if a mask has not found what it is to predict.
         DataError
-            If the features are of other items.
+            As of `Trainer.fit` and `Mask.fit`.
         """
+        for name in ("mask_", "model_", "history_"):
+            vars(self).pop(name, None)
+        check_parts(train, test)
         known = item_features(train) if features is None else features
-        mask = self.mask.fit(known, train, self.trainer.schedule.seed)
         centre = neutral(train) if self.offset else 0.0
-        self.trainer.fit(
-            masked(train, mask, centre), None if test is None else masked(test, mask, centre)
-        )
-        self.mask_ = mask
+        with np.errstate(over="ignore", invalid="ignore"):  # told by _rest
+            mask = self.mask.fit(known, train, self.trainer.schedule.seed)
+            rest = self._rest(train, mask, centre)
+            rest_of_test = None if test is None else self._rest(test, mask, centre)
+        self.trainer.fit(rest, rest_of_test)
+        self.mask_, self.history_ = mask, self.trainer.history_
         self.model_ = Combined(self.trainer.factors_, mask, -centre, train)
         return self
-
-    @property
-    def history_(self) -> History:
-        """A record of each round."""
-        return self.trainer.history_
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂ of eq. 12; see `Factors.predict`."""
@@ -123,6 +128,15 @@ class FedMMF:
     def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
         """Return the best unrated items; see `Factors.recommend`."""
         return self._fitted().recommend(user, k)
+
+    def _rest(self, ratings: Ratings, mask: FittedMask, centre: float) -> Ratings:
+        try:
+            return masked(ratings, mask, centre)
+        except DataError as error:
+            raise SettingError(
+                f"{self.mask!r} predicts what is far from any rating: lower its rate, or "
+                "penalise its weights more"
+            ) from error
 
     def _fitted(self) -> Combined:
         if not hasattr(self, "model_"):
@@ -142,6 +156,11 @@ def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:
     centre
         A constant, which becomes the neutral point of the new scale; that has no other
         meaning, for masked ratings are not bounded.
+
+    Raises
+    ------
+    DataError
+        If one is beyond half a million, or not a number.
     """
     f = mask.predict(ratings.users, ratings.items)
     return ratings.with_values(ratings.values - f + centre, around(centre))

@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
+from fedmf.datasets.lastfm import BINS
 from fedmf.datasets.profiles import Profiles
 from fedmf.datasets.simulated import simulate
+from fedmf.datasets.sources import SOURCES
+from fedmf.datasets.tags import read_tags
 from fedmf.errors import DataError
-from fedmf.features import Features, item_features, user_features
+from fedmf.features import (
+    Features,
+    item_features,
+    known_features,
+    tag_features,
+    user_features,
+)
 from fedmf.ratings import Catalogue
 
 
@@ -95,3 +104,26 @@ def test_features_that_do_not_fit_are_refused(matrix):
 def test_features_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         Features(np.ones((1, 1)), ("a",)).matrix[0] = 2
+
+
+@pytest.mark.parametrize("name", BINS)
+def test_lastfm_is_known_by_its_tags(name, tmp_path, monkeypatch):
+    """Whatever its bins; the catalogue has neither years nor genres."""
+    folder = tmp_path / SOURCES["lastfm"].folder
+    folder.mkdir()
+    words = "".join(f"{n}\tw{n}\n" for n in range(30))
+    rows = "".join(f"1\t{n % 25 + 1}\t{n}\t1\t4\t2009\n" for n in range(30))
+    (folder / "tags.dat").write_text(f"tagID\ttagValue\n{words}", "latin-1")
+    (folder / "user_taggedartists.dat").write_text(
+        f"userID\tartistID\ttagID\tday\tmonth\tyear\n{rows}", "latin-1"
+    )
+    monkeypatch.setenv("FEDMF_DATA", str(tmp_path))
+    ratings = replace(simulate(8, 25, 80), name=name)
+    found = known_features(ratings)
+    assert found.names == tuple(f"tag:{n}" for n in range(20))
+    np.testing.assert_array_equal(found.matrix, tag_features(read_tags(ratings)).matrix)
+
+
+def test_other_data_is_known_by_genres_and_year():
+    ratings = simulate(8, 25, 80)
+    assert known_features(ratings).names == item_features(ratings).names

@@ -88,3 +88,22 @@ def test_other_data_is_refused(split, base):
 def test_an_impossible_penalty_is_refused():
     with pytest.raises(SettingError, match="penalty = -1"):
         LocalHead(penalty=-1)
+
+
+def test_where_nothing_is_known_of_the_items_it_is_the_mean_residual(split, base):
+    nothing = Features(np.zeros((80, 0)), ())
+    found = LocalHead().fit(base, split.train, nothing).predict(*EVERY_PAIR).reshape(60, 80)
+    before = base.predict(*EVERY_PAIR).reshape(60, 80)
+    items, values = split.train.of_user(7)
+    shift = (values - before[7, items]).mean()
+    np.testing.assert_allclose(found[7], before[7] + shift)
+    np.testing.assert_array_equal(found[59], before[59])
+
+
+def test_likely_slips_are_told_in_our_words(split, base):
+    with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
+        LocalHead().fit(base, split)
+    with pytest.raises(DataError, match="no rating in train"):
+        LocalHead().fit(base, split.train.take(np.array([], dtype=int)))
+    with pytest.raises(SettingError, match="penalty = True"):
+        LocalHead(penalty=True)

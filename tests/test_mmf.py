@@ -151,7 +151,14 @@ def test_before_the_training_there_is_nothing_to_predict():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"mask": "ridge"}, {"mask": RidgeMask}, {"trainer": FedMF()}]
+    "wrong",
+    [
+        {"mask": "ridge"},
+        {"mask": RidgeMask},
+        {"mask": FedMF()},
+        {"mask": Trainer()},
+        {"trainer": FedMF()},
+    ],
 )
 def test_parts_of_the_wrong_kind_are_refused(wrong):
     with pytest.raises(SettingError, match="wants a mask and a trainer"):
@@ -162,3 +169,65 @@ def test_the_scale_of_differences_has_its_neutral_point_where_it_should(split):
     for centre in (0.0, 3.5, 2.75):
         values = np.full(split.train.n_ratings, centre)
         assert neutral(split.train.with_values(values, around(centre))) == centre
+
+
+def test_a_failed_refit_leaves_nothing_behind(split):
+    found = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=1)).fit(split.train)
+    found.trainer.callbacks = (lambda record: 1 / 0,)
+    with pytest.raises(ZeroDivisionError):
+        found.fit(split.train)
+    with pytest.raises(ModelError, match="call fit first"):
+        found.predict([0], [0])
+    assert not {"mask_", "model_", "history_"} & set(vars(found))
+
+
+def test_the_history_stays_when_the_trainer_goes_on(split):
+    found = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=1)).fit(split.train)
+    before = found.history_
+    found.trainer.fit(split.train)
+    assert found.history_ is before
+
+
+def test_likely_slips_are_told_before_any_work(split):
+    class Never(RidgeMask):
+        def fit(self, features, ratings, seed=0):
+            raise AssertionError
+
+    model = FedMMF(Never())
+    with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
+        model.fit(split)
+    with pytest.raises(DataError, match="no rating in test"):
+        model.fit(split.train, split.test.take(np.array([], dtype=int)))
+
+
+@pytest.mark.parametrize("rate", [1e30, 1e200])
+@pytest.mark.parametrize("kind", [FMMask, NNMask])
+def test_a_mask_that_flew_off_is_told_with_its_rate(split, kind, rate):
+    with pytest.raises(SettingError, match=r"Mask\(.*rate=1e\+\d+.* far from any rating"):
+        FedMMF(kind(rate=rate), Trainer(rounds=1)).fit(split.train, split.test)
+
+
+def test_masks_start_from_the_trainers_seed(split):
+    mask = NNMask(steps=2)
+    found = FedMMF(mask, Trainer(FedMF(k=2), rounds=1, seed=8)).fit(split.train).mask_
+    features = item_features(split.train)
+    meant, other = (mask.fit(features, split.train, seed) for seed in (8, 0))
+    np.testing.assert_array_equal(found.inner, meant.inner)
+    assert (found.inner != other.inner).any()
+
+
+def test_equal_predictions_are_recommended_by_number(split):
+    flat = Factors.of(np.ones((40, 1)), np.ones((50, 1)), split.train)
+    mean = MeanMask().fit(item_features(split.train), split.train)
+    items, scores = Combined(flat, mean, 0.0, split.train).recommend(7, k=50)
+    assert np.ptp(scores) == 0
+    assert items.size > 20
+    assert items.tolist() == flat.recommend(7, k=50)[0].tolist() == sorted(items)
+
+
+def test_users_and_pairs_are_taken_as_factors_take_them(split, fitted):
+    with pytest.raises(ModelError, match=r"user 1\.5 is not among the model's 0 to 39"):
+        fitted.recommend(1.5)
+    square = fitted.predict([[0, 1], [2, 3]], [[4, 5], [6, 7]])
+    np.testing.assert_array_equal(square.ravel(), fitted.predict([0, 1, 2, 3], [4, 5, 6, 7]))
+    assert fitted.predict(2, 6) == square[1, 0]

@@ -226,8 +226,71 @@ def test_other_data_is_refused(ratings, features, mask):
         lambda: FMMask(rate=float("inf")),
         lambda: NNMask(hidden=0),
         lambda: NNMask(steps=2.5),
+        lambda: RidgeMask(penalty=True),
+        lambda: FMMask(rate=False),
     ],
 )
 def test_impossible_hyper_parameters_are_refused(make):
     with pytest.raises(SettingError, match=r" = .* must be "):
         make()
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=repr)
+def test_ratings_without_a_row_leave_everybody_neutral(ratings, features, mask):
+    nothing = ratings.take(np.array([], dtype=int))
+    found = mask.fit(features, nothing).predict(np.arange(30), np.arange(30))
+    np.testing.assert_array_equal(found, 3.5)
+
+
+@pytest.mark.parametrize(
+    "mask", [MeanMask(), RidgeMask(), FMMask(steps=1), NNMask(steps=1)], ids=repr
+)
+def test_one_rating_is_enough_to_have_a_mask(mask):
+    ratings, features = rated_by_one([[0.0]], [1])
+    assert mask.fit(features, ratings).predict([0], [0]) == pytest.approx([1.0], abs=0.1)
+
+
+@pytest.mark.parametrize("mask", [RidgeMask(), FMMask(), NNMask()], ids=repr)
+def test_masks_that_are_nothing_without_features_say_so(mask):
+    ratings, nothing = rated_by_one(np.zeros((3, 0)), [5, 4, 3])
+    with pytest.raises(DataError, match=r"nothing is known of the items of one .* MeanMask"):
+        mask.fit(nothing, ratings)
+    assert MeanMask().fit(nothing, ratings).predict([0], [0]) == pytest.approx([4.0])
+
+
+def test_a_penalty_that_rounding_loses_is_none():
+    """Two columns that are the same share the weight; a third says nothing."""
+    ratings, features = rated_by_one([[1, 1, 0], [2, 2, 0], [3, 3, 0]], [2, 3, 4])
+    for penalty in (0, 1e-30, 1e-18, 1e-13):
+        weights = RidgeMask(penalty=penalty).fit(features, ratings).weights
+        np.testing.assert_allclose(weights, [[0.5, 0.5, 0.0]], atol=1e-9)
+
+
+def test_starts_are_random_with_the_variance_of_he(ratings, features):
+    """A rate of nearly zero leaves the networks where they start."""
+    fitted = NNMask(hidden=40, rate=1e-300, steps=1).fit(features, ratings, seed=1)
+    d = features.matrix.shape[1]
+    assert d >= 4
+    assert fitted.inner[:29].var() == pytest.approx(2 / d, rel=0.05)
+    assert fitted.outer[:29].var() == pytest.approx(1 / 40, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("mask", "part"),
+    [(FMMask(rate=1e-300), "interactions"), (NNMask(rate=1e-300), "inner")],
+    ids=repr,
+)
+def test_every_user_has_a_start_of_their_own(ratings, features, mask, part):
+    one, same, other = (
+        getattr(mask.fit(features, ratings, seed), part)[:29] for seed in (1, 1, 2)
+    )
+    assert len(np.unique(one[:, 0, 0])) == 29
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).all()
+
+
+def test_predictions_have_the_shape_of_the_pairs(ratings, features):
+    fitted = MASKS[2].fit(features, ratings)
+    square = fitted.predict([[0, 1], [2, 3]], [[4, 5], [6, 7]])
+    np.testing.assert_array_equal(square.ravel(), fitted.predict([0, 1, 2, 3], [4, 5, 6, 7]))
+    assert fitted.predict(2, 6) == square[1, 0]

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from fedmf.choices import MaskName, ModelName
 from fedmf.cli import app
+from fedmf.commands import models
 from fedmf.data import load
+from fedmf.features import Features
 from fedmf.metrics import rmse
 from fedmf.model import Factors
 from fedmf.splits import random_split
+from fedmf.trainer import Trainer
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 
@@ -54,3 +58,15 @@ def test_a_mask_for_fedmf_is_refused():
     done = train("--mask", "fm")
     assert done.exit_code == 2
     assert "--mask fm cannot go with --model fedmf: take fedmmf" in done.stderr
+
+
+def test_masks_and_heads_see_what_is_known_of_the_items(monkeypatch):
+    """Of Last.fm that is neither genres nor a year; `known_features` knows."""
+    parts = random_split(load("simulated"), seed=0)
+    known = Features(np.eye(parts.train.n_items)[:, :2].copy(), ("first", "second"))
+    monkeypatch.setattr(models, "known_features", lambda ratings: known)
+    preset, recipe = models.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
+    trainer = Trainer(preset.model, rounds=1)
+    fitted = models.fit(trainer, parts, recipe, head=True)
+    np.testing.assert_array_equal(fitted.private.features, known.matrix)
+    np.testing.assert_array_equal(fitted.base.private.features, known.matrix)

@@ -6,6 +6,7 @@ from fedmf.choices import MaskName, ModelName
 from fedmf.combined import Combined
 from fedmf.data import Split
 from fedmf.errors import ModelError, SettingError
+from fedmf.features import known_features
 from fedmf.head import LocalHead
 from fedmf.metrics import mae, rmse
 from fedmf.mmf import FedMMF
@@ -38,14 +39,21 @@ def chosen(
 
 
 def fit(trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool) -> Model:
-    """Train, on masked ratings if there are masks, and let the users fit their heads."""
+    """Train, on masked ratings if there are masks, and let the users fit their heads.
+
+    Raises
+    ------
+    DataError
+        If nothing is known of the items that a mask needs.
+    """
     model: Model
+    known = known_features(parts.train) if masked is not None or head else None
     if masked is None:
         model = trainer.fit(parts.train, parts.test).factors_
     else:
         federated = FedMMF(masked.mask, trainer, offset=masked.offset)
-        model = federated.fit(parts.train, parts.test).model_
-    return LocalHead().fit(model, parts.train) if head else model
+        model = federated.fit(parts.train, parts.test, known).model_
+    return LocalHead().fit(model, parts.train, known) if head else model
 
 
 def errors(model: Model, parts: Split) -> dict[str, float]:

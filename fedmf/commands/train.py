@@ -54,7 +54,8 @@ def train(
     mask: Annotated[
         MaskName | None,
         typer.Option(
-            help="fedmmf: what each user fits to genres and year, and trains on the rest of.",
+            help="fedmmf: what each user fits to genres and year, of Last.fm to tags, and "
+            "trains on the rest of.",
             show_default="ridge",
         ),
     ] = None,

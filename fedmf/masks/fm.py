@@ -15,8 +15,8 @@ from fedmf.masks.padded import Padded, adam, padded
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
-    check_features,
     check_positive,
+    check_some_features,
     neutral,
 )
 
@@ -57,7 +57,7 @@ class FMMask:
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedFMMask:
         """Train each user's machine; see `Mask.fit`."""
-        x = check_features(features, ratings)
+        x = check_some_features(features, ratings)
         n_users, d = ratings.n_users, x.shape[1]
         fitted = FittedFMMask(
             x, np.full(n_users, neutral(ratings)), np.zeros((n_users, d)),

@@ -42,14 +42,16 @@ class MeanMask:
         check_positive(self, at_least_0=("shrink",), whole=())
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:
-        """Take each user's mean; `features` and `seed` do not matter, see `Mask.fit`."""
+        """Take each user's mean, whatever the features and `seed`; see `Mask.fit`."""
         centre = neutral(ratings)
         rated = np.diff(ratings.indptr)
         above = np.bincount(
             ratings.users, weights=ratings.values - centre, minlength=ratings.n_users
         )
         weight = rated + self.shrink
-        means = centre + np.divide(above, weight, out=np.zeros_like(above), where=rated > 0)
+        means = centre + np.divide(
+            above, weight, out=np.zeros(ratings.n_users), where=rated > 0
+        )
         return FittedMeanMask(check_features(features, ratings), means)
 
 

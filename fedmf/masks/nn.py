@@ -15,8 +15,8 @@ from fedmf.masks.padded import Padded, adam, padded
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
-    check_features,
     check_positive,
+    check_some_features,
     neutral,
 )
 
@@ -57,7 +57,7 @@ class NNMask:
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedNNMask:
         """Train each user's network; see `Mask.fit`."""
-        x = check_features(features, ratings)
+        x = check_some_features(features, ratings)
         n_users, d, h = ratings.n_users, x.shape[1], self.hidden
         fitted = FittedNNMask(
             x, np.zeros((n_users, d, h)), np.zeros((n_users, h)), np.zeros((n_users, h)),

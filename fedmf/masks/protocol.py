@@ -13,7 +13,15 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.features import Features
 from fedmf.mf import NEUTRAL_PART
 
-__all__ = ["FittedMask", "Floats", "Mask", "check_features", "check_positive", "neutral"]
+__all__ = [
+    "FittedMask",
+    "Floats",
+    "Mask",
+    "check_features",
+    "check_positive",
+    "check_some_features",
+    "neutral",
+]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +46,8 @@ class Mask(Protocol):
         Raises
         ------
         DataError
-            If there is not one row of features per item.
+            If there is not one row of features per item, or no feature in it; `MeanMask` needs
+            none.
         """
         ...
 
@@ -65,7 +74,7 @@ class FittedMask(ABC):
         Parameters
         ----------
         users, items
-            Integers of one shape (n,), 0 ≤ user < n_users and 0 ≤ item < n_items.
+            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
 
         Raises
         ------
@@ -74,7 +83,7 @@ class FittedMask(ABC):
             data.
         """
         rows, columns = np.asarray(users), np.asarray(items)
-        if rows.shape != columns.shape or rows.ndim != 1:
+        if rows.shape != columns.shape:
             raise ModelError(
                 f"a mask predicts one item per user, not {columns.shape} items for "
                 f"{rows.shape} users"
@@ -89,11 +98,12 @@ class FittedMask(ABC):
                 raise ModelError(
                     f"the mask was fitted on {what} 0 to {bound - 1}; these are of other data"
                 )
-        found = np.empty(rows.size)
+        found, shape = np.empty(rows.size), rows.shape
+        rows, columns = rows.reshape(-1), columns.reshape(-1)
         for start in range(0, rows.size, PAIRS):
             part = slice(start, start + PAIRS)
             found[part] = self._at(rows[part], self.features[columns[part]])
-        return found
+        return found.reshape(shape)
 
     @abstractmethod
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
@@ -120,7 +130,13 @@ def neutral(ratings: Ratings) -> float:
 
 
 def check_features(features: Features, ratings: Ratings) -> Floats:
-    """Return the matrix of features; raises DataError unless it has a row per item."""
+    """Return the matrix of features.
+
+    Raises
+    ------
+    DataError
+        If there is not one row per item.
+    """
     if len(features) != ratings.n_items:
         raise DataError(
             f"features of {len(features)} items do not fit ratings of {ratings.n_items}: take "
@@ -129,13 +145,30 @@ def check_features(features: Features, ratings: Ratings) -> Floats:
     return features.matrix
 
 
+def check_some_features(features: Features, ratings: Ratings) -> Floats:
+    """Return the matrix of features, for masks that are nothing without.
+
+    Raises
+    ------
+    DataError
+        If there is not one row per item, or no feature in it.
+    """
+    if not features.names:
+        raise DataError(
+            f"nothing is known of the items of {ratings.name} that a mask could use: pass "
+            "features, such as tag_features(read_tags(ratings)), or take MeanMask"
+        )
+    return check_features(features, ratings)
+
+
 def check_positive(
     owner: object, *, at_least_0: tuple[str, ...], whole: tuple[str, ...]
 ) -> None:
     """Raise SettingError unless the named attributes are finite ≥ 0, or integers ≥ 1."""
     for name in at_least_0:
         value = getattr(owner, name)
-        if not isinstance(value, int | float) or not 0 <= value < np.inf:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= value < np.inf:
             raise SettingError(f"{name} = {value!r} must be finite and at least 0")
     for name in whole:
         value = getattr(owner, name)

@@ -13,12 +13,14 @@ from fedmf.features import Features
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
-    check_features,
     check_positive,
+    check_some_features,
     neutral,
 )
 
 __all__ = ["FittedRidgeMask", "RidgeMask"]
+
+TINY = 2.0**-40  # below this part of all squares a penalty counts as none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class RidgeMask:
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
         """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""
-        x = check_features(features, ratings)
+        x = check_some_features(features, ratings)
         d = x.shape[1]
         intercepts = np.full(ratings.n_users, neutral(ratings))
         weights = np.zeros((ratings.n_users, d))
@@ -58,14 +60,12 @@ class RidgeMask:
             x_mean, mean = rated.mean(axis=0), values.mean()
             centred = rated - x_mean
             normal = centred.T @ centred
-            normal.flat[:: d + 1] += self.penalty
-            # lstsq: without a penalty, genres that go together make the matrix singular
             moment = centred.T @ (values - mean)
-            w = (
-                np.linalg.solve(normal, moment)
-                if self.penalty
-                else np.linalg.lstsq(normal, moment)[0]
-            )
+            if self.penalty > TINY * normal.trace():
+                normal.flat[:: d + 1] += self.penalty
+                w = np.linalg.solve(normal, moment)
+            else:  # genres that go together make the matrix singular
+                w = np.linalg.lstsq(normal, moment)[0]
             weights[user], intercepts[user] = w, mean - x_mean @ w
         return FittedRidgeMask(x, intercepts, weights)
 

@@ -9,8 +9,7 @@ from functools import partial
 from fedmf.aggregate import PlainSum
 from fedmf.combined import Recommender
 from fedmf.data import Ratings, Split, load
-from fedmf.datasets.tags import read_tags
-from fedmf.features import Features, item_features, tag_features
+from fedmf.features import known_features
 from fedmf.masks import FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
 from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
@@ -18,6 +17,7 @@ from fedmf.mmf import FedMMF
 from fedmf.presets import PRESETS, Preset
 from fedmf.recipes import Recipe, recipe
 from fedmf.reproduce.context import CONTEXT_ROWS
+from fedmf.reproduce.selection import OVERLAP
 from fedmf.reproduce.table import Published, Row, Run, Table, Target
 from fedmf.reproduce.training import trainer
 from fedmf.splits import random_split
@@ -62,13 +62,6 @@ LOCAL = {"ridge": "LocalLR", "fm": "LocalFM", "nn": "LocalNN", "mean": "the user
 ORDER = {"ridge": "One-order", "fm": "Two-order", "nn": "High-order", "mean": "User-mean"}
 
 
-def _features(ratings: Ratings) -> Features:
-    """Return what is known of the items: Last.fm has tags only."""
-    if ratings.name == "lastfm":
-        return tag_features(read_tags(ratings))
-    return item_features(ratings)
-
-
 def _split(data: str, run: Run) -> Split:
     return random_split(load(data), seed=run.seed)
 
@@ -86,13 +79,13 @@ def _fedmf(data: str, preset: Preset, run: Run) -> dict[str, float]:
 
 def _local(data: str, mask: Mask, run: Run) -> dict[str, float]:
     split = _split(data, run)
-    return _errors(mask.fit(_features(split.train), split.train, run.seed), split.test)
+    return _errors(mask.fit(known_features(split.train), split.train, run.seed), split.test)
 
 
 def _fedmmf(data: str, chosen: Recipe, run: Run) -> dict[str, float]:
     split = _split(data, run)
     model = FedMMF(chosen.mask, trainer(chosen.preset, PlainSum(), run), offset=chosen.offset)
-    model.fit(split.train, features=_features(split.train))
+    model.fit(split.train, features=known_features(split.train))
     return _errors(model.model_, split.test)
 
 
@@ -228,6 +221,8 @@ NOTE = (
     "80/20 split per rating, errors unclipped; sums are the fixed-point integers that the "
     "secure sum gives. The paper states neither hyper-parameters nor bins: the rows without an "
     "addition stand for its own, and those called tuned were chosen on validation ratings. "
+    + OVERLAP
+    + " "
 )
 
 TABLES = (
@@ -248,6 +243,8 @@ TABLES = (
         "paper does not tell its bins. Ratings are fifths of all listening counts here, so "
         "that a user's mean predicts most of a rating; masks see 20 components of the artists' "
         "tags, and FedMMF trains with the offset on settings chosen on validation ratings. "
+        + OVERLAP
+        + " "
         "From a start around zero FedMF predicts 0 where it knows nothing: its figure depends "
         "on when it is stopped.",
     ),

@@ -373,6 +373,26 @@ class Overflowing(FedMF):
         return np.full_like(p, 1e200)
 
 
+class Exploding(FedMF):
+    """Its items' factors are not finite, and then no user should be asked."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, np.inf)
+
+    def find_users(self, q, p, block):
+        assert np.isfinite(q).all()
+        return p
+
+
+def test_factors_are_looked_at_before_anybody_works_with_them(split):
+    watched = Watched()
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(replace(RIDGE, spread=1e308), watched).fit(split.train)
+    assert watched.calls == []
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(Exploding(k=2), rounds=1).fit(split.train)
+
+
 def test_errors_beyond_all_bounds_are_no_record(split):
     with pytest.raises(SettingError, match="beyond all bounds"):
         Trainer(Overflowing(k=2, min_raters=1000), rounds=1).fit(split.train)

@@ -55,11 +55,34 @@ class Posterior:
     dof: int
 
     def density(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability density at differences; its scale must not be 0."""
+        """Return the probability density.
+
+        Parameters
+        ----------
+        difference
+            Where, of any shape, in the metric's unit. The scale must not be 0.
+
+        Returns
+        -------
+        float64 array, of the same shape
+        """
         return np.asarray(stats.t.pdf(difference, self.dof, self.mean, self.scale))
 
     def probabilities(self, rope: float = ROPE) -> Probabilities:
-        """Return how the mass lies to the region of practical equivalence, [−rope, rope]."""
+        """Return how the mass lies to the region of practical equivalence, [−rope, rope].
+
+        Parameters
+        ----------
+        rope
+            Half its width in the metric's unit, 0 ≤ rope < ∞.
+
+        Raises
+        ------
+        SettingError
+            If it is out of range.
+        """
+        if not 0 <= rope < math.inf:
+            raise SettingError(f"rope = {rope!r} must be finite and at least 0")
         if self.scale == 0:
             left, right = float(self.mean < -rope), float(self.mean > rope)
         else:

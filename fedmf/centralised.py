@@ -8,12 +8,12 @@ for its centralised baseline.
 
 from __future__ import annotations
 
-import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fedmf.checks import check_not_negative, check_positive, check_ratings, check_whole, pairs
 from fedmf.errors import ModelError, SettingError
 from fedmf.ratings import Ratings
 from fedmf.sums.integer_sum import Progress
@@ -22,7 +22,6 @@ __all__ = ["SVD"]
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
-Numbers = NDArray[np.int32] | NDArray[np.int64]
 
 
 class SVD:
@@ -78,25 +77,27 @@ class SVD:
         seed: int = 0,
         progress: Progress = lambda what, done, of: None,
     ) -> None:
-        for name, whole, least in (("k", k, 1), ("epochs", epochs, 1), ("seed", seed, 0)):
-            if not isinstance(whole, int) or whole < least:
-                raise SettingError(f"{name} = {whole!r} must be an integer of at least {least}")
-        for name, value in (("rate", rate), ("spread", spread)):
-            if not 0 < value < math.inf:
-                raise SettingError(f"{name} = {value!r} must be finite and positive")
-        if not 0 <= reg < math.inf:
-            raise SettingError(f"reg = {reg!r} must be finite and at least 0")
+        check_whole(k=k, epochs=epochs)
+        check_whole(0, seed=seed)
+        check_positive(rate=rate, spread=spread)
+        check_not_negative(reg=reg)
         self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
         self.spread, self.seed, self.progress = spread, seed, progress
 
     def fit(self, train: Ratings) -> Self:
         """Train from the start.
 
+        Parameters
+        ----------
+        train
+            The ratings, at least one.
+
         Raises
         ------
         SettingError
-            If there is no rating to train on.
+            If there is no rating to train on, or the factors grow beyond all bounds.
         """
+        check_ratings(train=train)
         if train.n_ratings == 0:
             raise SettingError("there is no rating to train on")
         rng = np.random.default_rng(self.seed)
@@ -106,26 +107,48 @@ class SVD:
         self.item_factors_ = rng.normal(0.0, self.spread, size=(train.n_items, self.k))
         steps = _independent(train, rng.permutation(train.n_ratings))
         for epoch in range(1, self.epochs + 1):
-            for users, items, values in steps:
-                self._step(users, items, values)
+            with np.errstate(over="ignore", invalid="ignore"):  # told by _check_finite
+                for users, items, values in steps:
+                    self._step(users, items, values)
+            self._check_finite()
             self.progress("SVD", epoch, self.epochs)
         self.user_factors_[np.bincount(train.users, minlength=train.n_users) == 0] = 0.0
         self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0
         return self
 
-    def predict(self, users: Numbers, items: Numbers) -> Floats:
-        """Return r̂_ui of each pair, shape (n,); not clipped to the scale, as Surprise does.
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂_ui of each pair, not clipped to the scale (Surprise clips).
+
+        Parameters
+        ----------
+        users, items
+            Integers of one shape: numbers of users and items in the training ratings.
+
+        Returns
+        -------
+        float64 array, of the same shape
 
         Raises
         ------
         ModelError
-            If the model is not trained.
+            If the model is not trained, a number is out of range or the shapes differ.
         """
         if not hasattr(self, "mean_"):
             raise ModelError("the model is not trained yet: call fit first")
-        biases = self.mean_ + self.user_biases_[users] + self.item_biases_[items]
-        products = self.user_factors_[users] * self.item_factors_[items]
+        rows, columns = pairs(users, items, len(self.user_biases_), len(self.item_biases_))
+        biases = self.mean_ + self.user_biases_[rows] + self.item_biases_[columns]
+        products = self.user_factors_[rows] * self.item_factors_[columns]
         return np.asarray(biases + products.sum(axis=-1))
+
+    def _check_finite(self) -> None:
+        tables = (
+            self.user_biases_, self.item_biases_, self.user_factors_, self.item_factors_,
+        )  # fmt: skip
+        if not all(np.isfinite(table).all() for table in tables):
+            del self.mean_  # what is left is no model
+            raise SettingError(
+                f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
+            )
 
     def _step(self, users: Positions, items: Positions, values: Floats) -> None:
         """Take one step for each of some ratings, no two by one user or of one item."""

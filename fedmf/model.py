@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf import _fast
+from fedmf.checks import check_how_many, number, pairs
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 
-__all__ = ["Factors", "numbers"]
+__all__ = ["Factors"]
 
 MAGIC = b"fedmf model\n"
 VERSION = 1
@@ -39,9 +40,10 @@ class Factors:
     Parameters
     ----------
     user_factors
-        P, float64, shape (n_users, k): row u is p_u of the FedMMF paper's eq. 1.
+        P, float64, shape (n_users, k), k ≥ 1: row u is p_u of the FedMMF paper's eq. 1.
     item_factors
-        Q, float64, shape (n_items, k): row i is q_i.
+        Q, float64, shape (n_items, k): row i is q_i. Factors of another type of numbers, or
+        laid out column by column, are converted.
     seen_indptr, seen_items
         int64 (n_users + 1,) and int32: the items each user rated in training, as of `Ratings`.
     user_ids, item_ids
@@ -50,7 +52,7 @@ class Factors:
     Raises
     ------
     ModelError
-        If the shapes do not fit together.
+        If the shapes do not fit together, or the factors are no real numbers.
     """
 
     user_factors: NDArray[np.float64]
@@ -61,11 +63,12 @@ class Factors:
     item_ids: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if self.user_factors.ndim != 2 or self.item_factors.ndim != 2:
-            raise ModelError("the factors must be two tables, one row per user and per item")
+        for name in ("user_factors", "item_factors"):
+            object.__setattr__(self, name, _table(getattr(self, name)))
         (n_users, k), (n_items, k_items) = self.user_factors.shape, self.item_factors.shape
         if (
             k != k_items
+            or not k
             or self.user_ids.shape != (n_users,)
             or self.item_ids.shape != (n_items,)
             or self.seen_indptr.shape != (n_users + 1,)
@@ -84,7 +87,20 @@ class Factors:
         item_factors: NDArray[np.float64],
         ratings: Ratings,
     ) -> Factors:
-        """Return the factors of a training on `ratings`."""
+        """Return the factors of a training on `ratings`.
+
+        Parameters
+        ----------
+        user_factors, item_factors
+            P and Q, as of `Factors`.
+        ratings
+            What was trained on: says what each user has seen, and the ids.
+
+        Raises
+        ------
+        ModelError
+            If the factors are not of these users and items.
+        """
         return cls(
             user_factors,
             item_factors,
@@ -117,18 +133,16 @@ class Factors:
         users, items
             Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
 
+        Returns
+        -------
+        float64 array, of the same shape
+
         Raises
         ------
         ModelError
             If a number is out of range or the shapes differ.
         """
-        rows = numbers("user", users, self.n_users)
-        columns = numbers("item", items, self.n_items)
-        if rows.shape != columns.shape:
-            raise ModelError(
-                f"predict wants one item per user, not {rows.shape} users and "
-                f"{columns.shape} items"
-            )
+        rows, columns = pairs(users, items, self.n_users, self.n_items)
         found = np.empty(rows.shape)
         _fast.predict(
             self.user_factors,
@@ -146,30 +160,43 @@ class Factors:
 
         Users and items go by their numbers 0, 1, … in the ratings that were trained on; the
         data set's own ids are ``user_ids[user]`` and ``item_ids[items]``.
-        Fewer when fewer are left; equal predictions are ordered by item number.
+
+        Parameters
+        ----------
+        user
+            0 ≤ user < n_users.
+        k
+            How many, k ≥ 1; fewer are returned where fewer are left.
 
         Returns
         -------
         items : int64 array, shape (≤ k,)
+            Equal predictions are ordered by item number.
         predictions : float64 array, of the same shape
+            What `predict` gives.
 
         Raises
         ------
         ModelError
-            If the user is unknown or k < 1.
+            If the user is unknown, or k is not an integer of at least 1.
         """
-        row = int(numbers("user", user, self.n_users))
-        if k < 1:
-            raise ModelError(f"k = {k} recommendations: ask for at least one")
-        scores = self.item_factors @ self.user_factors[row]
+        row = number("user", user, self.n_users)
+        check_how_many(k)
         fresh = np.ones(self.n_items, dtype=np.bool_)
         fresh[self.seen_items[self.seen_indptr[row] : self.seen_indptr[row + 1]]] = False
         items = np.flatnonzero(fresh)
-        best = items[np.argsort(-scores[items], kind="stable")][:k]
-        return best.astype(np.int64), scores[best]
+        # not a product of matrices: that may round items of the same factors differently
+        scores = self.predict(np.full(items.size, row), items)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return items[best].astype(np.int64), scores[best]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the factors to `path` at once: readers see the old file or the new one.
+
+        Parameters
+        ----------
+        path
+            A file, new or to be replaced, in a folder that exists.
 
         Raises
         ------
@@ -198,6 +225,11 @@ class Factors:
     def load(cls, path: str | os.PathLike[str]) -> Factors:
         """Read what `save` wrote.
 
+        Parameters
+        ----------
+        path
+            The file.
+
         Raises
         ------
         ModelError
@@ -216,20 +248,14 @@ class Factors:
             raise ModelError(f"the model {path} lacks a table: {error}") from error
 
 
-def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
-    """Return users' or items' numbers as an array.
-
-    Raises
-    ------
-    ModelError
-        If one is not an integer in 0 ≤ number < bound.
-    """
-    array = np.asarray(numbers)
-    if array.dtype.kind not in "iu" or (
-        array.size and not (array.min() >= 0 and array.max() < bound)
-    ):
-        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
-    return array.astype(np.int64)
+def _table(factors: ArrayLike) -> NDArray[np.float64]:
+    """Return factors as the kernels take them: float64, row by row."""
+    table = np.asarray(factors)
+    if table.ndim != 2 or table.dtype.kind not in "fiu":
+        raise ModelError(
+            "the factors must be two tables of real numbers, one row per user and per item"
+        )
+    return np.ascontiguousarray(table, dtype=np.float64)
 
 
 def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_positive
 from fedmf.errors import SettingError
 
 __all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
@@ -45,7 +45,7 @@ class Descent:
     rate: float
 
     def __post_init__(self) -> None:
-        _check_rate(self.rate)
+        check_positive(rate=self.rate)
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a function from a gradient to the step; see `Optimiser`."""
@@ -80,12 +80,11 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        _check_rate(self.rate)
+        check_positive(rate=self.rate, epsilon=self.epsilon)
         for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise SettingError(f"{name} = {getattr(self, name)!r} must be in [0, 1)")
-        if not 0 < self.epsilon < math.inf:
-            raise SettingError(f"epsilon = {self.epsilon!r} must be finite and positive")
+            beta = getattr(self, name)
+            if not isinstance(beta, int | float) or not 0 <= beta < 1:
+                raise SettingError(f"{name} = {beta!r} must be in [0, 1)")
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a function from a gradient to the step; see `Optimiser`."""
@@ -107,8 +106,3 @@ class _AdamSteps:
         mean = self._m / (1 - adam.beta1**self._t)
         square = self._v / (1 - adam.beta2**self._t)
         return np.asarray(adam.rate / (np.sqrt(square) + adam.epsilon) * mean)
-
-
-def _check_rate(rate: float) -> None:
-    if not isinstance(rate, int | float) or not 0 < rate < math.inf:
-        raise SettingError(f"rate = {rate!r} must be finite and positive")

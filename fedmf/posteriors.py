@@ -28,12 +28,14 @@ def draw_posteriors(
     title
         Stands above the picture.
     rope
-        Half the width of the region.
+        Half the width of the region, 0 ≤ rope < ∞.
 
     Raises
     ------
     DataError
         If there is nothing to draw.
+    SettingError
+        If the region's half width is negative or not finite.
     """
     n_columns = max((len(row) for row in posteriors.values()), default=0)
     if not n_columns:

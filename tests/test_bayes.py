@@ -78,6 +78,13 @@ def test_what_cannot_be_compared_is_refused():
         correlated_t_test(CF, FCF, 1.0)
 
 
+@pytest.mark.parametrize("rope", [-1.0, math.nan, math.inf])
+def test_a_region_that_is_none_is_refused(rope):
+    for posterior in (correlated_t_test(CF, FCF, 0.2), correlated_t_test([1, 2], [1, 2], 0.2)):
+        with pytest.raises(SettingError, match=r"rope = .* must be finite and at least 0"):
+            posterior.probabilities(rope)
+
+
 def test_posteriors_are_drawn_with_their_region_and_probability():
     known = correlated_t_test(CF, FCF, 0.2)
     certain = Posterior(mean=0.0, scale=0.0, dof=4)

@@ -74,6 +74,9 @@ def test_what_cannot_be_done_is_refused():
         ({"rate": 0.0}, r"rate = 0\.0 must be finite and positive"),
         ({"spread": float("nan")}, "spread = nan"),
         ({"reg": -0.1}, r"reg = -0\.1"),
+        ({"rate": "fast"}, "rate = 'fast' must be finite and positive"),
+        ({"spread": None}, "spread = None"),
+        ({"reg": "little"}, "reg = 'little'"),
     ):
         with pytest.raises(SettingError, match=message):
             SVD(**setting)
@@ -81,3 +84,31 @@ def test_what_cannot_be_done_is_refused():
         SVD().predict(np.array([0]), np.array([0]))
     with pytest.raises(SettingError, match="no rating"):
         SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))
+
+
+def test_a_split_is_told_to_be_parted():
+    with pytest.raises(SettingError, match=r"train must be .*, not Split: .* split\.train"):
+        SVD().fit(random_split(simulate(5, 6, 15)))
+
+
+def test_predict_refuses_what_the_model_does_not_know():
+    model = SVD(k=2, epochs=1).fit(simulate(5, 6, 15, seed=0))
+    assert model.predict([0, 1], [2, 3]).shape == (2,)
+    assert model.predict([], []).shape == (0,)
+    for users, items, message in (
+        ([-1], [0], "user .*0 to 4"),
+        ([99], [0], "user .*0 to 4"),
+        ([0], [6], "item .*0 to 5"),
+        ([0], [0, 1], "one item per user"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            model.predict(users, items)
+
+
+def test_a_training_that_diverges_is_refused_and_leaves_no_model():
+    train = simulate(15, 20, 120, seed=1)
+    model = SVD(k=3, epochs=200, rate=5.0)
+    with pytest.raises(SettingError, match="beyond all bounds: lower the rate of 5"):
+        model.fit(train)
+    with pytest.raises(ModelError, match="fit first"):
+        model.predict([0], [0])

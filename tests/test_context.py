@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ from fedmf.errors import ModelError, SettingError
 from fedmf.features import Features
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.ratings import Catalogue
+from fedmf.splits import random_split
+from fedmf.sums.float_sum import FloatSum
 
 MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]
 
@@ -219,6 +223,46 @@ def test_impossible_settings_are_refused_by_name(make, message):
         make()
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_a_training_that_diverges_is_refused(model):
+    ratings, items, users = small()
+    wild = replace(model, rate=1e5)
+    with pytest.raises(SettingError, match=r"beyond the clip.* lower the model's rate"):
+        ContextTrainer(wild, rounds=3).fit(ratings, items, users)
+
+
+def test_parameters_beyond_all_bounds_are_refused():
+    ratings, items, users = small()
+    wild = FedFM(rate=1e200)
+    with pytest.raises(SettingError, match="NaN or infinity"):
+        ContextTrainer(wild, FloatSum(), rounds=9).fit(ratings, items, users)
+
+
+def test_clipped_numbers_of_ratings_are_refused():
+    ratings, items, users = small()
+    with pytest.raises(SettingError, match="raise its clip"):
+        ContextTrainer(FedLR(), PlainSum(clip=2.0**-8), rounds=1).fit(ratings, items, users)
+
+
+def test_a_split_is_told_to_be_parted():
+    ratings, items, users = small()
+    with pytest.raises(SettingError, match=r"not Split: .* split\.train"):
+        ContextTrainer(FedLR(), rounds=1).fit(random_split(ratings), items, users)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_predictions_have_the_shape_of_what_was_asked(model):
+    ratings, items, users = small()
+    trainer = ContextTrainer(model, rounds=1).fit(ratings, items, users)
+    whole = trainer.predict([0, 0, 1, 1, 2, 2], [3, 4, 5, 6, 7, 8])
+    table = trainer.predict([[0, 0, 1], [1, 2, 2]], [[3, 4, 5], [6, 7, 8]])
+    np.testing.assert_allclose(table.reshape(-1), whole, rtol=1e-12)
+    assert trainer.predict(0, 3) == pytest.approx(whole[0])
+    assert trainer.predict([], []).shape == (0,)
+    with pytest.raises(ModelError, match="one item per user"):
+        trainer.predict([1, 2, 3], [1, 2])
+
+
 def test_features_of_others_are_refused():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=1)
@@ -242,3 +286,8 @@ def test_an_untrained_model_and_unknown_numbers_are_refused():
         trainer.predict([0], [-1])
     with pytest.raises(ModelError, match="at least one"):
         trainer.recommend(0, k=0)
+    with pytest.raises(ModelError, match="at least one"):
+        trainer.recommend(0, k=1.5)
+    for user in (8, 1.5, [1, 2]):
+        with pytest.raises(ModelError, match="user"):
+            trainer.recommend(user)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.datasets.simulated_views import simulate_views
-from fedmf.errors import SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit
+from fedmf.implicit.confidence import Implicit, solve, views
 from fedmf.implicit.fcf import FCF, gradients
+from fedmf.implicit.federated_cf import FederatedCF
+from fedmf.implicit.user_split import user_split
 from fedmf.optimisers import Adam, Descent
 from fedmf.sums.float_sum import FloatSum
 
@@ -155,8 +159,41 @@ def test_an_interrupt_keeps_the_finished_epochs():
     assert model.recommend(0, 3)[0].shape == (3,)
 
 
+def test_users_update_themselves_once_more_at_the_end():
+    ratings = simulate_views(30, 32, seed=0)
+    model = Implicit(k=3)
+    found = FCF(model, epochs=2, steps=3).fit(ratings).factors_
+    tables = model.confidence(ratings).tables()
+    wanted = solve(found.item_factors, *tables, model.reg)
+    np.testing.assert_array_equal(found.user_factors, wanted)
+
+
+@pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
+def test_a_refit_that_ends_before_an_epoch_leaves_nothing_of_the_data_before(system):
+    model = system(epochs=1).fit(simulate_views(30, 32, seed=0))
+    assert model.predict([0], [0]).shape == (1,)
+    other = simulate_views(30, 32, seed=1)
+    other = replace(other, scale=(-1.0, 1.0), values=np.full(other.n_ratings, -1.0))
+    with pytest.raises(DataError):
+        model.fit(other)
+    with pytest.raises(ModelError, match="fit first"):
+        model.predict([0], [0])
+
+
+@pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
+def test_a_split_is_told_to_be_parted(system):
+    split = user_split(simulate_views(30, 32, seed=0))
+    with pytest.raises(SettingError, match=r"must be Ratings, not Split: .* split\.train"):
+        system(epochs=1).fit(split)
+    with pytest.raises(SettingError, match="must be Ratings, not Split"):
+        views(split)
+
+
 def test_what_is_out_of_range_is_refused():
-    for wrong in ({"rate": 0.0}, {"beta1": 1.0}, {"beta2": -0.1}, {"epsilon": 0.0}):
+    for wrong in (
+        {"rate": 0.0}, {"beta1": 1.0}, {"beta2": -0.1}, {"epsilon": 0.0},
+        {"rate": "0.1"}, {"beta1": "0.9"}, {"beta2": None}, {"epsilon": "tiny"},
+    ):  # fmt: skip
         with pytest.raises(SettingError, match=next(iter(wrong))):
             Adam(**wrong)
     with pytest.raises(SettingError, match="rate"):

@@ -66,11 +66,57 @@ def test_predict_refuses_what_the_model_does_not_know(factors, users, items, mes
         factors.predict(users, items)
 
 
+def test_nothing_asked_is_nothing_answered(factors):
+    for nothing in ([], np.zeros(0), np.zeros(0, dtype=np.int32), ()):
+        found = factors.predict(nothing, nothing)
+        assert (found.shape, found.dtype) == ((0,), np.float64)
+    assert factors.predict(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
+    with pytest.raises(ModelError, match="one item per user"):
+        factors.predict([], [0])
+
+
 def test_recommend_refuses_what_it_cannot_give(factors):
-    with pytest.raises(ModelError, match="user 2"):
-        factors.recommend(2)
-    with pytest.raises(ModelError, match="at least one"):
-        factors.recommend(0, k=0)
+    for user in (2, -1, 1.0, True, "1", [1], []):
+        with pytest.raises(ModelError, match="user"):
+            factors.recommend(user)
+    for k in (0, -1, 1.5, True, "3", None):
+        with pytest.raises(ModelError, match="at least one"):
+            factors.recommend(0, k=k)
+    assert factors.recommend(np.int32(0), np.int64(1))[0].tolist() == [0]
+
+
+def test_items_of_the_same_factors_go_by_number():
+    """A product of matrices rounds a row by its place in the table; `predict` does not."""
+    rng = np.random.default_rng(3)
+    q = np.repeat(rng.normal(size=(7, 5)), 43, axis=0)[rng.permutation(301)]
+    p = rng.normal(size=(40, 5))
+    seen, ids = np.zeros(41, dtype=np.int64), np.arange(301)
+    factors = Factors(p, q, seen, np.array([], dtype=np.int32), np.arange(40), ids)
+    for user in range(40):
+        items, scores = factors.recommend(user, k=301)
+        assert np.unique(scores).size == 7
+        assert (scores == factors.predict(np.full(301, user), items)).all()
+        assert (np.diff(items)[np.diff(scores) == 0] > 0).all()
+
+
+def test_factors_of_another_kind_are_converted(factors):
+    tables = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
+    for convert in (np.float32, np.int64, np.asfortranarray, list):
+        q = convert(factors.item_factors)
+        found = Factors(**tables | {"item_factors": q, "user_factors": tables["user_factors"]})
+        assert found.item_factors.dtype == np.float64
+        assert found.predict([0, 1], [0, 2]).tolist() == [3.0, -2.0]
+    assert Factors(**tables).item_factors is factors.item_factors  # no copy without need
+
+
+def test_factors_that_are_none_are_refused(factors):
+    tables = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
+    for p, q in ((2, 4), ((2, 2, 1), (4, 2, 1)), ((2, 0), (4, 0))):
+        with pytest.raises(ModelError, match=r"two tables|0 factors"):
+            Factors(**tables | {"user_factors": np.ones(p), "item_factors": np.ones(q)})
+    for dtype in (np.complex128, np.str_, object):
+        with pytest.raises(ModelError, match="real numbers"):
+            Factors(**tables | {"item_factors": factors.item_factors.astype(dtype)})
 
 
 def test_tables_that_do_not_fit_are_refused(factors):

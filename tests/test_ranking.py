@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedmf.datasets.simulated_views import simulate_views
-from fedmf.errors import DataError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split
 from fedmf.model import Factors
@@ -75,6 +77,32 @@ def test_what_is_hidden_is_no_hit_even_if_nothing_else_is_left():
     assert found.precision == pytest.approx(1 / 10)
 
 
+def marked(ratings, marks):
+    """Return views of the same users and items: those that are marked in a table."""
+    users, items = np.nonzero(marks)
+    return replace(
+        ratings,
+        indptr=np.concatenate(([0], np.cumsum(marks.sum(axis=1)))),
+        items=items.astype(np.int32),
+        values=np.ones(users.size),
+        times=np.zeros(users.size, dtype=np.int64),
+    )
+
+
+@pytest.mark.parametrize("kinds", [1, 4])
+def test_equal_predictions_go_by_number(kinds):
+    """Of 332 items of a few kinds, the ten that `recommend` names are just those judged."""
+    hidden, rng = simulate_views(44, 332), np.random.default_rng(0)
+    q = np.repeat(rng.normal(size=(kinds, 16)), 332 // kinds, axis=0)[rng.permutation(332)]
+    factors = Factors.of(rng.normal(size=(44, 16)), q, hidden)
+    first = np.zeros((44, 332), dtype=np.bool_)
+    for user in range(44):
+        first[user, factors.recommend(user, 10)[0]] = True
+    assert ranking(factors, marked(hidden, first), hidden).precision == 1
+    first[hidden.users, hidden.items] = True
+    assert ranking(factors, marked(hidden, ~first), hidden).precision == 0
+
+
 def test_measures_do_not_depend_on_the_blocks(monkeypatch):
     ratings = simulate_views(100, 40, seed=1)
     split = user_split(ratings)
@@ -92,9 +120,13 @@ def test_what_cannot_be_judged_is_refused():
         ranking(factors, hidden.take(np.array([], dtype=np.int64)), hidden)
     with pytest.raises(DataError, match="not over the same"):
         ranking(factors, simulate_views(5, 40), hidden)
-    for k in (0, 33):
-        with pytest.raises(SettingError, match=f"k = {k}"):
+    for k in (0, 33, 1.5, "3"):
+        with pytest.raises(SettingError, match=f"k = '?{k}'? must be"):
             ranking(factors, hidden, hidden, k)
+    for wrong in (np.nan, np.inf):
+        broken = scored(np.where(np.arange(N_ITEMS) == 9, wrong, DESCENDING), hidden)
+        with pytest.raises(ModelError, match="not all finite"):
+            ranking(broken, hidden, hidden)
 
 
 def test_every_user_gives_the_same_share_to_the_test():
@@ -111,6 +143,14 @@ def test_every_user_gives_the_same_share_to_the_test():
     assert pairs[0] | pairs[1] == set(zip(ratings.users, ratings.items, strict=True))
     assert (user_split(ratings, 0.2, seed=4).test.items == split.test.items).all()
     assert (user_split(ratings, 0.2, seed=5).test.items != split.test.items).any()
+
+
+def test_a_users_share_is_rounded_to_the_nearest_and_halves_to_even():
+    counts = (1, 2, 3, 6, 10)  # a quarter of which is .25, .5, .75, 1.5, 2.5
+    pairs = [(user, item) for user, n in enumerate(counts) for item in range(n)]
+    split = user_split(of_pairs(*pairs), 0.25)
+    assert np.diff(split.test.indptr).tolist() == [0, 0, 1, 2, 2]
+    assert np.diff(split.train.indptr).tolist() == [1, 2, 2, 4, 8]
 
 
 def test_places_are_drawn_evenly():

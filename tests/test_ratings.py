@@ -138,6 +138,14 @@ def test_a_field_that_does_not_fit_is_refused_by_name(field, value):
         replace(small(), **{field: value})
 
 
+def test_a_pair_that_is_there_twice_is_refused_by_its_ids():
+    twice = np.array([1, 1, 2, 0, 0], dtype=np.int32)
+    with pytest.raises(DataError, match="small: user 3 rates item 20 more than once; keep"):
+        replace(small(), items=twice)
+    apart = np.array([1, 0, 2, 0, 0], dtype=np.int32)  # the same items, of different users
+    assert replace(small(), items=apart).n_ratings == 5
+
+
 def test_a_catalogue_of_different_lengths_is_refused():
     with pytest.raises(DataError, match="2 titles"):
         replace(CATALOGUE, titles=("A", "B"))

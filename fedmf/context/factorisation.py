@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedmf.context.model import ContextModel, Floats, check_positive, check_width
+from fedmf.checks import check_positive, check_whole
+from fedmf.context.model import ContextModel, Floats
 
 __all__ = ["FedFM"]
 
@@ -33,11 +34,11 @@ class FedFM(ContextModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_width("k", self.k)
-        check_positive("spread", self.spread)
+        check_whole(k=self.k)
+        check_positive(spread=self.spread)
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Draw θ = (centre, 0, V)."""
+        """Draw θ = (centre, 0, V); see `ContextModel.initial`."""
         v = rng.normal(0.0, self.spread, size=n_features * self.k)
         return np.concatenate(([centre], np.zeros(n_features), v))
 

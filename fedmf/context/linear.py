@@ -22,7 +22,10 @@ class FedLR(ContextModel):
     """
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Return θ = (centre, 0, …); nothing is drawn, the objective is convex."""
+        """Return θ = (centre, 0, …); see `ContextModel.initial`.
+
+        Nothing is drawn, as the objective is convex.
+        """
         theta = np.zeros(1 + n_features)
         theta[0] = centre
         return theta

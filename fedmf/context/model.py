@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.errors import SettingError
+from fedmf.checks import check_not_negative, check_positive
 
-__all__ = ["ContextModel", "Floats", "check_positive", "check_width"]
+__all__ = ["ContextModel", "Floats"]
 
 Floats = NDArray[np.float64]
 
@@ -40,13 +39,26 @@ class ContextModel(ABC):
     reg: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive("rate", self.rate)
-        if not isinstance(self.reg, int | float) or not 0 <= self.reg < math.inf:
-            raise SettingError(f"reg = {self.reg!r} must be finite and at least 0")
+        check_positive(rate=self.rate)
+        check_not_negative(reg=self.reg)
 
     @abstractmethod
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Draw the starting parameters θ, shape (n_parameters,)."""
+        """Return the starting parameters θ.
+
+        Parameters
+        ----------
+        n_features
+            The length of x, n_features ≥ 0.
+        centre
+            What θ_0 is to be: a rating in the middle of the scale.
+        rng
+            Draws the others, if they are drawn.
+
+        Returns
+        -------
+        float64 array, shape (n_parameters,)
+        """
 
     @abstractmethod
     def predict(self, theta: Floats, x: Floats) -> Floats:
@@ -58,15 +70,3 @@ class ContextModel(ABC):
 
         Zero where the user has none. Same shape as θ.
         """
-
-
-def check_width(name: str, value: object) -> None:
-    """Refuse a number of factors or units that is not an integer of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SettingError(f"{name} = {value!r} must be an integer of at least 1")
-
-
-def check_positive(name: str, value: object) -> None:
-    """Refuse a hyper-parameter that is not a finite number above 0."""
-    if not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise SettingError(f"{name} = {value!r} must be finite and positive")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedmf.context.model import ContextModel, Floats, check_width
+from fedmf.checks import check_whole
+from fedmf.context.model import ContextModel, Floats
 
 __all__ = ["FedNN"]
 
@@ -30,10 +31,13 @@ class FedNN(ContextModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_width("hidden", self.hidden)
+        check_whole(hidden=self.hidden)
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Draw θ = (centre, a, 0, W): a and W from N(0, 2 / fan-in) (He et al. 2015)."""
+        """Draw θ = (centre, a, 0, W); see `ContextModel.initial`.
+
+        a and W come from N(0, 2 / fan-in) (He et al. 2015).
+        """
         a = rng.normal(0.0, math.sqrt(2 / self.hidden), size=self.hidden)
         w = rng.normal(0.0, math.sqrt(2 / max(n_features, 1)), size=n_features * self.hidden)
         return np.concatenate(([centre], a, np.zeros(self.hidden), w))

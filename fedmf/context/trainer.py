@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
+from fedmf.checks import check_how_many, check_ratings, check_whole, number, pairs
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.features import Features
-from fedmf.model import numbers
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.integer_sum import Progress
@@ -60,8 +60,6 @@ class ContextTrainer:
         θ, as `model` lays it out.
     digests_ : tuple of str
         Of each round's sum, `Aggregate.digest`; "" where the round was aborted.
-    clipped_ : int
-        Elements over all rounds and users that lay beyond the aggregation's clip.
     interrupted_ : bool
         Whether Ctrl-C ended the training early; what the finished rounds taught is kept.
 
@@ -73,7 +71,6 @@ class ContextTrainer:
 
     parameters_: Floats
     digests_: tuple[str, ...]
-    clipped_: int
     interrupted_: bool
 
     def __init__(
@@ -87,8 +84,7 @@ class ContextTrainer:
         dropout: float = 0.0,
         progress: Progress = lambda what, done, of: None,
     ) -> None:
-        if not isinstance(rounds, int) or rounds < 1:
-            raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+        check_whole(rounds=rounds)
         self.model = model
         self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
         self.rounds = rounds
@@ -110,8 +106,10 @@ class ContextTrainer:
         Raises
         ------
         SettingError
-            If the features are not of these items and users, or the settings do not fit.
+            If the features are not of these items and users, the settings do not fit, or a
+            user's numbers exceed the aggregation's clip or all bounds.
         """
+        check_ratings(train=train)
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
         for what, features, n in (
@@ -131,12 +129,13 @@ class ContextTrainer:
             self.schedule.rng(Draw.START),
         )
         move = Adam(rate=self.model.rate, beta1=BETA_1, beta2=BETA_2).fresh()
-        self.parameters_, self.digests_, self.clipped_ = theta, (), 0
+        self.parameters_, self.digests_ = theta, ()
         self.interrupted_ = False
         try:
-            for number in range(1, self.rounds + 1):
-                self._round(number, move)
-                self.progress(type(self.model).__name__, number, self.rounds)
+            for done in range(1, self.rounds + 1):
+                with np.errstate(over="ignore", invalid="ignore"):  # told by the sum
+                    self._round(done, move)
+                self.progress(type(self.model).__name__, done, self.rounds)
         except KeyboardInterrupt:
             self.interrupted_ = True
         return self
@@ -147,35 +146,55 @@ class ContextTrainer:
         Parameters
         ----------
         users, items
-            Integers of one shape (n,): numbers of users and items in the ratings.
+            Integers of one shape: numbers of users and items in the ratings.
+
+        Returns
+        -------
+        float64 array, of the same shape
 
         Raises
         ------
         ModelError
-            If the model is not trained, or a number is out of range.
+            If the model is not trained, a number is out of range or the shapes differ.
         """
-        if not hasattr(self, "parameters_"):
-            raise ModelError("the model is not trained yet: call fit first")
-        rows = numbers("user", users, len(self._users))
-        columns = numbers("item", items, len(self._items))
-        x = np.hstack((self._users[rows], self._items[columns]))
-        return self.model.predict(self.parameters_, x)
+        self._check_fitted()
+        rows, columns = pairs(users, items, len(self._users), len(self._items))
+        x = np.hstack((self._users[rows.reshape(-1)], self._items[columns.reshape(-1)]))
+        return self.model.predict(self.parameters_, x).reshape(rows.shape)
 
     def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
         """Return the k items with the highest ŷ that the user has not rated, best first.
 
+        Parameters
+        ----------
+        user
+            0 ≤ user < n_users.
+        k
+            How many, k ≥ 1; fewer are returned where fewer are left.
+
+        Returns
+        -------
+        items : int64 array, shape (≤ k,)
+            Items of the same features differ by rounding at most, and may come in any order.
+        predictions : float64 array, of the same shape
+
         Raises
         ------
         ModelError
-            If the model is not trained, the user is unknown or k < 1.
+            If the model is not trained, the user is unknown, or k is not an integer of at
+            least 1.
         """
-        if k < 1:
-            raise ModelError(f"k = {k} recommendations: ask for at least one")
-        items = np.arange(len(self._items)) if hasattr(self, "_items") else np.arange(0)
-        scores = self.predict(np.full(items.size, user), items)
-        fresh = np.setdiff1d(items, self._train.of_user(user)[0])
-        best = fresh[np.argsort(-scores[fresh], kind="stable")][:k]
-        return best.astype(np.int64), scores[best]
+        self._check_fitted()
+        row = number("user", user, len(self._users))
+        check_how_many(k)
+        fresh = np.setdiff1d(np.arange(len(self._items)), self._train.of_user(row)[0])
+        scores = self.predict(np.full(fresh.size, row), fresh)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return fresh[best].astype(np.int64), scores[best]
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "parameters_"):
+            raise ModelError("the model is not trained yet: call fit first")
 
     def _round(self, number: int, move: Callable[[Floats], Floats]) -> None:
         """Do one round, which an interrupt before its end leaves undone."""
@@ -199,10 +218,14 @@ class ContextTrainer:
         except RoundAborted:
             self.digests_ = (*self.digests_, "")
             return
+        if total.clipped:
+            raise SettingError(
+                f"{total.clipped} elements of the users' vectors lie beyond the clip of the "
+                "aggregation: raise its clip, or lower the model's rate if it diverges"
+            )
         n_ratings = total.sum[-1] * UNIT
         if n_ratings > 0:
             mean = total.sum[:-1] * UNIT / n_ratings
             mean[1:] += self.model.reg * theta[1:]
             self.parameters_ = theta - move(mean)
         self.digests_ = (*self.digests_, total.digest)
-        self.clipped_ += total.clipped

@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_whole
 from fedmf.data import Ratings
-from fedmf.implicit.confidence import Implicit, Recommender, check_epochs, solve
+from fedmf.implicit.confidence import Implicit, Recommender, solve
 from fedmf.model import Factors
 
 __all__ = ["CF"]
@@ -45,7 +46,7 @@ class CF(Recommender):
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_epochs(epochs=epochs)
+        check_whole(epochs=epochs)
         self.model = Implicit() if model is None else model
         self.epochs, self.seed, self.progress = epochs, seed, progress
 
@@ -56,14 +57,28 @@ class CF(Recommender):
         ------
         DataError, SettingError
             If a rating, or the seed, is negative.
+        KeyboardInterrupt
+            On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
+        self._forget()
         for done, (x, y) in enumerate(self.iterate(ratings), start=1):
             self.factors_ = Factors.of(x, y, ratings)
             self.progress("epochs", done, self.epochs)
         return self
 
     def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
-        """Yield after each epoch the new Y, and the X that is exact for it."""
+        """Learn step by step, without keeping what is learnt.
+
+        Parameters
+        ----------
+        ratings
+            As of `fit`; errors, too.
+
+        Yields
+        ------
+        x, y : float64 arrays, shapes (n_users, k) and (n_items, k)
+            After each epoch Y, and the X that is exact for it.
+        """
         users = self.model.confidence(ratings).tables()
         items = users[0].T, users[1].T
         x = solve(self.model.start(ratings, self.seed), *users, self.model.reg)

@@ -8,15 +8,15 @@ it has the two sizes exchanged.)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.checks import check_positive, check_ratings, check_whole
 from fedmf.data import Ratings
-from fedmf.errors import DataError, MissingExtra, ModelError, SettingError
+from fedmf.errors import DataError, MissingExtra, ModelError
 from fedmf.model import Factors
 
 try:
@@ -29,7 +29,6 @@ __all__ = [
     "Implicit",
     "Recommender",
     "SparseTable",
-    "check_epochs",
     "packed_products",
     "solve",
     "symmetric",
@@ -50,7 +49,19 @@ class SparseTable(Protocol):
 
 
 def views(ratings: Ratings) -> Ratings:
-    """Return the ratings as views: every one becomes 1, whatever its value (section 5.2)."""
+    """Return the ratings as views: every one becomes 1, whatever its value (section 5.2).
+
+    Parameters
+    ----------
+    ratings
+        On any scale; users, items, order and times stay as they are.
+
+    Raises
+    ------
+    SettingError
+        If it is something else, such as a `Split`.
+    """
+    check_ratings(ratings=ratings)
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
 
 
@@ -72,7 +83,20 @@ class Confidence:
     ratings: Ratings
 
     def of_users(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where users' ratings stand, and at which place of `users` each one's user."""
+        """Find the ratings of some users.
+
+        Parameters
+        ----------
+        users
+            Their numbers, 0 ≤ user < n_users, in any order.
+
+        Returns
+        -------
+        row : int64 array, shape (n,)
+            Of each of their n ratings, the place of its user in `users`.
+        rated : int64 array, shape (n,)
+            Where it stands in `ratings`.
+        """
         first = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - first
         row = np.repeat(np.arange(users.size), counts)
@@ -118,34 +142,48 @@ class Implicit:
     spread: float = 0.1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise SettingError(f"k = {self.k!r} must be an integer of at least 1")
-        for name in ("alpha", "reg", "spread"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise SettingError(f"{name} = {value!r} must be finite and positive")
+        check_whole(k=self.k)
+        check_positive(alpha=self.alpha, reg=self.reg, spread=self.spread)
 
     def start(self, ratings: Ratings, seed: int) -> Floats:
-        """Draw the starting item factors Y, shape (n_items, k); the users' follow by eq. 7.
+        """Draw the starting item factors Y; the users' follow by eq. 7.
+
+        Parameters
+        ----------
+        ratings
+            Whose items are to have factors; only their number counts.
+        seed
+            Of the generator, at least 0.
+
+        Returns
+        -------
+        float64 array, shape (n_items, k)
 
         Raises
         ------
         SettingError
-            If the seed is negative.
+            If the seed is not an integer of at least 0.
         """
-        if seed < 0:
-            raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+        check_whole(0, seed=seed)
         rng = np.random.default_rng(seed)
         return rng.normal(scale=self.spread, size=(ratings.n_items, self.k))
 
     def confidence(self, ratings: Ratings) -> Confidence:
-        """Return what the ratings r ≥ 0 say by eq. 3 and 4.
+        """Return what the ratings say by eq. 3 and 4.
+
+        Parameters
+        ----------
+        ratings
+            Of at least 0 each. A rating of 0 is taken as none.
 
         Raises
         ------
         DataError
             If a rating is negative.
+        SettingError
+            If it is something else than ratings, such as a `Split`.
         """
+        check_ratings(ratings=ratings)
         if ratings.n_ratings and ratings.values.min() < 0:
             raise DataError(
                 f"{ratings.name}: an implicit rating of {ratings.values.min():g} has no "
@@ -198,11 +236,16 @@ class Recommender:
     Attributes
     ----------
     factors_ : Factors
-        X and Y, and what each user has seen. A fit that is interrupted leaves the factors of
-        its last finished epoch.
+        X and Y, and what each user has seen. A fit that an error or Ctrl-C ends early raises
+        it (unlike that of `Trainer`, which returns), and leaves the factors of its last
+        finished epoch; none, not even those of an earlier fit, where no epoch was finished.
     """
 
     factors_: Factors
+
+    def _forget(self) -> None:
+        """Unlearn what an earlier fit learnt, as a new one begins."""
+        vars(self).pop("factors_", None)
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return the predicted preferences x_u · y_i (eq. 2); see `Factors.predict`."""
@@ -216,10 +259,3 @@ class Recommender:
         if not hasattr(self, "factors_"):
             raise ModelError("the model is not trained yet: call fit first")
         return self.factors_
-
-
-def check_epochs(**counts: int) -> None:
-    """Refuse numbers of epochs or steps that are not integers of at least 1 (SettingError)."""
-    for name, value in counts.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SettingError(f"{name} = {value!r} must be an integer of at least 1")

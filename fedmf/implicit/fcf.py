@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, PlainSum
+from fedmf.checks import check_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.implicit.confidence import Confidence, Implicit, Recommender, check_epochs, solve
+from fedmf.implicit.confidence import Confidence, Implicit, Recommender, solve
 from fedmf.model import Factors
 from fedmf.optimisers import Adam, Optimiser
 from fedmf.sums.vectors import Rows, Vectors
@@ -96,7 +97,7 @@ class FCF(Recommender):
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_epochs(epochs=epochs, steps=steps)
+        check_whole(epochs=epochs, steps=steps)
         self.model = Implicit() if model is None else model
         self.aggregation: Aggregation = (
             PlainSum(clip=16.0, fractional_bits=24) if aggregation is None else aggregation
@@ -116,7 +117,10 @@ class FCF(Recommender):
             If the gradients exceed the aggregation's clip, or the factors all bounds.
         RoundAborted
             If the aggregation has too few users.
+        KeyboardInterrupt
+            On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
+        self._forget()
         tables = self.model.confidence(ratings).tables()
         for done, step in enumerate(self.iterate(ratings), start=1):
             if step.step == self.steps:

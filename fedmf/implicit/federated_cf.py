@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum
+from fedmf.checks import check_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.implicit.confidence import (
     Confidence,
     Implicit,
     Recommender,
-    check_epochs,
     packed_products,
     solve,
     symmetric,
@@ -67,7 +67,7 @@ class FederatedCF(Recommender):
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_epochs(epochs=epochs)
+        check_whole(epochs=epochs)
         self.model = Implicit() if model is None else model
         self.aggregation: Aggregation = (
             PlainSum(clip=256.0, fractional_bits=32) if aggregation is None else aggregation
@@ -85,7 +85,10 @@ class FederatedCF(Recommender):
             If a moment exceeds the aggregation's clip: what came out would not be CF.
         RoundAborted
             If the aggregation has too few users.
+        KeyboardInterrupt
+            On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
+        self._forget()
         confidence = self.model.confidence(ratings)
         tables = confidence.tables()
         k, m = self.model.k, ratings.n_items

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_whole
 from fedmf.data import Ratings
-from fedmf.errors import DataError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.metrics import rmse
 from fedmf.model import Factors
 
@@ -74,7 +75,9 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
     DataError
         If no user has a test rating, or the three are not over the same users and items.
     SettingError
-        If `k` is out of range.
+        If `k` is not an integer in that range.
+    ModelError
+        If a factor is not a finite number, as after a training that diverged.
     """
     shape = (factors.n_users, factors.n_items)
     if shape != (test.n_users, test.n_items) or shape != (hidden.n_users, hidden.n_items):
@@ -84,8 +87,13 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
         )
     if not test.n_ratings:
         raise DataError("there is nothing to find: no user has a test rating")
-    if not 1 <= k <= factors.n_items:
+    check_whole(k=k)
+    if k > factors.n_items:
         raise SettingError(f"k = {k} must be from 1 to the number of items, {shape[1]}")
+    if not (
+        np.isfinite(factors.user_factors).all() and np.isfinite(factors.item_factors).all()
+    ):
+        raise ModelError("the factors are not all finite numbers: the training diverged")
     blocks = [
         _of_users(factors, test, hidden, k, start, min(start + BLOCK, shape[0]))
         for start in range(0, shape[0], BLOCK)
@@ -104,7 +112,12 @@ def _of_users(
     factors: Factors, test: Ratings, hidden: Ratings, k: int, start: int, stop: int
 ) -> NDArray[np.float64]:
     """Return the four measures of those of the users start, … that have test ratings."""
-    scores = factors.user_factors[start:stop] @ factors.item_factors.T
+    # As `Factors.predict` adds up, from the first factor to the last: a product of matrices may
+    # round items of the same factors differently, and what is equal must go by number.
+    p, q = factors.user_factors[start:stop], factors.item_factors.T.copy()
+    scores = p[:, :1] * q[0]
+    for factor in range(1, factors.k):
+        scores += p[:, factor : factor + 1] * q[factor]
     relevant = _marked(test, start, stop)
     n = relevant.sum(axis=1)
     scores[_marked(hidden, start, stop)] = -np.inf

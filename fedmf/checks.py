@@ -1,0 +1,104 @@
+"""What models refuse alike: wrong settings, a split for ratings, unknown users and items."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.errors import ModelError, SettingError
+from fedmf.ratings import Ratings, Split
+
+__all__ = [
+    "check_how_many",
+    "check_not_negative",
+    "check_positive",
+    "check_ratings",
+    "check_whole",
+    "number",
+    "numbers",
+    "pairs",
+]
+
+
+def check_whole(least: int = 1, **values: object) -> None:
+    """Refuse settings that are not integers of at least `least` (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise SettingError(f"{name} = {value!r} must be an integer of at least {least}")
+
+
+def check_positive(**values: object) -> None:
+    """Refuse settings that are not finite numbers above 0 (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise SettingError(f"{name} = {value!r} must be finite and positive")
+
+
+def check_not_negative(**values: object) -> None:
+    """Refuse settings that are not finite numbers of at least 0 (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise SettingError(f"{name} = {value!r} must be finite and at least 0")
+
+
+def check_ratings(**values: object) -> None:
+    """Refuse what is not `Ratings`; of a `Split`, say which part to pass (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, Ratings):
+            remedy = ": pass its part, split.train" if isinstance(value, Split) else ""
+            raise SettingError(f"{name} must be Ratings, not {type(value).__name__}{remedy}")
+
+
+def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
+    """Return users' or items' numbers as an array.
+
+    Raises
+    ------
+    ModelError
+        If one is not an integer in 0 ≤ number < bound.
+    """
+    array = np.asarray(numbers)
+    if array.size and not (
+        array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
+    ):
+        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
+    return array.astype(np.int64)  # also of [], which numpy takes for floats
+
+
+def number(what: str, value: object, bound: int) -> int:
+    """Return a single user's or item's number.
+
+    Raises
+    ------
+    ModelError
+        If it is not one integer in 0 ≤ number < bound.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ModelError(f"{what} {value!r} is not one number from 0 to {bound - 1}")
+    return int(numbers(what, value, bound))
+
+
+def pairs(
+    users: ArrayLike, items: ArrayLike, n_users: int, n_items: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the users and the items of some pairs, as arrays of one shape.
+
+    Raises
+    ------
+    ModelError
+        If a number is out of range or the shapes differ.
+    """
+    rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
+    if rows.shape != columns.shape:
+        raise ModelError(
+            f"predict wants one item per user, not {rows.shape} users and {columns.shape} items"
+        )
+    return rows, columns
+
+
+def check_how_many(k: object) -> None:
+    """Refuse a number of recommendations that is not an integer of at least 1 (ModelError)."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise ModelError(f"k = {k!r} recommendations: ask for at least one, a whole number")

@@ -29,7 +29,7 @@ __all__ = ["FCF", "Step", "gradients"]
 
 Floats = NDArray[np.float64]
 
-BLOCK = 1 << 16  # elements of several users' gradients that are made at once: half a megabyte
+BLOCK = 1 << 18  # elements of several users' gradients that are made at once: two megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +193,10 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: Sequence[int]
     mine = x[numbers]
     # Summed in one order, whatever the number of users: a matrix product would round a user's
     # numbers differently alone and in a block.
-    residual = -mine[:, :1] * y[:, 0]
+    columns = y.T.copy()  # in one piece each
+    residual = -mine[:, :1] * columns[0]
     for factor in range(1, y.shape[1]):
-        residual -= mine[:, factor : factor + 1] * y[:, factor]
+        residual -= mine[:, factor : factor + 1] * columns[factor]
     row, rated = confidence.of_users(numbers)
     where = (row, confidence.ratings.items[rated])
     residual[where] = (

@@ -183,10 +183,11 @@ TABLE = Table(
         "Simulated views, K 4, λ 1, sums in floating point; CF and FCF start from the same Y "
         "(N(0, 1)), since from another start CF may end at another rotation of the same "
         "solution. e is section 6.2's, its absolute value; ‖ΔY‖ the norm of the difference "
-        "over that of Y. The paper's plain γ .05 diverges on a sum over 5,000 users; a "
-        "twentieth of it does at α 1 what the paper shows. A larger α again is too much for a "
-        "γ, and half of the γ can bear it. Adam stays bounded at every α, but with γ .2 it "
-        "ends at a few per cent of Y in place of the paper's 0."
+        "over that of Y. The paper's plain γ .05 diverges on a sum over 5,000 users; with a "
+        "twentieth of it one epoch at α 1 ends some per cent of Y away from CF. γ .001 bears "
+        "α 2 and not α 6; half of it bears α 6 from most starts but not from all, and those "
+        "that diverge make the mean. Adam stays bounded at every α, but with γ .2 it ends some "
+        "per cent of Y away, where the paper has 0."
     ),
     pictures=(fcf_convergence_curves,),
 )

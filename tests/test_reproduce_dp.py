@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -31,8 +33,20 @@ def test_rows_run_repeatably(row):
     assert once.get("same sums", 1.0) == 1.0
 
 
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+@pytest.mark.parametrize(
+    "row", (context.CONTEXT_ROWS[0], context.LASTFM_ROWS[0]), ids=lambda row: row.data
+)
+def test_context_rows_run_on_the_features_of_their_data(row):
+    once = row.run(Run(seed=1, quick=True))
+    assert set(once) == {"RMSE", "MAE"}
+    assert 0.5 < once["MAE"] < once["RMSE"] < 2
+
+
 def test_names_of_rows_are_unique():
-    for rows in (dp.TABLE.rows, thesis.TABLE.rows, context.CONTEXT_ROWS):
+    for rows in (
+        dp.TABLE.rows, thesis.TABLE.rows, context.CONTEXT_ROWS, context.LASTFM_ROWS,
+    ):  # fmt: skip
         names = [row.name for row in rows]
         assert len(set(names)) == len(names)
 

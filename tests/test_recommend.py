@@ -133,6 +133,16 @@ def test_without_a_record_the_data_must_be_named(folder):
     assert invoke(folder, "--user", USER, "--data", "simulated").exit_code == 0
 
 
+def test_a_model_that_could_not_be_saved_is_said_to_be_one(tmp_path):
+    train = ["train", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)]
+    masked = CliRunner().invoke(app, [*train, "--model", "fedmmf", "--mask", "nn"])
+    assert masked.exit_code == 0
+    ran = invoke(tmp_path, "--user", USER)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "history.json says that it was trained with the mask nn" in ran.stderr
+    assert "train with --mask ridge, fm or mean" in ran.stderr
+
+
 def test_a_folder_without_a_model_is_refused(tmp_path):
     ran = invoke(tmp_path, "--user", USER)
     assert ran.exit_code == 2

@@ -20,6 +20,8 @@ from fedmf.model import Factors
 
 __all__ = ["EXAMPLES", "recommend"]
 
+HISTORY = "history.json"
+
 EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -67,7 +69,7 @@ def recommend(
     """
     with errors_in_one_line("before anything was recommended"):
         path = model / "model.fedmf" if model.is_dir() else model
-        factors = Factors.load(path)
+        factors = _loaded(path)
         name = _trained_on(path) if data is None else data
         ratings = load(name)
         _check_same(path, factors, ratings)
@@ -79,9 +81,28 @@ def recommend(
             _print(found)
 
 
+def _loaded(path: Path) -> Factors:
+    """Return the model; one that is not there may have been trained and not written."""
+    if not path.exists() and (mask := _mask(path)) is not None and mask.startswith("NNMask"):
+        raise ModelError(
+            f"there is no {path}: {HISTORY} says that it was trained with the mask nn, and "
+            "such a model cannot be written as factors; train with --mask ridge, fm or mean"
+        )
+    return Factors.load(path)
+
+
+def _mask(path: Path) -> str | None:
+    """Return the mask that history.json beside the model names, None if it names none."""
+    try:
+        mask = json.loads(path.with_name(HISTORY).read_bytes())["settings"]["mask"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return mask if isinstance(mask, str) else None
+
+
 def _trained_on(path: Path) -> str:
     """Return the data set that history.json beside the model names."""
-    history = path.with_name("history.json")
+    history = path.with_name(HISTORY)
     try:
         name = json.loads(history.read_bytes())["settings"]["data"]
     except OSError as error:

@@ -12,6 +12,7 @@ MODULES = {
     "good": "reproduce_fakes",
     "bad": "reproduce_fakes",
     "endless": "reproduce_fakes",
+    "folds": "reproduce_fakes",
     "extra": "reproduce_fakes_extra",
 }
 
@@ -108,4 +109,12 @@ TABLES = (
         ),
     ),
     Table(key="endless", title="Endless", metrics=("RMSE",), rows=(row("endless", endless),)),
+    Table(
+        key="folds",
+        title="Folds",
+        metrics=("RMSE",),
+        rows=(
+            row("u1 to u2", steady, seeds=2, whole=True, target={"RMSE": Target(at_most=0.91)}),
+        ),
+    ),
 )

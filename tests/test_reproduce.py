@@ -1,28 +1,22 @@
 """Tables are measured in processes, kept run by run, and gone on with."""
 
-import importlib
 import json
 import os
-import pkgutil
 import re
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
-import fedmf.reproduce
 import reproduce_fakes
 from fedmf.cli import app
-from fedmf.errors import SettingError
-from fedmf.reproduce import store as stores
-from fedmf.reproduce import tables
+from fedmf.reproduce import origin, tables
+from fedmf.reproduce.cells import grid
 from fedmf.reproduce.runner import reproduce
-from fedmf.reproduce.store import Record, Store, Task
-from fedmf.reproduce.tables import MODULES, find_row, find_table, resolve
+from fedmf.reproduce.store import Store
 
 
 class Silent:
@@ -158,6 +152,8 @@ def test_the_files_and_the_schema_of_the_document(trace, tmp_path):
             "RMSE": {"mean": pytest.approx(0.905), "sd": pytest.approx(0.01 / 2**0.5)},
         },
         "target": {"MAE": {"at_least": 0.6, "at_most": 0.65}, "RMSE": {"at_most": 0.91}},
+        "below": {},
+        "reason": "",
         "met": {"MAE": False, "RMSE": True},
         "wanted": 2,
         "error": None,
@@ -180,6 +176,28 @@ def test_a_quick_run_is_kept_apart_and_meets_no_target(trace, tmp_path):
     assert "with a fraction of the work: no result" in text
     assert " yes " not in text
     assert "no result" in ran.stdout
+
+
+def test_one_run_of_five_folds_is_no_result(trace, tmp_path):
+    report = reproduce(["folds"], Store(tmp_path / "store"), Silent(), seeds=1)
+    (line,) = grid(report.tables[0]).lines
+    assert line[2:5] == ("1 of 2", "RMSE ≤ 0.91", "–")
+    report = reproduce(["folds"], Store(tmp_path / "store"), Silent(), seeds=9)
+    (line,) = grid(report.tables[0]).lines
+    assert line[2:5] == ("2", "RMSE ≤ 0.91", "yes")
+
+
+def test_what_was_measured_with_other_sources_is_said_to_be(trace, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    arguments = ("--table", "endless", "--seeds", "1", "--out", str(out))
+    told = "1 of the runs on simulated were measured with other sources or data"
+    assert invoke(*arguments).exit_code == 0
+    assert told not in (out / "results.md").read_text()
+    monkeypatch.setattr(origin, "_sources", lambda: b"changed since")
+    assert invoke(*arguments).exit_code == 0
+    assert f"- {told}" in (out / "results.md").read_text()
+    (table,) = json.loads((out / "results.json").read_text())["tables"]
+    assert [remark for remark in table["remarks"] if remark.startswith(told)]
 
 
 @contextmanager
@@ -237,66 +255,10 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
     assert [run["figures"]["RMSE"] for run in runs] == [1.0, 2.0, 3.0]
 
 
-TASK = Task(
-    table="t", row="A row: λ 1", data="simulated", settings={"k": (1, 2)}, seed=0, quick=False,
-    version="1",
-)  # fmt: skip
-RECORD = Record(
-    task=TASK, figures={"RMSE": 1.0}, seconds=1.0, date="2026", state="0", machine={}
-)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"table": "u"},
-        {"row": "A row: λ 2"},
-        {"data": "ml-100k"},
-        {"settings": {"k": (1, 3)}},
-        {"seed": 1},
-        {"quick": True},
-        {"version": "2"},
-    ],
-)
-def test_a_record_serves_its_own_task_only(tmp_path, change):
-    store = Store(tmp_path)
-    store.put(RECORD)
-    found = store.get(TASK)
-    assert found is not None
-    assert (found.figures, found.task.settings) == ({"RMSE": 1.0}, {"k": [1, 2]})
-    assert store.get(replace(TASK, **change)) is None
-
-
-def test_a_damaged_record_is_measured_anew(tmp_path):
-    store = Store(tmp_path)
-    store.put(
-        Record(
-            task=TASK, figures={"RMSE": 1.0}, seconds=1.0, date="2026", state="0", machine={}
-        )
-    )
-    (path,) = (tmp_path / "t").iterdir()
-    whole = path.read_bytes()
-    for damaged in (b"", whole[:-9], b"[]", b"{}", whole.replace(b'"seed": 0', b'"seed": 1')):
-        path.write_bytes(damaged)
-        assert store.get(TASK) is None
-
-
-def test_a_file_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
-    (tmp_path / "file").write_bytes(b"old")
-
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(stores.os, "fsync", full)
-    with pytest.raises(SettingError, match="cannot be written: No space left on device"):
-        stores.write_at_once(tmp_path / "file", b"new")
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--table says which table: there are good, bad, endless, extra, and all"),
+        ((), "--table says which table: there are good, bad, endless, folds, extra, and all"),
         (("--table", "goot"), "--table goot is unknown: did you mean good"),
         (("--table", "good", "--seeds", "0"), "--seeds 0 must be at least 1"),
         (("--table", "good", "--jobs", "0"), "--jobs 0 must be at least 1"),
@@ -309,37 +271,3 @@ def test_what_is_refused_is_told_in_one_line(trace, tmp_path, monkeypatch, argum
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert re.search(message, ran.stderr)
     assert ran.stderr.count("\n") == 1
-
-
-def test_tables_come_in_their_order_and_once():
-    modules = {"one": "a", "two": "b", "three": "c"}
-    assert list(resolve(["three", "one", "three"], modules)) == ["one", "three"]
-    assert list(resolve(["two", "all"], modules)) == ["one", "two", "three"]
-
-
-def test_a_table_or_row_that_is_not_there_once_is_an_error():
-    with pytest.raises(LookupError, match="should have one table 'other' and has 0"):
-        find_table("reproduce_fakes", "other")
-    with pytest.raises(LookupError, match="should have one row 'other' and has 0"):
-        find_row("reproduce_fakes", "good", "other")
-
-
-@pytest.mark.parametrize("key", MODULES)
-def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
-    """Names tell rows apart, settings can be written, and what is aimed at is a column."""
-    table = find_table(MODULES[key], key)
-    for row in table.rows:
-        assert find_row(MODULES[key], key, row.name) is row
-        json.dumps(dict(row.settings), allow_nan=False)
-        assert {*row.paper, *row.target} <= {*table.metrics}
-    assert table.title
-    assert table.rows
-
-
-def test_no_table_is_forgotten():
-    found = set()
-    for module in pkgutil.iter_modules(fedmf.reproduce.__path__, "fedmf.reproduce."):
-        content = importlib.import_module(module.name)
-        tables_of_it = (*getattr(content, "TABLES", ()), getattr(content, "TABLE", None))
-        found |= {(table.key, module.name) for table in tables_of_it if table is not None}
-    assert found == set(MODULES.items())

@@ -1,16 +1,19 @@
 """How results are shown: figures in cells, the document, the picture."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedmf.data import load
 from fedmf.reproduce import origin
-from fedmf.reproduce.cells import grid, number
+from fedmf.reproduce.cells import grid, number, remarks
+from fedmf.reproduce.document import report_document
 from fedmf.reproduce.markdown import markdown
 from fedmf.reproduce.picture import draw
 from fedmf.reproduce.results import Report, RowResult, TableResult
 from fedmf.reproduce.store import Record, Task
-from fedmf.reproduce.table import Published, Row, Table, Target
+from fedmf.reproduce.table import Below, Published, Row, Table, Target
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
 
@@ -77,6 +80,9 @@ GOLDEN = """\
 Measured by `fedmf reproduce`: the mean over the runs ± their standard deviation, beside what \
 the papers report. Run n has seed n − 1, which parts the ratings and draws everything else.
 
+**1 of 2 targets met; missed:**
+- t / A | B / Δ
+
 ## Title
 
 `fedmf reproduce --table t --seeds 2`
@@ -84,8 +90,8 @@ the papers report. Run n has seed n − 1, which parts the ratings and draws eve
 |  | RMSE: paper | measured | bytes | Δ | seeds | target | met? | s per run |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | A \\| B | 0.9491 ± 0.0040 | 0.9200 ± 0.0141 | 33,640 | 2.0e-07 ± 2.8e-07 | 2 \
-| RMSE 0.9 to 0.94; Δ ≤ 1e-07 | no: Δ | 13 |
-| met | 0.9000 | 0.9200 | 1.5000 | – | 1 of 3 | RMSE ≤ 0.92 | yes | 12 |
+| RMSE 0.9 to 0.94; Δ ≤ 1e-07 | **no: Δ** | 13 |
+| met | 0.9000 | 0.9200 | 1.5000 | – | 1 of 3 | RMSE ≤ 0.92 | so far yes | 12 |
 | lost | – | – | – | – | 0 of 2 | RMSE ≤ 1 | – | – |
 | far | – | – | – | – | 0 of 2 | – | – | – |
 
@@ -123,7 +129,85 @@ def test_what_no_row_aims_at_or_no_paper_gives_has_no_column():
 def test_a_target_that_was_not_measured_is_missed():
     row = result("row", {"RMSE": 0.5}, target={"RMSE": Target(at_most=1), "Δ": Target()})
     assert row.met == {"RMSE": True, "Δ": False}
-    assert grid(report(row).tables[0]).lines[0][-2] == "no: Δ"
+    (line,) = grid(report(row).tables[0]).lines
+    assert line[-2] == "so far no: Δ"
+
+
+def verdicts(*rows):
+    """Return target and verdict of each row as they are shown, and as programs read them."""
+    whole = report(*rows)
+    shown = [line[-3:-1] for line in grid(whole.tables[0]).lines]
+    (table,) = report_document(whole)["tables"]
+    return shown, [row["met"] for row in table["rows"]]
+
+
+def test_a_row_is_judged_against_another_over_the_seeds_of_both():
+    """Over all its seeds, "FedMF" is at .95: .012 below would be met by .938, and is not."""
+    base = result("FedMF", {"RMSE": 0.93}, {"RMSE": 0.95}, {"RMSE": 0.97}, wanted=3)
+    below = {"RMSE": Below("FedMF", 0.012)}
+    for first, second, met in ((0.92, 0.9359, True), (0.92, 0.937, False)):
+        mine = result("mine", {"RMSE": first}, {"RMSE": second}, below=below)
+        shown, read = verdicts(base, mine)
+        assert shown == [("–", "–"), ("RMSE ≤ FedMF − 0.012", "yes" if met else "no")]
+        assert read == [{}, {"RMSE below FedMF": met}]
+    both = result(
+        "both",
+        {"RMSE": 0.90},
+        below=below,
+        target={"RMSE": Target(at_most=0.8)},
+        wanted=1,
+    )
+    shown, read = verdicts(base, both)
+    assert shown[1] == ("RMSE ≤ 0.8; RMSE ≤ FedMF − 0.012", "no: RMSE")
+    assert read[1] == {"RMSE": False, "RMSE below FedMF": True}
+    nothing = result("FedMF", error="seed 0: gone")
+    assert verdicts(nothing, both)[0][1][1] == "so far no: RMSE, RMSE below FedMF"
+    assert "missed" not in markdown(report(base), {})
+
+
+def test_what_is_not_finished_is_not_final():
+    """Neither where runs are missing, nor where the row that it is compared with lacks some."""
+    aims = {"target": {"RMSE": Target(at_most=1)}}
+    part = result("part", {"RMSE": 0.9}, wanted=2, **aims)
+    folds = result("u1 to u5", {"RMSE": 0.9}, wanted=5, seeds=5, whole=True, **aims)
+    other = result("other", {"RMSE": 0.9}, wanted=1, below={"RMSE": Below("part", 0.0)})
+    shown, read = verdicts(part, folds, other)
+    assert [verdict for _, verdict in shown] == ["so far yes", "–", "so far yes"]
+    assert read == [None, None, None]
+    assert report(part, folds, other).verdicts == {}
+    five = [{"RMSE": 0.9}] * 5
+    done = result("u1 to u5", *five, wanted=5, seeds=5, whole=True, **aims)
+    assert verdicts(done) == ([("RMSE ≤ 1", "yes")], [{"RMSE": True}])
+    assert "**1 of 1 targets met.**" in markdown(report(done), {})
+    with pytest.raises(ValueError, match="wants all of its seeds"):
+        result("folds", whole=True)
+
+
+def test_a_missed_target_is_explained_and_a_met_one_is_not():
+    why = "so many users are missing"
+    for most, said in ((0.5, (f"row: missed, for {why}",)), (1.0, ())):
+        row = result(
+            "row", {"RMSE": 0.9}, wanted=1, target={"RMSE": Target(at_most=most)}, reason=why
+        )
+        assert remarks(report(row).tables[0]) == said
+        assert remarks(report(row).tables[0], quick=True) == ()
+
+
+def test_what_the_runs_say_together_is_below_the_table():
+    (result_of,) = report(result("row", {"RMSE": 0.9}, wanted=1)).tables
+    table = replace(result_of.table, findings=lambda found: [f"runs: {len(found['row'])}"])
+    assert remarks(replace(result_of, table=table)) == ("runs: 1",)
+
+
+def test_runs_of_other_sources_than_the_present_are_told():
+    """Though they agree among themselves: records know state0 and state1."""
+    (result_of,) = report(result("row", {"RMSE": 0.9}, wanted=1)).tables
+    said = (
+        "1 of the runs on simulated were measured with other sources or data than the present"
+    )
+    for now, told in (({"simulated": "state0"}, ()), ({"simulated": "x"}, (f"{said} (x)",))):
+        assert remarks(replace(result_of, present=now)) == told
+    assert remarks(replace(result_of, present={"ml-100k": "x"})) == (), "it cannot be known"
 
 
 @pytest.mark.parametrize(
@@ -170,5 +254,28 @@ def test_the_state_follows_the_ratings_and_the_sources(monkeypatch):
     before = origin.state(ratings)
     assert origin.state(load("simulated")) == before
     assert origin.state(ratings.take(np.arange(10))) != before
+    known = ratings.catalogue
+    for other in ({"years": known.years + 1}, {"genres": ~known.genres}):
+        assert origin.state(replace(ratings, catalogue=replace(known, **other))) != before
     monkeypatch.setattr(origin, "_sources", lambda: b"other")
     assert origin.state(ratings) != before
+
+
+def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monkeypatch):
+    names = {path.as_posix() for path in origin.paths()}
+    assert {
+        *("fedmf/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
+        *("fedmf/_fast/src/steps.h", "fedmf/reproduce/beyond.py", "secagg/masking.py"),
+        *("secagg/_fast/_modular.pxi", "secagg/_fast/src/modular.c"),
+    } <= names
+    assert not names & {
+        *("fedmf/_fast/_kernels.c", "fedmf/reproduce/cells.py", "fedmf/commands/train.py"),
+        *("secagg/compare/table.py", "secagg/cli.py"),
+    }
+    (tmp_path / "src").mkdir()
+    kernel = tmp_path / "src" / "kernel.c"
+    kernel.write_text("int x = 1;")
+    monkeypatch.setattr(origin, "ROOTS", {tmp_path.name: tmp_path})
+    before = origin.sources()
+    kernel.write_text("int x = 2;")
+    assert origin.sources() != before

@@ -60,7 +60,8 @@ def reproduce(
         Path,
         typer.Option(
             help="A folder for results.md, results.json, the pictures, and every single run: "
-            "what is kept there is not run again. Delete it to measure anew."
+            "what is kept there is not run again. Delete it to measure anew. results.md and "
+            "results.json are of the tables asked for now: ask for all to have all of them."
         ),
     ] = Path("runs/results"),
     quick: Annotated[

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedmf.reproduce.results import Measured, RowResult, TableResult
-from fedmf.reproduce.table import Published, Target
+from fedmf.reproduce.table import Below, Published, Row, Target
 
-__all__ = ["Grid", "grid", "remarks"]
+__all__ = ["MISSED", "Grid", "grid", "remarks"]
 
 NONE = "–"
+MISSED = "no"  # how a verdict begins that is final and negative
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def grid(result: TableResult, *, quick: bool = False) -> Grid:
     heads = [""]
     for metric in table.metrics:
         heads += [f"{metric}: paper", "measured"] if metric in published else [metric]
-    aimed = any(row.row.target for row in result.rows)
+    aimed = any(row.row.target or row.row.below for row in result.rows)
     heads += ["seeds", *(("target", "met?") if aimed else ()), "s per run"]
     lines = []
     for row in result.rows:
@@ -43,15 +43,25 @@ def grid(result: TableResult, *, quick: bool = False) -> Grid:
             line.append(_measured(row.measured(metric)))
         line.append(_seeds(row))
         if aimed:
-            line += [_targets(row.row.target), _met(row, quick=quick)]
+            line += [_targets(row.row), _met(result, row, quick=quick)]
         line.append(_seconds(row))
         lines.append(tuple(line))
     return Grid(tuple(heads), tuple(lines))
 
 
-def remarks(result: TableResult) -> tuple[str, ...]:
-    """Return what must be said below a table: rows that failed or were left out, mixed runs."""
-    said = [f"{one.row.name}: failed, {one.error}" for one in result.rows if one.error]
+def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
+    """Return what must be said below a table.
+
+    That is what the runs say together, why a target is missed, rows that failed or were left
+    out, and runs of other sources or data than the present ones or each other's.
+    """
+    said = list(result.table.findings(result.results))
+    said += [
+        f"{one.row.name}: missed, for {one.row.reason}"
+        for one in result.rows
+        if one.row.reason and not quick and not all(result.judged(one).values())
+    ]
+    said += [f"{one.row.name}: failed, {one.error}" for one in result.rows if one.error]
     said += [f"{one.row.name}: left out, {one.missing}" for one in result.rows if one.missing]
     by_data: dict[str, set[str]] = {}
     for record in result.records:
@@ -61,6 +71,13 @@ def remarks(result: TableResult) -> tuple[str, ...]:
             said.append(
                 f"the runs on {data} come from {len(states)} states of the sources or of the "
                 f"data ({', '.join(sorted(states))})"
+            )
+        now = result.present.get(data)
+        old = [one for one in result.records if one.task.data == data and one.state != now]
+        if now is not None and old:
+            said.append(
+                f"{len(old)} of the runs on {data} were measured with other sources or data "
+                f"than the present ({now})"
             )
     return tuple(said)
 
@@ -104,8 +121,14 @@ def _seeds(row: RowResult) -> str:
     return f"{done}" if done == row.wanted else f"{done} of {row.wanted}"
 
 
-def _targets(targets: Mapping[str, Target]) -> str:
-    return "; ".join(f"{name} {_bounds(target)}" for name, target in targets.items()) or NONE
+def _targets(row: Row) -> str:
+    aims = [f"{name} {_bounds(target)}" for name, target in row.target.items()]
+    aims += [f"{name} {_below(below)}" for name, below in row.below.items()]
+    return "; ".join(aims) or NONE
+
+
+def _below(below: Below) -> str:
+    return f"≤ {below.row} − {below.margin:g}"
 
 
 def _bounds(target: Target) -> str:
@@ -116,13 +139,15 @@ def _bounds(target: Target) -> str:
     return f"{target.at_least:g} to {target.at_most:g}"
 
 
-def _met(row: RowResult, *, quick: bool) -> str:
-    if quick or not row.met or not row.records:
+def _met(result: TableResult, row: RowResult, *, quick: bool) -> str:
+    verdicts = {} if quick else result.judged(row)
+    if not verdicts:
         return NONE
-    missed = [metric for metric, met in row.met.items() if not met]
+    so_far = "" if result.final(row) else "so far "
+    missed = [aim for aim, met in verdicts.items() if not met]
     if not missed:
-        return "yes"
-    return "no" if len(row.met) == 1 else f"no: {', '.join(missed)}"
+        return f"{so_far}yes"
+    return f"{so_far}{MISSED}" + ("" if len(verdicts) == 1 else f": {', '.join(missed)}")
 
 
 def _seconds(row: RowResult) -> str:

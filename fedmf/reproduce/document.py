@@ -7,7 +7,7 @@ import math
 from fedmf.reproduce.cells import remarks
 from fedmf.reproduce.results import Report, RowResult, TableResult
 from fedmf.reproduce.store import Record
-from fedmf.reproduce.table import Target
+from fedmf.reproduce.table import Below, Target
 
 __all__ = ["Document", "report_document"]
 
@@ -34,12 +34,12 @@ def _table(report: Report, result: TableResult) -> Document:
         "title": table.title,
         "metrics": list(table.metrics),
         "note": table.note,
-        "remarks": list(remarks(result)),
-        "rows": [_row(row, quick=report.quick) for row in result.rows],
+        "remarks": list(remarks(result, quick=report.quick)),
+        "rows": [_row(result, row, quick=report.quick) for row in result.rows],
     }
 
 
-def _row(result: RowResult, *, quick: bool) -> Document:
+def _row(of: TableResult, result: RowResult, *, quick: bool) -> Document:
     row = result.row
     metrics = {metric for record in result.records for metric in record.figures}
     measured = {metric: result.measured(metric) for metric in sorted(metrics)}
@@ -55,7 +55,9 @@ def _row(result: RowResult, *, quick: bool) -> Document:
             for metric, one in measured.items()
         },
         "target": {metric: _target(target) for metric, target in row.target.items()},
-        "met": None if quick or not result.records else dict(result.met),
+        "below": {metric: _below(below) for metric, below in row.below.items()},
+        "met": dict(of.judged(result)) if of.final(result) and not quick else None,
+        "reason": row.reason,
         "wanted": result.wanted,
         "runs": [_run(record) for record in result.records],
         "error": result.error,
@@ -66,6 +68,10 @@ def _row(result: RowResult, *, quick: bool) -> Document:
 def _target(target: Target) -> Document:
     bounds = {"at_least": target.at_least, "at_most": target.at_most}
     return {name: bound for name, bound in bounds.items() if math.isfinite(bound)}
+
+
+def _below(below: Below) -> Document:
+    return {"row": below.row, "margin": below.margin}
 
 
 def _run(record: Record) -> Document:

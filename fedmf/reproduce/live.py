@@ -103,7 +103,7 @@ def print_report(console: Console, report: Report) -> None:
         for line in cells.lines:
             shown.add_row(*line)
         console.print(shown)
-        for remark in remarks(result):
+        for remark in remarks(result, quick=report.quick):
             console.print(remark, style="yellow", markup=False, soft_wrap=True)
         console.print()
     for key, why in report.missing.items():

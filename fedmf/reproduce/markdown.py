@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedmf.reproduce.cells import grid, remarks
+from fedmf.reproduce.cells import MISSED, grid, remarks
 from fedmf.reproduce.results import Report, TableResult
 
 __all__ = ["QUICK", "markdown"]
@@ -30,10 +30,20 @@ def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
     ]
     if report.quick:
         parts.append(f"**{QUICK}**")
+    elif report.verdicts:
+        parts.append(_summary(report))
     for result in report.tables:
         parts += _table(report, result, pictures.get(result.table.key, ()))
     parts += [f"Table {key} is left out: {why}" for key, why in report.missing.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _summary(report: Report) -> str:
+    """Return how many targets are met, and by name those that are not."""
+    verdicts = report.verdicts
+    met = f"{sum(verdicts.values())} of {len(verdicts)} targets met"
+    missed = [f"{' / '.join(place)}" for place, reached in verdicts.items() if not reached]
+    return f"**{met}{'; missed:' if missed else '.'}**" + "".join(f"\n- {m}" for m in missed)
 
 
 def _table(report: Report, result: TableResult, pictures: Sequence[str]) -> list[str]:
@@ -44,7 +54,7 @@ def _table(report: Report, result: TableResult, pictures: Sequence[str]) -> list
         f"`fedmf reproduce --table {table.key} --seeds {report.seeds}{quick}`",
         _cells(result, quick=report.quick),
     ]
-    if said := remarks(result):
+    if said := remarks(result, quick=report.quick):
         parts.append("\n".join(f"- {remark}" for remark in said))
     if table.note:
         parts.append(table.note)
@@ -56,10 +66,17 @@ def _table(report: Report, result: TableResult, pictures: Sequence[str]) -> list
 
 def _cells(result: TableResult, *, quick: bool) -> str:
     cells = grid(result, quick=quick)
-    lines = [cells.heads, ("---",) * len(cells.heads), *cells.lines]
+    lines = [cells.heads, ("---",) * len(cells.heads), *map(_emphasised, cells.lines)]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
+
+
+def _emphasised(line: Sequence[str]) -> tuple[str, ...]:
+    """Make a target stand out that is missed."""
+    name, *rest = line
+    missed = (MISSED, f"{MISSED}:")
+    return (name, *(f"**{x}**" if x.partition(" ")[0] in missed else x for x in rest))
 
 
 def _origin(result: TableResult) -> str:

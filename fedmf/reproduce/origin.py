@@ -8,14 +8,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import fedmf
+import secagg
 from fedmf.data import Ratings
 from secagg.compare.machine import machine
 
-__all__ = ["DISTRIBUTION", "here", "state"]
+__all__ = ["DISTRIBUTION", "here", "paths", "sources", "state"]
 
 DISTRIBUTION = "secagg"  # that fedmf comes in
 
-APART = ("commands", "reproduce/live.py", "cli.py")  # of the sources: what only shows
+ROOTS = {one.__name__: Path(one.__path__[0]) for one in (fedmf, secagg)}
+SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
+SHOWN = ("cells", "document", "live", "markdown", "picture", "write")
+APART = (  # of the sources: what only shows, or measures other things
+    *("fedmf/cli.py", "fedmf/commands/", *(f"fedmf/reproduce/{name}.py" for name in SHOWN)),
+    *("secagg/cli.py", "secagg/compare/", "secagg/testing/"),
+)
 
 
 def here() -> dict[str, str]:
@@ -30,19 +37,46 @@ def here() -> dict[str, str]:
 
 
 def state(ratings: Ratings) -> str:
-    """Return twelve hexadecimal digits that change with fedmf's sources and with the data."""
+    """Return twelve hexadecimal digits that change with the sources and with the data.
+
+    Those are all sources of fedmf and secagg that compute, in Python, Cython and C, the
+    ratings with their ids, and the items' genres and years; not profiles and tags.
+    """
     seen = hashlib.sha256(_sources())
-    for array in (ratings.indptr, ratings.items, ratings.values, ratings.times):
+    known = ratings.catalogue
+    seen.update(repr(known.genre_names).encode())
+    for array in (
+        *(ratings.indptr, ratings.items, ratings.values, ratings.times),
+        *(ratings.user_ids, ratings.item_ids, known.years, known.genres),
+    ):
         seen.update(array.tobytes())
     return seen.hexdigest()[:12]
 
 
 @cache
 def _sources() -> bytes:
-    root = Path(fedmf.__file__).parent
+    return sources()  # as they were when the process began to look
+
+
+def sources() -> bytes:
+    """Return a digest of what `paths` lists."""
     seen = hashlib.sha256()
-    for path in sorted(root.rglob("*.py*")):  # .py and .pyx
-        name = path.relative_to(root).as_posix()
-        if path.suffix in (".py", ".pyx") and not name.startswith(APART):
-            seen.update(name.encode() + b"\0" + path.read_bytes())
+    for path in paths():
+        seen.update(path.as_posix().encode() + b"\0" + _content(path))
     return seen.digest()
+
+
+def paths() -> tuple[Path, ...]:
+    """Return the files that figures depend on, as "fedmf/mf.py"; not what Cython writes."""
+    found = [
+        path.relative_to(root.parent)
+        for root in ROOTS.values()
+        for path in root.rglob("*")
+        if path.suffix in SUFFIXES
+        and not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
+    ]
+    return tuple(sorted(x for x in found if not x.as_posix().startswith(APART)))
+
+
+def _content(path: Path) -> bytes:
+    return (ROOTS[path.parts[0]].parent / path).read_bytes()

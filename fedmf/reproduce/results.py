@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from fedmf.reproduce.store import Record
@@ -29,7 +29,7 @@ class RowResult:
     row
         What was run.
     wanted
-        How many runs there should be.
+        How many runs there should be; all of the row's seeds if it is to be `whole`.
     records
         Those there are, in the order of the seeds.
     error, missing
@@ -50,21 +50,66 @@ class RowResult:
         return Measured(fmean(found), stdev(found) if len(found) > 1 else None)
 
     @property
+    def finished(self) -> bool:
+        """Whether all runs are there."""
+        return len(self.records) == self.wanted
+
+    @property
     def met(self) -> Mapping[str, bool]:
-        """By metric that has a target, whether the mean reaches it."""
+        """By metric that has a target of its own, whether the mean reaches it."""
         means = {metric: self.measured(metric) for metric in self.row.target}
         return {
             metric: mean is not None and self.row.target[metric].met(mean.mean)
             for metric, mean in means.items()
         }
 
+    def apart(self, other: RowResult, metric: str) -> float | None:
+        """Return the mean of a metric of this row − the other's, over the seeds of both."""
+        mine, theirs = (
+            {one.task.seed: one.figures[metric] for one in row.records if metric in one.figures}
+            for row in (self, other)
+        )
+        differences = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+        return fmean(differences) if differences else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableResult:
-    """A table and what came out."""
+    """A table and what came out.
+
+    Parameters
+    ----------
+    table
+        What was measured.
+    rows
+        In the table's order.
+    present
+        By data set that could be loaded, the digest of sources and data as they are now.
+    """
 
     table: Table
     rows: tuple[RowResult, ...]
+    present: Mapping[str, str] = field(default_factory=dict)
+
+    def judged(self, row: RowResult) -> Mapping[str, bool]:
+        """Return for each of a row's aims, by its name, whether it is reached.
+
+        A row that is to be whole is not judged before it is; nor is any without runs.
+        """
+        if not row.records or (row.row.whole and not row.finished):
+            return {}
+        verdicts = dict(row.met)
+        others = {one.row.name: one for one in self.rows}
+        for metric, below in row.row.below.items():
+            apart = row.apart(others[below.row], metric)
+            reached = apart is not None and apart <= -below.margin
+            verdicts[f"{metric} below {below.row}"] = reached
+        return verdicts
+
+    def final(self, row: RowResult) -> bool:
+        """Whether a row's verdicts are: it is finished, and so is what it is compared with."""
+        compared = {below.row for below in row.row.below.values()}
+        return row.finished and all(r.finished for r in self.rows if r.row.name in compared)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -99,6 +144,17 @@ class Report:
     missing: Mapping[str, str]
     seeds: int
     quick: bool
+
+    @property
+    def verdicts(self) -> Mapping[tuple[str, str, str], bool]:
+        """By key of the table, name of the row and aim, whether it is met; of final ones."""
+        return {
+            (result.table.key, row.row.name, aim): met
+            for result in self.tables
+            for row in result.rows
+            if result.final(row) and not self.quick
+            for aim, met in result.judged(row).items()
+        }
 
     @property
     def failed(self) -> bool:

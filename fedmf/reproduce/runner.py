@@ -93,7 +93,11 @@ def reproduce(
 
     run_jobs(to_run, processes=jobs, finished=finished, progress=watch.step)
     results = tuple(
-        TableResult(table=table, rows=tuple(work.result(table.key, row) for row in table.rows))
+        TableResult(
+            table=table,
+            rows=tuple(work.result(table.key, row) for row in table.rows),
+            present=work.states(),
+        )
         for table in tables
     )
     return Report(tables=results, missing=missing, seeds=seeds, quick=quick)
@@ -121,17 +125,21 @@ class _Work:
 
     def to_run(self) -> list[Job]:
         """Return the runs that are not in the store and whose data are at hand."""
-        pending = [job for job in self._rows if job not in self.records]
         absent: dict[str, str] = {}
-        for name in dict.fromkeys(self._rows[job].data for job in pending):
+        for name in dict.fromkeys(row.data for row in self._rows.values()):
             try:
                 self._states[name] = state(load(name))
             except DataError as error:
                 absent[name] = str(error)
+        pending = [job for job in self._rows if job not in self.records]
         for job in pending:
             if (reason := absent.get(self._rows[job].data)) is not None:
                 self._missing[_place(job)] = reason
         return [job for job in pending if _place(job) not in self._missing]
+
+    def states(self) -> Mapping[str, str]:
+        """Return the present state by data set, of those that `to_run` could load."""
+        return self._states
 
     def keep(self, job: Job, outcome: Outcome) -> None:
         """Write down how a run ended."""
@@ -157,7 +165,7 @@ class _Work:
         jobs = [job for job in self._rows if _place(job) == place]
         return RowResult(
             row=row,
-            wanted=len(jobs),
+            wanted=row.seeds if row.whole and row.seeds is not None else len(jobs),
             records=tuple(self.records[job] for job in jobs if job in self.records),
             error=self._errors.get(place),
             missing=self._missing.get(place),

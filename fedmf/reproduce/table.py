@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:  # a table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "Published", "Results", "Row", "Run", "Table", "Target"]
+__all__ = ["Below", "Picture", "Published", "Results", "Row", "Run", "Table", "Target"]
 
 Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
 """By the row's name, what its runs returned, in the order of the seeds; all rows that were run.
@@ -68,6 +68,22 @@ class Target:
         return self.at_least <= mean <= self.at_most
 
 
+@dataclass(frozen=True)
+class Below:
+    """What the mean is to be relative to another row's, over the seeds that both have.
+
+    Parameters
+    ----------
+    row
+        The name of a row of the same table.
+    margin
+        How far below that row's mean it is to be at least.
+    """
+
+    row: str
+    margin: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One system on one data set.
@@ -84,10 +100,20 @@ class Row:
     settings
         Everything that determines the figures besides seed and code, as plain JSON; results
         that were kept from other settings are not used again.
-    paper, target
-        By metric; either may lack some.
+    paper, target, below
+        By metric; each may lack some.
     seeds
         As many runs as the row needs at most, for what is not random; None for no limit.
+    whole
+        Whether only all of these `seeds` together are what the row's name says: however few
+        runs are asked for, it counts as unfinished, and is not judged, before it has them.
+    reason
+        Why a target is missed, shown where it is.
+
+    Raises
+    ------
+    ValueError
+        If it is to have all of its seeds, and has no number of them.
     """
 
     name: str
@@ -96,7 +122,16 @@ class Row:
     settings: Mapping[str, object]
     paper: Mapping[str, Published] = field(default_factory=dict)
     target: Mapping[str, Target] = field(default_factory=dict)
+    below: Mapping[str, Below] = field(default_factory=dict)
     seeds: int | None = None
+    whole: bool = False
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.whole and self.seeds is None:
+            raise ValueError(
+                f"row {self.name!r} wants all of its seeds and does not limit them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +152,9 @@ class Table:
         What a reader must know: how it was measured, where it differs from the paper.
     pictures
         Each draws the results in a way of its own, and copes with rows that were not run.
+    findings
+        Returns what follows from the runs beyond a row's mean, in lines shown below the table;
+        copes with rows that were not run.
     """
 
     key: str
@@ -125,3 +163,4 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     pictures: tuple[Picture, ...] = ()
+    findings: Callable[[Results], Sequence[str]] = lambda results: ()

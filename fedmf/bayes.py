@@ -103,7 +103,8 @@ def correlated_t_test(
         of the same data.
     correlation
         ρ, 0 ≤ ρ < 1: of the results of different builds, whose training ratings overlap. The
-        heuristic is the fraction of the ratings that a test part has (Nadeau and Bengio 2003).
+        heuristic is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau
+        and Bengio 2003); what a build leaves out of both does not count.
 
     Raises
     ------

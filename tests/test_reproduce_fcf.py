@@ -50,6 +50,14 @@ def test_simulated_rows_run_and_are_drawn():
     assert fcf[0]["RMSE diff %"] == pytest.approx(difference)
     differences = [b["MAP"] - a["MAP"] for a, b in zip(cf, fcf, strict=True)]
     assert posterior(cf, fcf, "MAP").mean == pytest.approx(np.mean(differences))
+    assert posterior(cf, fcf, "MAP").scale == pytest.approx(
+        np.std(differences, ddof=1) * np.sqrt(1 / 2 + 0.2 / 0.6)  # Nadeau and Bengio 2003
+    )
+    (line,) = FCF_2.findings(results)
+    assert line.startswith("simulated, K 4: probability that FCF is within ±0.005 of CF: P ")
+    within = posterior(cf, fcf, "F1").probabilities().within
+    assert f", F1 {within:.3f}, " in line
+    assert FCF_2.findings({name: runs[:1] for name, runs in results.items()}) == ()
     (draw,) = FCF_2.pictures
     figure = draw(results)
     assert len(figure.axes) == 5

@@ -35,7 +35,7 @@ def test_rows_run_repeatably(row):
 
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
 @pytest.mark.parametrize(
-    "row", (context.CONTEXT_ROWS[0], context.LASTFM_ROWS[0]), ids=lambda row: row.data
+    "row", [context.CONTEXT_ROWS[0], context.LASTFM_ROWS[0]], ids=lambda row: row.data
 )
 def test_context_rows_run_on_the_features_of_their_data(row):
     once = row.run(Run(seed=1, quick=True))
@@ -66,6 +66,7 @@ def test_a_tighter_budget_means_more_noise():
 
 def test_the_curve_has_a_line_for_each_place_and_copes_with_rows_that_were_not_run():
     results = {one.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for one in dp.SETTINGS}
+    results["ml-100k, central, ε = 8"] = [{"RMSE": 1.1}]
     (axes,) = dp.curve(results).axes
     assert axes.get_legend_handles_labels()[1] == [
         "ml-100k, central",
@@ -76,5 +77,7 @@ def test_the_curve_has_a_line_for_each_place_and_copes_with_rows_that_were_not_r
     central = axes.containers[0].lines[0]
     assert central.get_xdata().tolist() == [0.5, 1.0, 2.0, 4.0, 8.0]  # ∞ has no place there
     assert central.get_ydata().tolist() == pytest.approx([1.1] * 5)
+    lengths = [np.ptp(bar[:, 1]) / 2 for bar in axes.containers[0].lines[2][0].get_segments()]
+    assert lengths == pytest.approx([0.02**0.5] * 4 + [0.0])  # of the sample, over n − 1
     (axes,) = dp.curve({}).axes
     assert not axes.containers

@@ -8,18 +8,20 @@ from functools import partial
 
 import numpy as np
 
+from fedmf.aggregate import PlainSum
 from fedmf.context import ContextModel, ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import load
 from fedmf.datasets.profiles import Profiles, read_profiles
 from fedmf.datasets.tags import read_tags
 from fedmf.features import Features, item_features, tag_features, user_features
-from fedmf.metrics import mae, rmse
 from fedmf.ratings import Ratings
 from fedmf.reproduce.table import Published, Row, Run, Target
+from fedmf.reproduce.training import errors, summed
 from fedmf.splits import random_split
 
 __all__ = ["CONTEXT_ROWS", "LASTFM_ROWS"]
 
+SUM = PlainSum()
 AGES = (18, 25, 35, 45, 50, 56)  # where the age groups of ml-1m begin
 
 # Looked at on the validation part random_split(train, 0.2, seed=100) of the training ratings of
@@ -60,16 +62,13 @@ def _run(name: str, data: str, run: Run) -> Mapping[str, float]:
     split = random_split(ratings, 0.2, seed=run.seed)
     trainer = ContextTrainer(
         model,
+        SUM,
         rounds=rounds // 10 if run.quick else rounds,
         seed=run.seed,
         progress=run.progress,
     )
     trainer.fit(split.train, *_features(ratings))
-    predictions = trainer.predict(split.test.users, split.test.items)
-    return {
-        "RMSE": rmse(split.test.values, predictions),
-        "MAE": mae(split.test.values, predictions),
-    }
+    return errors(split.test, trainer.predict(split.test.users, split.test.items))
 
 
 def _row(
@@ -81,7 +80,7 @@ def _row(
         name=name,
         data=data,
         run=partial(_run, name, data),
-        settings={"model": name, **asdict(model), "rounds": rounds, **users},
+        settings={"model": name, **asdict(model), "rounds": rounds, **users} | summed(SUM),
         paper={"RMSE": rmse, "MAE": mae},
         target={"RMSE": target} if target else {},
     )

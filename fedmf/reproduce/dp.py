@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from fedmf.aggregate import PlainSum
 from fedmf.blocks import blocks
 from fedmf.data import load
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
-from fedmf.metrics import mae, rmse
 from fedmf.model import Factors
 from fedmf.reproduce.table import Results, Row, Run, Table
-from fedmf.reproduce.training import errors_after
+from fedmf.reproduce.training import errors, errors_after, trainer_of
 from fedmf.splits import random_split
 from fedmf.sums.noisy_sum import Where
-from fedmf.trainer import Trainer
+
+if TYPE_CHECKING:  # the table can be listed without matplotlib
+    from matplotlib.figure import Figure
 
 __all__ = ["TABLE"]
 
@@ -85,15 +87,8 @@ def _train(setting: _Setting, run: Run) -> Mapping[str, float]:
         where=setting.where,
         entropy=np.random.default_rng((run.seed, 1)).bytes,
     )
-    rounds = max(1, setting.rounds // 10) if run.quick else setting.rounds
-    trainer = Trainer(
-        setting.model,
-        noisy,
-        rounds=rounds,
-        seed=run.seed,
-        callbacks=[lambda record: run.progress("training", record.round, rounds)],
-    )
-    return errors_after(trainer.fit(split.train, split.test).history_)
+    made = trainer_of(setting.model, setting.rounds, noisy, run)
+    return errors_after(made.fit(split.train, split.test).history_)
 
 
 def _nothing_shared(data: str, run: Run) -> Mapping[str, float]:
@@ -104,10 +99,7 @@ def _nothing_shared(data: str, run: Run) -> Mapping[str, float]:
     for block in blocks(split.train, everyone, model.width):
         p[block.users] = model.find_users(q, p[block.users], block)
     predictions = Factors.of(p, q, split.train).predict(split.test.users, split.test.items)
-    return {
-        "RMSE": rmse(split.test.values, predictions),
-        "MAE": mae(split.test.values, predictions),
-    }
+    return errors(split.test, predictions)
 
 
 def _row(setting: _Setting) -> Row:
@@ -138,6 +130,8 @@ def _nothing(data: str) -> Row:
 
 def curve(results: Results) -> Figure:
     """Draw the RMSE over ε, a line for each data set and place of the noise."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(6.5, 4.2), dpi=144, layout="constrained")
     axes = figure.subplots()
     for data, where in dict.fromkeys((one.data, one.where) for one in SETTINGS):
@@ -151,8 +145,8 @@ def curve(results: Results) -> Figure:
         if points:
             axes.errorbar(
                 [epsilon for epsilon, _ in points],
-                [float(np.mean(errors)) for _, errors in points],
-                yerr=[float(np.std(errors)) for _, errors in points],
+                [fmean(found) for _, found in points],
+                yerr=[stdev(found) if len(found) > 1 else 0.0 for _, found in points],
                 marker="o",
                 capsize=2.5,
                 label=f"{data}, {where}",

@@ -16,10 +16,9 @@ from fedmf.head import LocalHead
 from fedmf.history import RoundRecord
 from fedmf.metrics import rmse
 from fedmf.presets import PRESETS
-from fedmf.reproduce.selection import OVERLAP
 from fedmf.reproduce.table import Row, Run, Table, Target
+from fedmf.reproduce.training import OVERLAP, errors_after, trainer_of
 from fedmf.splits import random_split
-from fedmf.trainer import Trainer
 
 __all__ = ["TABLE"]
 
@@ -34,27 +33,19 @@ HEAD = LocalHead()  # its penalty is that of MovieLens 100K
 
 def _run(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
     """Train on four fifths; return the errors without and with a head, and the time taken."""
-    rounds = max(2, rounds // 10) if run.quick else rounds
     split = random_split(load(DATA), seed=run.seed)
     clock = list[float]()
 
     def over(record: RoundRecord) -> None:
         clock.append(process_time())
-        run.progress("training", record.round, rounds)
 
-    trainer = Trainer(
-        model, PlainSum(clip=CLIP), rounds=rounds, seed=run.seed, callbacks=[over]
-    )
+    trainer = trainer_of(model, rounds, PlainSum(clip=CLIP), run, callbacks=[over])
     trainer.fit(split.train, split.test)
-    last = trainer.history_.last
-    if last.test_rmse is None or last.test_mae is None:
-        raise ValueError("there are no errors of a training without test ratings")
     test = split.test
     corrected = HEAD.fit(trainer.factors_, split.train).predict(test.users, test.items)
     seconds = [after - before for before, after in pairwise(clock)]
     return {
-        "RMSE": last.test_rmse,
-        "MAE": last.test_mae,
+        **errors_after(trainer.history_),
         "RMSE + head": rmse(test.values, corrected),
         "CPU s a round": median(seconds),
     }

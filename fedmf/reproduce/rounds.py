@@ -11,10 +11,9 @@ from fedmf.data import load
 from fedmf.federated import FederatedModel
 from fedmf.history import History
 from fedmf.presets import PRESETS
-from fedmf.reproduce.selection import OVERLAP
 from fedmf.reproduce.table import Row, Run, Table, Target
+from fedmf.reproduce.training import OVERLAP, trainer_of
 from fedmf.splits import random_split
-from fedmf.trainer import Trainer
 
 __all__ = ["TABLES"]
 
@@ -35,18 +34,11 @@ def _history(
     aggregation: Aggregation | None = None,
     dropout: float = 0.0,
 ) -> History:
-    """Train on four fifths of the ratings, a tenth of the rounds if the run is quick."""
-    rounds = max(1, rounds // 10) if run.quick else rounds
-    trainer = Trainer(
-        model,
-        PlainSum(clip=CLIP) if aggregation is None else aggregation,
-        rounds=rounds,
-        seed=run.seed,
-        dropout=dropout,
-        callbacks=[lambda record: run.progress("training", record.round, rounds)],
-    )
+    """Train on four fifths of the ratings."""
+    summing = PlainSum(clip=CLIP) if aggregation is None else aggregation
     split = random_split(load(DATA), seed=run.seed)
-    return trainer.fit(split.train, split.test).history_
+    made = trainer_of(model, rounds, summing, run, dropout=dropout)
+    return made.fit(split.train, split.test).history_
 
 
 def _errors(history: History) -> list[float]:
@@ -114,7 +106,7 @@ def _settings(model: FederatedModel, rounds: int) -> dict[str, object]:
     return {"model": asdict(model), "rounds": rounds, "clip": CLIP}
 
 
-SPLIT = "80/20 split per rating, errors unclipped. "
+SPLIT = f"80/20 split per rating, errors unclipped. {OVERLAP} "
 
 TABLES = (
     Table(
@@ -131,7 +123,7 @@ TABLES = (
         note=SPLIT + f"Summed as fixed-point integers with a clip of {CLIP:g}; clipped counts "
         f"the elements beyond it. FedMF sends {NORMALISED.width} numbers per item and round, "
         f"with biases {BIASED.width}, ALS {ALS.width}. λ and γ were chosen on a fifth of the "
-        "training part. " + OVERLAP,
+        "training part.",
     ),
     Table(
         key="dropouts",
@@ -151,6 +143,11 @@ TABLES = (
         metrics=("RMSE", "ΔRMSE"),
         rows=(
             *(_rounding_row("FedMF", NORMALISED, 40, bits) for bits in BITS),
+            *(
+                _rounding_row(f"FedMF, preset {name}", one.model, one.rounds, max(BITS))
+                for name, one in PRESETS.items()
+                if name in ("biases", "tuned", "paper")
+            ),
             _rounding_row("exact federated ALS", ALS, 10, max(BITS)),
         ),
         note=SPLIT + "ΔRMSE is the distance to the same training with `FloatSum`, whichever "

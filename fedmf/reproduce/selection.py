@@ -2,7 +2,7 @@
 
 The test ratings of seed 0 are parted off first and never looked at; what is left is parted
 again, by the seed of the run, into ratings to train on and ratings to judge by. Other seeds put
-other ratings to the test, four fifths of which had their say here: `OVERLAP` tells.
+other ratings to the test, four fifths of which had their say here: `fedmf.reproduce.training.OVERLAP` tells.
 """
 
 from __future__ import annotations
@@ -20,20 +20,16 @@ from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
 from fedmf.presets import PRESETS, Preset
 from fedmf.reproduce.table import Row, Run, Table
-from fedmf.reproduce.training import errors_after, train, trainer
+from fedmf.reproduce.training import OVERLAP, errors_after, train, trainer
 from fedmf.splits import random_split
 
-__all__ = ["OVERLAP", "TABLE", "candidates"]
+__all__ = ["TABLE", "candidates"]
 
 Candidate = TypeVar("Candidate")
 AnyMask: TypeAlias = RidgeMask | FMMask | NNMask
 
 DATA = "ml-100k"
 METRIC = "validation RMSE"
-OVERLAP = (
-    "Hyper-parameters were chosen on validation ratings of the training part of seed 0, some "
-    "of seed 1 also, which overlap with the test parts of the other seeds."
-)
 VALIDATION = 0.1  # of the training ratings
 RUNS = 3  # validation parts
 

@@ -1,30 +1,64 @@
-"""What rows that train factors have in common: the rounds of a quick run, and progress."""
+"""What rows that train have in common: the rounds of a quick run, progress, and the errors."""
 
 from __future__ import annotations
 
-from fedmf.aggregate import Aggregation
-from fedmf.data import Split
-from fedmf.history import History
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.aggregate import Aggregation, PlainSum
+from fedmf.data import Ratings, Split
+from fedmf.federated import FederatedModel
+from fedmf.history import History, RoundRecord
+from fedmf.metrics import mae, rmse
 from fedmf.presets import Preset
 from fedmf.reproduce.table import Run
 from fedmf.trainer import Trainer
 
-__all__ = ["errors_after", "train", "trainer"]
+__all__ = ["OVERLAP", "errors", "errors_after", "summed", "train", "trainer", "trainer_of"]
+
+OVERLAP = (
+    "Hyper-parameters were chosen on validation ratings of the training part of seed 0, some "
+    "of seed 1 also, which overlap with the test parts of the other seeds."
+)
+"""What the note of a table must say whose runs part the ratings anew."""
+
+
+def summed(by: PlainSum) -> dict[str, object]:
+    """Return what a row's settings must say of the sum that it trains by."""
+    return {"sum": "PlainSum", "clip": by.clip, "fractional bits": by.fractional_bits}
+
+
+def trainer_of(
+    model: FederatedModel,
+    rounds: int,
+    aggregation: Aggregation,
+    run: Run,
+    *,
+    dropout: float = 0.0,
+    callbacks: Sequence[Callable[[RoundRecord], None]] = (),
+) -> Trainer:
+    """Return what trains a model from the run's seed, for a tenth of the rounds if quick."""
+    fewer = max(2, rounds // 10) if run.quick else rounds
+    return Trainer(
+        model,
+        aggregation,
+        rounds=fewer,
+        seed=run.seed,
+        dropout=dropout,
+        callbacks=[
+            *callbacks,
+            lambda record: run.progress("training", record.round, fewer),
+        ],
+    )
 
 
 def trainer(
     preset: Preset, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
 ) -> Trainer:
-    """Return what trains a preset from the run's seed, for a tenth of its rounds if quick."""
-    rounds = max(1, preset.rounds // 10) if run.quick else preset.rounds
-    return Trainer(
-        preset.model,
-        aggregation,
-        rounds=rounds,
-        seed=run.seed,
-        dropout=dropout,
-        callbacks=[lambda record: run.progress("training", record.round, rounds)],
-    )
+    """Return what trains a preset, as `trainer_of`."""
+    return trainer_of(preset.model, preset.rounds, aggregation, run, dropout=dropout)
 
 
 def train(
@@ -33,6 +67,11 @@ def train(
     """Train a preset as `trainer` does, and return what each round came to."""
     made = trainer(preset, aggregation, run, dropout=dropout)
     return made.fit(split.train, split.test).history_
+
+
+def errors(test: Ratings, predictions: NDArray[np.float64]) -> dict[str, float]:
+    """Return RMSE and MAE of predictions of ratings, in their order."""
+    return {"RMSE": rmse(test.values, predictions), "MAE": mae(test.values, predictions)}
 
 
 def errors_after(history: History) -> dict[str, float]:

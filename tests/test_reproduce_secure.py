@@ -1,0 +1,41 @@
+"""The rows that hold secure sums against plain ones, in small."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedmf.aggregate import PlainSum
+from fedmf.datasets.simulated import simulate
+from fedmf.reproduce import secure
+from fedmf.reproduce.table import Run
+
+(TABLE, _) = secure.TABLES
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch):
+    """Few users, each the neighbour of all others."""
+    monkeypatch.setattr(secure, "load", lambda name: simulate(12, 40, 250, seed=0))
+    monkeypatch.setattr(secure, "VIEWERS", 12)
+    monkeypatch.setattr(secure, "NEIGHBOURS", None)
+
+
+@pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
+def test_the_sums_are_the_same_and_as_many_as_the_target_wants(row):
+    found = row.run(Run(seed=0))
+    assert found.keys() == row.target.keys()
+    assert all(target.met(found[metric]) for metric, target in row.target.items()), found
+    assert not row.target["sums"].met(found["sums"] - 1), "a missing digest does not pass"
+
+
+@pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
+def test_sums_that_are_not_the_same_are_counted(row, monkeypatch):
+    """Half a bit of the fixed point is another sum in every round, but for the raters'."""
+
+    def coarse(*, neighbours, clip, fractional_bits):
+        return PlainSum(clip=clip, fractional_bits=fractional_bits - 1)
+
+    monkeypatch.setattr(secure, "SecAggSum", coarse)
+    found = row.run(Run(seed=0))
+    assert found["sums that differ"] >= found["sums"] - 1 > 0
+    assert not row.target["sums that differ"].met(found["sums that differ"])

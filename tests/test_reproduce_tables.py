@@ -1,0 +1,75 @@
+"""Which tables there are, and that each of their rows can be found, kept and judged."""
+
+import importlib
+import json
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import fedmf.reproduce
+from fedmf.reproduce.tables import MODULES, find_row, find_table, resolve
+
+
+def test_tables_come_in_their_order_and_once():
+    modules = {"one": "a", "two": "b", "three": "c"}
+    assert list(resolve(["three", "one", "three"], modules)) == ["one", "three"]
+    assert list(resolve(["two", "all"], modules)) == ["one", "two", "three"]
+
+
+def test_a_table_or_row_that_is_not_there_once_is_an_error():
+    with pytest.raises(LookupError, match="should have one table 'other' and has 0"):
+        find_table("reproduce_fakes", "other")
+    with pytest.raises(LookupError, match="should have one row 'other' and has 0"):
+        find_row("reproduce_fakes", "good", "other")
+
+
+@pytest.mark.parametrize("key", MODULES)
+def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
+    """Names tell rows apart, settings can be written, and what is aimed at is a column."""
+    table = find_table(MODULES[key], key)
+    for row in table.rows:
+        assert find_row(MODULES[key], key, row.name) is row
+        json.dumps(dict(row.settings), allow_nan=False)
+        assert {*row.paper, *row.target, *row.below} <= {*table.metrics}
+        for below in row.below.values():
+            assert find_row(MODULES[key], key, below.row) is not row
+    assert table.title
+    assert table.rows
+
+
+def test_all_tables_are_there_without_matplotlib():
+    code = (
+        "import sys\nsys.modules['matplotlib'] = None\n"
+        "from fedmf.reproduce.tables import MODULES, find_table\n"
+        "for key, module in MODULES.items(): find_table(module, key)"
+    )
+    found = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_papers_comparisons_are_targets():
+    rows = {row.name: row for row in find_table(MODULES["fedmmf-4"], "fedmmf-4").rows}
+    aims = {
+        name: (below.row, below.margin)
+        for name, row in rows.items()
+        for below in row.below.values()
+    }
+    assert aims == {
+        **{f"{x}-order FedMMF": ("FedMF", 0.012) for x in ("One", "Two", "High")},
+        "One-order FedMMF, tuned": ("LocalLR", 0.08),
+        "Two-order FedMMF, tuned": ("LocalFM", 0.08),
+        "High-order FedMMF, tuned": ("LocalNN", 0.08),
+    }
+
+
+def test_no_table_is_forgotten():
+    found = set()
+    for module in pkgutil.iter_modules(fedmf.reproduce.__path__, "fedmf.reproduce."):
+        content = importlib.import_module(module.name)
+        tables_of_it = (*getattr(content, "TABLES", ()), getattr(content, "TABLE", None))
+        found |= {(table.key, module.name) for table in tables_of_it if table is not None}
+    assert found == set(MODULES.items())

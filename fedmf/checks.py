@@ -7,12 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.ratings import Ratings, Split
 
 __all__ = [
     "check_how_many",
     "check_not_negative",
+    "check_parts",
     "check_positive",
     "check_ratings",
     "check_whole",
@@ -47,8 +48,34 @@ def check_ratings(**values: object) -> None:
     """Refuse what is not `Ratings`; of a `Split`, say which part to pass (SettingError)."""
     for name, value in values.items():
         if not isinstance(value, Ratings):
-            remedy = ": pass its part, split.train" if isinstance(value, Split) else ""
+            remedy = ": pass split.train and split.test" if isinstance(value, Split) else ""
             raise SettingError(f"{name} must be Ratings, not {type(value).__name__}{remedy}")
+
+
+def check_parts(train: Ratings, test: Ratings | None = None) -> None:
+    """Refuse what nothing can be learnt from, or judged by.
+
+    Parameters
+    ----------
+    train, test
+        Over the same users and items, as of `Split`, each with a rating.
+
+    Raises
+    ------
+    SettingError
+        If something else is passed, or they are over other users or items.
+    DataError
+        If there is no rating in one of them.
+    """
+    parts = {"train": train} if test is None else {"train": train, "test": test}
+    check_ratings(**parts)
+    for name, part in parts.items():
+        if not part.n_ratings:
+            raise DataError(
+                f"there is no rating in {name} ({part.name}): part more of them off"
+            )
+    if test is not None and (test.n_users, test.n_items) != (train.n_users, train.n_items):
+        raise SettingError("train and test must be over the same users and items: split one")
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:

@@ -8,11 +8,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.checks import check_how_many, number
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 from fedmf.masks import FittedMask
 from fedmf.mf import NEUTRAL_PART
-from fedmf.model import Factors, numbers
+from fedmf.model import Factors
 
 __all__ = ["Combined", "Recommender", "around", "check_same_data"]
 
@@ -92,9 +93,8 @@ class Combined:
         self, user: int, k: int = 10
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best items that the user has not rated; see `Factors.recommend`."""
-        user = int(numbers("user", user, self.train.n_users))
-        if k < 1:
-            raise ModelError(f"k = {k} recommendations: ask for at least one")
+        user = number("user", user, self.train.n_users)
+        check_how_many(k)
         fresh = np.setdiff1d(np.arange(self.train.n_items), self.train.of_user(user)[0])
         scores = self.predict(np.full(fresh.size, user), fresh)
         best = np.argsort(-scores, kind="stable")[:k]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fedmf.checks import check_parts
 from fedmf.combined import Combined, Recommender, around, check_same_data
 from fedmf.data import Ratings
 from fedmf.features import Features, item_features
 from fedmf.masks import MeanMask, RidgeMask
-from fedmf.parts import check_parts
 
 __all__ = ["LocalHead"]
 

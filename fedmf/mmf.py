@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.checks import check_parts
 from fedmf.combined import Combined, around
 from fedmf.data import Ratings
 from fedmf.errors import DataError, ModelError, SettingError
@@ -18,7 +19,6 @@ from fedmf.features import Features, item_features
 from fedmf.history import History
 from fedmf.masks import FittedMask, Mask, RidgeMask
 from fedmf.masks.protocol import neutral
-from fedmf.parts import check_parts
 from fedmf.trainer import Trainer
 
 __all__ = ["FedMMF", "masked"]

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
 from fedmf.blocks import Block, blocks
+from fedmf.checks import check_parts
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.federated import FederatedModel
@@ -27,7 +28,6 @@ from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
-from fedmf.parts import check_parts
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors

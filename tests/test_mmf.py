@@ -228,7 +228,7 @@ def test_equal_predictions_are_recommended_by_number(split):
 
 
 def test_users_and_pairs_are_taken_as_factors_take_them(split, fitted):
-    with pytest.raises(ModelError, match=r"user 1\.5 is not among the model's 0 to 39"):
+    with pytest.raises(ModelError, match=r"user 1\.5 is not one number from 0 to 39"):
         fitted.recommend(1.5)
     square = fitted.predict([[0, 1], [2, 3]], [[4, 5], [6, 7]])
     np.testing.assert_array_equal(square.ravel(), fitted.predict([0, 1, 2, 3], [4, 5, 6, 7]))

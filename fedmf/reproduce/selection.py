@@ -2,7 +2,7 @@
 
 The test ratings of seed 0 are parted off first and never looked at; what is left is parted
 again, by the seed of the run, into ratings to train on and ratings to judge by. Other seeds put
-other ratings to the test, four fifths of which had their say here: `fedmf.reproduce.training.OVERLAP` tells.
+other ratings to the test, four fifths of which had their say here: `OVERLAP` tells.
 """
 
 from __future__ import annotations

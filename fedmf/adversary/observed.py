@@ -45,12 +45,15 @@ class TrainingRound:
 
     Parameters
     ----------
+    number
+        Which round, from 1.
     q
         float64, shape (m, k): the item factors that the server gave out.
     gradients
         η_ui of every user, by user.
     """
 
+    number: int
     q: Floats
     gradients: Mapping[int, Rows]
 
@@ -88,16 +91,16 @@ def train(
     raters = Raters(counts, 1.0) if model.needs_counts else None
     trained = model.trained_items(raters, ratings.n_items)
     seen = []
-    for number in range(rounds):
+    for number in range(1, rounds + 1):
         gradients = {}
         total = np.zeros_like(q)
         for user in range(ratings.n_users):
             p[user], rows = model.local_step(q, p[user], *ratings.of_user(user), trained)
             total[rows.indices] += rows.values
             gradients[user] = rows
-        seen.append(TrainingRound(q, gradients))
+        seen.append(TrainingRound(number, q, gradients))
         q = model.server_step(q, total, raters)
-        progress("training", number + 1, rounds)
+        progress("training", number, rounds)
     return seen
 
 
@@ -139,13 +142,16 @@ def under_masks(
     users
         Whose masked inputs are kept; the others are there all the same.
     seed
-        Of the clients' keys and masks. A client that is not a simulation takes them from the
-        operating system; here a figure has to be the same the next time.
+        Of the clients' keys and masks, together with the number of the round: masks that came
+        twice would cancel in the difference of two masked inputs. A client that is not a
+        simulation takes them from the operating system; here a figure has to be the same the
+        next time.
     """
     vectors = Vectors(of.gradients, of.gradients.__getitem__, of.q.shape)
     encoding = SecAggSum().encoding
-    params = SecAggSum().params(len(vectors), of.q.size, encoding, b"attacked")
-    entropy: Entropy = np.random.default_rng((seed, 1)).bytes
+    session = b"attacked round %d" % of.number
+    params = SecAggSum().params(len(vectors), of.q.size, encoding, session)
+    entropy: Entropy = np.random.default_rng((seed, 1, of.number)).bytes
     server = secagg.Server(params, entropy=entropy)
     clients = {u: secagg.Client(u, params, entropy=entropy) for u in vectors}
     for user, client in clients.items():

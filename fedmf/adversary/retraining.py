@@ -27,13 +27,14 @@ from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks import FMMask, NNMask
 
-__all__ = ["from_retraining"]
+__all__ = ["OTHER_SEED", "from_retraining"]
 
 Floats = NDArray[np.float64]
 
 AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
 WEAKER = 2.0  # by how much the penalty is, for the first estimate
 EXPLAINED = 0.02  # rms of what a guess leaves unexplained, in ratings: it is right
+OTHER_SEED = 10**6  # added to that of a trial, so that no start is a party's own
 BEYOND = 100.0  # no masked rating is that far from zero; what no gradient gave can be
 
 
@@ -45,7 +46,7 @@ def from_retraining(
     grid: Floats,
     *,
     passes: int = 3,
-    seed: int = 1,
+    seed: int = OTHER_SEED,
     progress: Callable[[str, int, int], None] = lambda what, done, of: None,
 ) -> Floats:
     """Return the ratings behind the masked ratings of many users.
@@ -66,7 +67,8 @@ def from_retraining(
     passes
         How often the estimates of the masks are renewed.
     seed
-        Of the adversary's own starting parameters.
+        Of the adversary's own starting parameters; other than the parties', which it does not
+        know.
 
     Returns
     -------

@@ -19,8 +19,9 @@ from fedmf.adversary.observed import (
     under_masks,
 )
 from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_right
-from fedmf.adversary.retraining import from_retraining
+from fedmf.adversary.retraining import OTHER_SEED, from_retraining
 from fedmf.adversary.singletons import from_sum
+from fedmf.aggregate import Phase, SecAggSum
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.features import Features, item_features
@@ -28,6 +29,7 @@ from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.mmf import masked
 from fedmf.presets import PRESETS
+from fedmf.sums.vectors import Vectors
 
 __all__ = ["chosen", "inversion", "leakage", "on_masked_ratings", "singletons"]
 
@@ -127,7 +129,9 @@ def inversion(
     def found(rho: list[Floats]) -> Floats:
         if isinstance(mask, RidgeMask):
             return _from_ridge(ratings, users, rho, features)
-        return _from_retraining(ratings, users, rho, mask, features, progress)
+        return _from_retraining(
+            ratings, users, rho, mask, features, seed + OTHER_SEED, progress
+        )
 
     collected = [hidden.of_user(user)[1] for user in users.tolist()]
     start = leaked(plain) if isinstance(mask, RidgeMask) else collected
@@ -145,6 +149,7 @@ def singletons(
     ratings: Ratings,
     min_raters: int,
     *,
+    dropout: float = 0.0,
     model: FedMF = PAPER,
     seed: int = 0,
     progress: Progress = _quiet,
@@ -154,22 +159,30 @@ def singletons(
     Both the count of the raters and the sum are secure ones: the attack's ``plain`` is the sum
     with no item left out, its ``secure`` the same with those that fewer than `min_raters`
     rated left out.
+
+    With this `dropout`, each user vanishes after the count and before the sum. Attacked are the
+    items with one rater left, and the server is told which they are.
     """
-    raters = np.bincount(ratings.items, minlength=ratings.n_items)
-    lone = raters[ratings.items] == 1
-    truth = np.full(ratings.n_items, np.nan)
-    truth[ratings.items[lone]] = ratings.values[lone]
+    gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
+    vanished: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
+    left = ratings.take(~gone[ratings.users])
+    raters = np.bincount(left.items, minlength=left.n_items)
+    lone = raters[left.items] == 1
+    truth = np.full(left.n_items, np.nan)
+    truth[left.items[lone]] = left.values[lone]
     shares = []
     for least in (1, min_raters):
         only = replace(model, min_raters=least)
         seen = train(only, ratings, 1, seed, progress)[0]
-        sums = under_masks(seen, (), seed, progress)
-        counts = count_raters(ratings)
-        items, found = from_sum(seen.q, sums.total, counts, model.reg, grid_of(ratings))
+        vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
+        total = SecAggSum(progress=progress).sum(vectors, dropouts=vanished).sum
+        items, found = from_sum(
+            seen.q, total.reshape(seen.q.shape), count_raters(left), model.reg, grid_of(ratings)
+        )
         shares.append(share_right(found, truth[items]))
-    given = ratings.values[lone]
+    given = left.values[lone]
     return Outcome(
-        attack="items with one rater",
+        attack="items with one rater left" if dropout else "items with one rater",
         plain=shares[0],
         secure=shares[1],
         summed=None,
@@ -292,10 +305,13 @@ def _from_retraining(
     rho: list[Floats],
     mask: FMMask | NNMask,
     features: Features,
+    seed: int,
     progress: Progress,
 ) -> Floats:
     some = ratings.take(np.isin(ratings.users, users))
     rated = np.maximum(np.diff(some.indptr), 1)
     means = np.bincount(some.users, some.values, some.n_users) / rated
     hidden = some.with_values(np.concatenate(rho), (-np.inf, np.inf))
-    return from_retraining(hidden, mask, features, means, grid_of(ratings), progress=progress)
+    return from_retraining(
+        hidden, mask, features, means, grid_of(ratings), seed=seed, progress=progress
+    )

@@ -18,6 +18,7 @@ DATA = "ml-100k"
 SOME = 236  # a quarter of the users, where the server has to fit masks to guesses
 QUICK = 20
 MIN_RATERS = 3
+DROPOUT = 0.1
 
 Attack = Callable[[Ratings, Run], Outcome]
 
@@ -36,8 +37,10 @@ def _inversion(
     return attacks.inversion(ratings, users, mask, seed=run.seed, progress=run.progress)
 
 
-def _singletons(ratings: Ratings, run: Run) -> Outcome:
-    return attacks.singletons(ratings, MIN_RATERS, seed=run.seed, progress=run.progress)
+def _singletons(dropout: float, ratings: Ratings, run: Run) -> Outcome:
+    return attacks.singletons(
+        ratings, MIN_RATERS, dropout=dropout, seed=run.seed, progress=run.progress
+    )
 
 
 def _run(attack: Attack, whole: bool, run: Run) -> dict[str, float]:
@@ -103,9 +106,16 @@ TABLE = Table(
         _mask_row("high-order mask, l2 .15", NNMask(l2=0.15), SOME, None),
         _row(
             "items with one rater, from the sum",
-            _singletons,
+            partial(_singletons, 0.0),
             None,
             {"min_raters": MIN_RATERS},
+            whole=True,
+        ),
+        _row(
+            f"items with one rater left, dropout {DROPOUT:g}",
+            partial(_singletons, DROPOUT),
+            None,
+            {"min_raters": MIN_RATERS, "dropout": DROPOUT},
             whole=True,
         ),
     ),
@@ -119,5 +129,6 @@ TABLE = Table(
     "gradients of two rounds, the penalty unknown; the others from the masked ratings, their "
     "hyper-parameters known and the starting parameters unknown; of each user the mean rating "
     "is known. Items with one rater: plain is an exact sum, secure the same where items need "
-    f"{MIN_RATERS} raters.",
+    f"{MIN_RATERS} raters. With dropouts between the count and the sum, items of {MIN_RATERS} "
+    "raters and more can have one left, and one round exposes them: no margin, no protection.",
 )

@@ -1,0 +1,55 @@
+"""What an exact sum gives away by itself: items with one rater."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf import attacks
+from fedmf.attacks import from_sum
+from fedmf.datasets.simulated import simulate
+
+GRID = np.arange(1.0, 6.0)
+REG = 0.1
+
+
+@pytest.fixture(scope="module")
+def few():
+    return simulate(24, 50, 600, seed=1)
+
+
+def test_an_exact_sum_gives_away_the_items_with_one_rater():
+    """Two users, one item in common; the rows of the sum are written out."""
+    rng = np.random.default_rng(2)
+    q = rng.normal(size=(9, 5))
+    truth = np.array([1.0, 5, 4, 2, 2, 3, 5, 1, 3])
+    users = (np.array([0, 1, 2, 3, 8]), np.array([4, 5, 6, 7, 8]))
+    total, counts = np.zeros_like(q), np.zeros(9, dtype=np.int64)
+    for items in users:
+        p = rng.normal(size=5)
+        total[items] += REG * q[items] - np.outer(truth[items] - q[items] @ p, p)
+        counts[items] += 1
+    items, found = from_sum(q, total, counts, REG, GRID)
+    np.testing.assert_array_equal(items, np.arange(8))
+    np.testing.assert_array_equal(found, truth[:8])
+    assert np.isnan(from_sum(q, np.zeros_like(q), counts, REG, GRID)[1]).all()
+
+
+def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
+    lone = np.bincount(few.items, minlength=50) == 1
+    lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
+    outcome = attacks.singletons(lonely, 3)
+    assert outcome.ratings >= 10
+    assert outcome.plain == 1.0
+    assert outcome.secure == 0.0
+
+
+def test_dropouts_after_the_count_expose_items_of_three_raters():
+    """A fifth of the users vanish; three of the 38 that are left alone are given away."""
+    some = simulate(24, 80, 240, seed=0)
+    exposed = attacks.singletons(some, 3, dropout=0.2, seed=3)
+    assert exposed.plain > exposed.secure > 0.0
+    gone = np.random.default_rng((3, 3)).random(24) < 0.2
+    left = np.bincount(some.items[~gone[some.users]], minlength=80)
+    assert exposed.ratings == (left == 1).sum()
+    assert attacks.singletons(some, 12, dropout=0.2, seed=3).secure == 0.0

@@ -8,9 +8,9 @@ been empty. p_u is found from Q and one's own ratings, and is nobody else's.
 
 The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
 2015: an untrusted recommender, noise put together from the users' own shares, user factors that
-stay at home. Their mechanism perturbs the objective once, with Laplace-like noise, and protects
-single *ratings* given the user factors. Here every round's gradients are perturbed and
-accounted for, and all that a user has is protected, which costs more.
+stay at home. By its abstract, which is all of it that was at hand, they perturb the objective
+and reduce the noise that is added in each iteration. Here every round's gradients are perturbed
+and accounted for, and what is protected is all that a user has.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def noise_multiplier(
     room for another, so that sums differ by up to 2 C; the Rényi accountant bounds them (Wang,
     Balle and Kasiviswanathan, AISTATS 2019, theorem 27). Where that bound says less than that
     nobody is harmed by sampling, as it does near 1, it is not used. Nobody must learn who was
-    sampled: against a server that does, leave `sampling_rate` at 1.
+    sampled: against a server that does, leave `sampling_rate` at 1. Cohorts follow from the
+    seed of the training, which must therefore be secret and hard to guess: not 0.
 
     With ``where="local"`` any two tables that a user may have must look alike, 2 C apart, and
     sampling helps nobody, for the server sees who sends.
@@ -64,7 +65,9 @@ def noise_multiplier(
     rounds
         How many sums are released, at least 1; aborted rounds release none.
     sampling_rate
-        In (0, 1], the cohort's part of all users, drawn anew in each round.
+        In (0, 1], the cohort's part of all users, drawn anew in each round: of a `Schedule`
+        it is ``schedule.size(n_users) / n_users``, not the fraction that was asked for, which
+        is rounded up to whole users.
     where
         As of `NoisySum`.
 
@@ -122,7 +125,13 @@ def noise_multiplier(
 
 @dataclass(frozen=True, kw_only=True)
 class DPFedMF(FedMF):
-    """FedMF whose training releases nothing but noisy sums, to be trained with `NoisySum`.
+    """FedMF whose users send nothing but what goes into a sum, to be trained with `NoisySum`.
+
+    The noise is that of `NoisySum` alone: **with any other aggregation, such as PlainSum(),
+    this trains without noise and without privacy, and does not notice.** With it, Q of every
+    round is private, and nothing else is: ``history_`` holds the exact training errors, which
+    only a simulation can know, and a saved model holds the exact factors of every user and what
+    they rated. Publish neither; of a trained model only ``item_factors``.
 
     Users solve for p_u exactly; the server subtracts γ times the sum, without dividing by
     raters, whose counts would need noise of their own; and no item is left out. Noise
@@ -131,7 +140,7 @@ class DPFedMF(FedMF):
     Parameters
     ----------
     k, reg, rate, start, spread
-        As of `FedMF`; `update` must stay "ridge" and `min_raters` 1.
+        As of `FedMF`, as `biases` is; `update` must stay "ridge" and `min_raters` 1.
 
     Raises
     ------
@@ -158,4 +167,6 @@ class DPFedMF(FedMF):
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
         """Return q_i − γ times the noisy sum of the clipped gradients."""
-        return np.asarray(q - self.rate * total)
+        moved = q.copy()
+        moved[:, : self.width] -= self.rate * total
+        return moved

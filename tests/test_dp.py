@@ -15,6 +15,7 @@ from fedmf import PlainSum, SecAggSum, Trainer
 from fedmf.datasets.simulated import simulate
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.errors import SettingError
+from fedmf.schedule import Schedule
 from fedmf.sums.integer_sum import RoundAborted
 from fedmf.sums.vectors import Rows, Vectors
 
@@ -114,6 +115,14 @@ def test_a_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits
     assert sum(int(x) ** 2 for x in moved) <= (clip * 2.0**bits * (1 + 1e-9)) ** 2
 
 
+def test_a_table_a_little_longer_than_the_clip_is_clipped_and_a_shorter_one_is_not():
+    for length, kept in ((0.99, 0.99), (1.02, 1.0), (1.4, 1.0)):
+        rows = Rows(np.array([1], np.int32), np.array([[0.6 * length, -0.8 * length]]), 3)
+        one = Vectors({0: rows}, {0: rows}.__getitem__, (3, 2))
+        total = noisy(z=0.0, clip=1.0).sum(one, dropouts={}).sum
+        assert np.linalg.norm(total) == pytest.approx(kept, abs=1e-4)
+
+
 def test_short_tables_are_left_as_they_are_and_long_ones_keep_their_direction():
     short, long = tables(3, size=0.01), tables(3, size=50.0)
     exact = noisy(z=0.0, clip=1.0)
@@ -165,6 +174,25 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
+def test_the_honest_are_rounded_up():
+    """Half of 7 are 4, each with a quarter of σ²; 3 would be too little."""
+    zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 4000) for u in range(7)}
+    vectors = Vectors(zeros, zeros.__getitem__, (4000, 4))
+    aggregation = noisy("distributed", z=1.5, honest=0.5)
+    gone = dict.fromkeys(range(3), "masked_input")
+    assert aggregation.sum(vectors, dropouts=gone).sum.std() == pytest.approx(3.0, rel=0.03)
+    with pytest.raises(RoundAborted, match="it takes 4"):
+        aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
+
+
+@pytest.mark.parametrize("where", ["central", "distributed", "local"])
+@pytest.mark.parametrize("factor", [0, 1 / 3, 2])
+def test_an_entropy_of_another_length_is_refused(where, factor):
+    aggregation = replace(noisy(where), entropy=lambda size: bytes(int(size * factor)))
+    with pytest.raises(SettingError, match="entropy gave"):
+        aggregation.sum(tables(3), dropouts={})
+
+
 @pytest.mark.parametrize("where", ["central", "distributed", "local"])
 def test_secure_sums_give_the_same_noisy_integers(where):
     vectors = tables(5)
@@ -193,6 +221,23 @@ def test_the_server_steps_against_the_noisy_sum():
     q, total = np.array([[1.0], [2.0]]), np.array([[4.0], [-3.0]])
     moved = DPFedMF(k=1, rate=0.1).server_step(q, total, None)
     np.testing.assert_allclose(moved, [[0.6], [2.3]])
+
+
+def test_biases_of_items_are_moved_and_constants_are_not():
+    q = np.array([[0.5, 1.0, 1.0]])  # b_i, q_i, and the 1 that b_u is multiplied by
+    moved = DPFedMF(k=1, rate=0.1, biases=True).server_step(q, np.array([[2.0, -1.0]]), None)
+    np.testing.assert_allclose(moved, [[0.3, 1.1, 1.0]])
+    ratings = simulate(20, 30, 300, seed=0)
+    trainer = Trainer(DPFedMF(k=2, biases=True), noisy(z=0.1, clip=1.0), rounds=2).fit(ratings)
+    assert trainer.history_.last.train_rmse < 1.5
+
+
+def test_the_part_of_a_cohort_is_counted_in_whole_users():
+    """A tenth of 25 users is 3 of them, .12: the z of .1 would be too small."""
+    part = Schedule(cohort=0.1).size(25) / 25
+    assert part == 0.12
+    for_part = noise_multiplier(1.0, 1e-5, 50, sampling_rate=part)
+    assert for_part > 1.05 * noise_multiplier(1.0, 1e-5, 50, sampling_rate=0.1)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +269,9 @@ def test_impossible_settings_are_refused(make, message):
 
 @pytest.mark.check(14)
 def test_check14_the_tail_of_the_noise_must_fit_the_encoding():
-    """2 + 8.5 · 2 of each user, with the noise of all in each vector: 19 and not 18."""
-    noisy("local", inner=PlainSum(clip=19.0)).sum(tables(3), dropouts={})
-    with pytest.raises(SettingError, match="make it 19"):
-        noisy("local", inner=PlainSum(clip=18.9)).sum(tables(3), dropouts={})
+    """2 + 12 · 2 of each user, with the noise of all in each vector: 26 and not 25.9."""
+    noisy("local", inner=PlainSum(clip=26.0)).sum(tables(3), dropouts={})
+    with pytest.raises(SettingError, match="make it 26"):
+        noisy("local", inner=PlainSum(clip=25.9)).sum(tables(3), dropouts={})
     with pytest.raises(SettingError, match="take more fractional_bits"):
         noisy("local", z=1e-5).sum(tables(3), dropouts={})

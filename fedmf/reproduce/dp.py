@@ -172,7 +172,7 @@ TABLE = Table(
     "users do, each a share, under secure aggregation; *local*: each user adds all of it. "
     "What choosing the settings on validation ratings reveals is not accounted for. Basu's "
     "figure 6.1 has the accuracy of a classifier of iris flowers over ε with noise on the "
-    "data, another task and mechanism; this curve is that of the recommender. Hua et al. "
-    "protect single ratings, which costs less. 80/20 split, unclipped.",
+    "data, another task and mechanism; this curve is that of the recommender. Of Hua et al. "
+    "only the abstract was at hand: their figures are not compared. 80/20 split, unclipped.",
     pictures=(curve,),
 )

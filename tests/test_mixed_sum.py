@@ -53,9 +53,67 @@ def test_only_the_exposed_are_summed_in_the_clear(monkeypatch):
     assert seen == [1, 4]
 
 
+def test_raters_are_counted_securely_for_everybody(monkeypatch):
+    counted = []
+    original = SecAggSum.count
+
+    def spy(self, vectors, **rest):
+        counted.append((list(vectors), rest["dropouts"]))
+        return original(self, vectors, **rest)
+
+    monkeypatch.setattr(SecAggSum, "count", spy)
+    gone = {0: "masked_input", 3: "share_keys"}
+    vote = Rows(np.array([0], dtype=np.int32), np.ones((1, 1), dtype=np.int64), 2)
+    votes = Vectors(range(6), lambda user: vote, (2, 1))
+    total = MixedSum(SecAggSum(), {0, 1}).count(votes, dropouts=gone)
+    assert counted == [(list(range(6)), gone)]
+    assert total.survivors == (1, 2, 4, 5)
+
+
+def test_of_the_exposed_and_the_others_those_who_vanish_are_left_out():
+    gone = {0: "masked_input", 5: "masked_input"}
+    total = MixedSum(SecAggSum(), {0, 1}).sum(ones(range(6)), dropouts=gone)
+    assert total.survivors == (1, 2, 3, 4)
+    assert total.sum.tolist() == [4.0, 0.0]
+
+
+@pytest.mark.parametrize("exposed", [(0, 1), range(6)])
+def test_the_encoding_of_the_secure_sum_is_that_of_the_plain_one(exposed):
+    """Of a table of ones, half of each is cut off, and halves are the last bit that is kept."""
+    secure = SecAggSum(clip=0.5, fractional_bits=1)
+    total = MixedSum(secure, exposed).sum(ones(range(6)), dropouts={})
+    assert total.integers.tolist() == [6, 0]
+    assert total.sum.tolist() == [3.0, 0.0]
+    assert total.clipped == 6
+
+
 def test_who_is_exposed_must_be_said_and_the_warning_says_what_it_means():
     with pytest.raises(TypeError):
         MixedSum(SecAggSum())
     with pytest.raises(SettingError, match="SecAggSum"):
         MixedSum(PlainSum(), [1])
-    assert "2 users send their gradients in the clear" in MixedSum(SecAggSum(), [1, 2]).warning
+    warning = MixedSum(SecAggSum(), [1, 2]).warning
+    assert "2 users send their gradients in the clear" in warning
+    assert "lose the protection of min_raters" in warning
+
+
+def test_what_is_seen_comes_off_the_sum_and_leaves_one_users_gradient():
+    """What the warning says of min_raters: three raters were counted, one of them is hidden."""
+    ratings = simulate(9, 20, 60, seed=0)
+    raters = [ratings.users[ratings.items == item] for item in range(20)]
+    item = next(item for item in range(20) if raters[item].size == 3)
+    alone, *others = raters[item].tolist()
+    seen = []
+    hidden = SecAggSum()
+
+    class Spy(SecAggSum):
+        def sum(self, vectors, **rest):
+            found = hidden.sum(vectors, **rest)
+            seen.append((found.sum.reshape(vectors.shape), vectors[alone]))
+            return found
+
+    Trainer(FedMF(k=3), MixedSum(Spy(), others), rounds=1, seed=1).fit(ratings)
+    ((total, rows),) = seen
+    gradient = rows.values[rows.indices == item][0]
+    assert gradient.any()
+    np.testing.assert_allclose(total[item], gradient, atol=2.0**-16)

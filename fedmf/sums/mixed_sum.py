@@ -20,8 +20,12 @@ class MixedSum:
     """The sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
     **Use it to reproduce the paper, not to protect anybody**: see `warning`. The integers are
-    those of a secure sum over all users. Which items have raters enough is counted by all of
-    them securely, as without this.
+    those of a secure sum over all users.
+
+    `FedMF.min_raters` does not hold here. Which items have raters enough is counted by all
+    users, for the sums are to be those of a training without this. But the server can take
+    what it sees off the sum, and then has that over the raters who are not exposed: where only
+    one is left of them, their gradient, however high the count was.
 
     Parameters
     ----------
@@ -55,7 +59,10 @@ class MixedSum:
             f"{len(self.exposed)} users send their gradients in the clear: the server can "
             "compute their masked ratings from two rounds, and from these and the items' "
             "public features nearly all their ratings. A good mask (a small J) does not "
-            "prevent that; secure aggregation for everybody does."
+            "prevent that; secure aggregation for everybody does. The others lose the "
+            "protection of min_raters: raters are counted over all users, but the secure sum "
+            "is over the others alone, and at an item that only one of them rated it is that "
+            "user's gradient."
         )
 
     def sum(

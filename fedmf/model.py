@@ -11,8 +11,10 @@ import io
 import os
 import struct
 import tempfile
-from dataclasses import dataclass, fields
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +29,15 @@ __all__ = ["Factors"]
 MAGIC = b"fedmf model\n"
 VERSION = 1
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
+
+TABLES = {
+    "user_factors": np.float64,
+    "item_factors": np.float64,
+    "seen_indptr": np.int64,
+    "seen_items": np.int32,
+    "user_ids": np.int64,
+    "item_ids": np.int64,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +215,7 @@ class Factors:
             If the file cannot be written.
         """
         payload = io.BytesIO()
-        np.savez(payload, **{field.name: getattr(self, field.name) for field in fields(self)})
+        np.savez(payload, **{name: getattr(self, name) for name in TABLES})
         body = payload.getvalue()
         header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
         target = Path(path)
@@ -234,18 +245,16 @@ class Factors:
         ------
         ModelError
             If the file is missing, is not a model, has another version, is cut short or
-            damaged; the message says which.
+            damaged, or its tables are not such as `save` writes; the message says which.
         """
         try:
             data = Path(path).read_bytes()
         except OSError as error:
             raise ModelError(f"the model {path} cannot be read: {error}") from error
         body = _checked_body(data, path)
-        try:
-            with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-                return cls(**{field.name: archive[field.name] for field in fields(cls)})
-        except (KeyError, ValueError) as error:
-            raise ModelError(f"the model {path} lacks a table: {error}") from error
+        factors = cls(**_tables(body, path))
+        _refuse_bad_numbers(factors, path)
+        return factors
 
 
 def _table(factors: ArrayLike) -> NDArray[np.float64]:
@@ -279,3 +288,34 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
     if hashlib.sha256(body).digest() != checksum:
         raise ModelError(f"the model {path} is damaged: its checksum does not match")
     return body
+
+
+def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Return the tables of the archive, each of the type that it is saved as."""
+    found = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as packed:
+            if sum(member.file_size for member in packed.infolist()) > len(body):
+                raise ValueError("it swells, and models are not compressed")
+        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+            for name, dtype in TABLES.items():
+                table = archive[name]
+                if not isinstance(table, np.ndarray) or table.dtype != dtype:
+                    raise ValueError(f"{name} is no table of {np.dtype(dtype)}")
+                found[name] = table
+    # The checksum is right, so that somebody wrote these bytes on purpose; what numpy and
+    # zipfile raise on them is not listed anywhere, and all of it means the same.
+    except Exception as error:
+        raise ModelError(f"the model {path} lacks a table: {error}") from error
+    return found
+
+
+def _refuse_bad_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
+    indptr, items = factors.seen_indptr, factors.seen_items
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ModelError(f"the model {path} is refused: seen_indptr must ascend from 0")
+    if items.size and not (items.min() >= 0 and items.max() < factors.n_items):
+        raise ModelError(
+            f"the model {path} is refused: seen_items must be among the items 0 to "
+            f"{factors.n_items - 1}"
+        )

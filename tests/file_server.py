@@ -19,6 +19,7 @@ class FileServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content = b""
         self.elsewhere = ""  # where /moved leads
+        self.announced = ""  # how long /boasting says that it is
         self.asked = 0
         self.half_sent = threading.Event()
         self.go_on = threading.Event()
@@ -52,6 +53,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.go_on.wait(60)
             case "/moved":
                 self._head(302, {"Location": self.server.elsewhere, "Content-Length": "0"})
+            case "/boasting":
+                self._head(200, {"Content-Length": self.server.announced})
             case "/silent":
                 self.close_connection = True
             case _:

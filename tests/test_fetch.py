@@ -53,7 +53,6 @@ def md5(content: bytes) -> str:
 
 @pytest.fixture
 def server():
-    """Return a server that holds a sound archive."""
     with serving() as running:
         running.content = GOOD
         yield running
@@ -70,8 +69,8 @@ def cache(monkeypatch, tmp_path) -> Path:
 
 def source(server: FileServer, path: str = "good", **changes: object) -> Source:
     """Return a source whose archive the server has."""
-    held = md5(server.content)
-    return replace(SOURCES[NAME], **{"archive": server.url(path), "md5": held} | changes)
+    held = {"md5": md5(server.content), "files": dict.fromkeys(FILES, "")}  # not the real ones
+    return replace(SOURCES[NAME], **{"archive": server.url(path)} | held | changes)
 
 
 def left_in(cache: Path) -> list[str]:
@@ -139,11 +138,12 @@ def test_another_checksum_leaves_nothing(server, cache):
     refused(source(server, md5=other), cache, f"has the md5 {md5(GOOD)}, not {other}")
 
 
-def test_where_no_md5_is_known_the_files_are_checked(server, cache):
+@pytest.mark.parametrize("known", [{"md5": None}, {}])
+def test_files_are_checked_whether_an_md5_is_known_or_not(server, cache, known):
     files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     wrong = files | {"tags.csv": hashlib.sha256(b"other").hexdigest()}
-    refused(source(server, md5=None, files=wrong), cache, "tags.csv of the archive is another")
-    assert fetch(source(server, md5=None, files=files)).is_dir()
+    refused(source(server, files=wrong, **known), cache, "tags.csv of the archive is another")
+    assert fetch(source(server, files=files, **known)).is_dir()
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,18 @@ def test_an_unsafe_address_is_refused_before_anything_is_sent(cache, address):
 
 
 @pytest.mark.parametrize(
-    "there", ["http://example.org/a.zip", "file:///etc/passwd", "ftp://127.0.0.1/a"]
+    "there",
+    ["http://example.org/a.zip", "file:///etc/passwd", "ftp://127.0.0.1/a", "https://[::1/x"],
 )
 def test_a_redirection_to_an_unsafe_address_is_refused(server, cache, there):
     server.elsewhere = there
-    refused(source(server, "moved"), cache, "must begin with https|not allowed")
+    refused(source(server, "moved"), cache, "must begin with https|not allowed|is no address")
+
+
+@pytest.mark.parametrize("digits", [11, 5000])
+def test_an_absurd_length_is_refused(server, cache, digits):
+    server.announced = "9" * digits
+    refused(source(server, "boasting"), cache, "announces more than")
 
 
 def test_a_redirection_to_a_safe_address_is_followed(server, cache):

@@ -1,5 +1,8 @@
+import hashlib
+import io
 import os
 import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -204,6 +207,87 @@ def test_pickled_objects_are_never_loaded(factors, tmp_path, monkeypatch):
     )
     factors.save(path)
     with pytest.raises(ModelError, match="allow_pickle"):
+        Factors.load(path)
+
+
+def sealed(body):
+    """Return a body under a header that is right."""
+    return HEADER.pack(MAGIC, 1, len(body), hashlib.sha256(body).digest()) + body
+
+
+def npz(save=np.savez, **tables):
+    file = io.BytesIO()
+    save(file, **tables)
+    return file.getvalue()
+
+
+def npy(table):
+    file = io.BytesIO()
+    np.save(file, table)
+    return file.getvalue()
+
+
+def swollen(factors, shape):
+    """Return an archive whose first table claims to be of another shape, without its data."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    packed = io.BytesIO(npz(**{name: value for name, value in vars(factors).items()
+                               if name != "user_factors"}))  # fmt: skip
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("user_factors.npy", file.getvalue())
+    return packed.getvalue()
+
+
+def renamed(factors):
+    """Return an archive that holds a text in the place of a table."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, value in vars(factors).items():
+            archive.writestr(f"{name}.npy", npy(value))
+        archive.writestr("user_factors", b"text")
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda factors: npy(np.zeros(3)),
+        lambda factors: b"",
+        lambda factors: b"PK\x03\x04",
+        lambda factors: npz(**vars(factors))[:-30],
+        lambda factors: npz(**vars(factors)).replace(b"PK\x01\x02", b"PK\x01\x03"),
+        lambda factors: npz(**vars(factors)).replace(b"NUMPY", b"NUMPX"),
+        lambda factors: npz(np.savez_compressed, **vars(factors) | {"more": np.zeros(9999)}),
+        lambda factors: npz(**vars(factors) | {"user_ids": np.array([7.0, 9.0])}),
+        lambda factors: swollen(factors, (2**50, 2)),
+        lambda factors: swollen(factors, (2**80, 2)),
+        lambda factors: swollen(factors, (-1, 2)),
+        lambda factors: renamed(factors),
+    ],
+)
+def test_a_body_that_is_no_archive_of_the_tables_is_refused(factors, tmp_path, make):
+    path = tmp_path / "model.fedmf"
+    path.write_bytes(sealed(make(factors)))
+    with pytest.raises(ModelError, match="lacks a table"):
+        Factors.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"seen_items": np.array([4], dtype=np.int32)}, "among the items 0 to 3"),
+        ({"seen_items": np.array([-1], dtype=np.int32)}, "among the items 0 to 3"),
+        ({"seen_indptr": np.array([0, 2, 1])}, "must ascend from 0"),
+        ({"seen_indptr": np.array([1, 1, 1])}, "must ascend from 0"),
+        ({"seen_indptr": np.array([], dtype=np.int64)}, "do not fit together"),
+    ],
+)
+def test_seen_items_that_there_are_not_are_refused(factors, tmp_path, changed, message):
+    path = tmp_path / "model.fedmf"
+    path.write_bytes(sealed(npz(**vars(factors) | changed)))
+    with pytest.raises(ModelError, match=message):
         Factors.load(path)
 
 

@@ -134,11 +134,9 @@ _ALL = (
             "Last.fm before any commercial use."
         ),
         files={
-            "user_artists.dat": (
-                "001400dc3c7d2667fca6e4ea6dc6acc31a9dd28ad5cd0f74cea988c019934d3b"
-            ),
+            "user_artists.dat": "",
             "artists.dat": "",
-            "tags.dat": "e95175f259be4c0c47644ae23d66131cd6d5767142a1405000e79f5584691d70",
+            "tags.dat": "",
             "user_taggedartists.dat": "",
         },
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 import zipfile
@@ -14,6 +15,19 @@ from fedmf.errors import DataError
 __all__ = ["LARGEST", "unpack"]
 
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
+
+
+USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What zipfile raises on bytes that are no zip file, or half of one: a name that is no text is a
+# ValueError, an empty one an IndexError.
+UNSOUND = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    IndexError,
+    NotImplementedError,
+    ValueError,
+)
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
@@ -33,8 +47,8 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
     ------
     DataError
         If it is not a sound zip file, a needed file is missing, or it holds what no data set
-        holds: a path that leads out of the folder, a link, a password, a name twice, more than
-        `LARGEST` bytes.
+        holds: a path that leads out of the folder, a link, a password, a name twice, a rare
+        compression, more than `LARGEST` bytes.
     OSError
         If a file cannot be written.
     """
@@ -46,10 +60,16 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
             for name, member in wanted.items():
                 with packed.open(member) as source, (folder / name).open("xb") as target:
                     shutil.copyfileobj(source, target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise DataError(
-            f"the archive is not a sound zip file: {error}; fetch it again"
-        ) from None
+    except UNSOUND as error:
+        raise _unsound(error) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # that is no write, but a seek to before the beginning
+            raise
+        raise _unsound(error) from None
+
+
+def _unsound(error: Exception) -> DataError:
+    return DataError(f"the archive is not a sound zip file: {error}; fetch it again")
 
 
 def _refuse_tricks(members: list[zipfile.ZipInfo]) -> None:
@@ -66,6 +86,8 @@ def _refuse_tricks(members: list[zipfile.ZipInfo]) -> None:
             what = "a password"
         elif name in seen:
             what = "the same name twice"
+        elif member.compress_type not in USUAL:
+            what = "a compression that data sets do not have"
         if what:
             raise DataError(f"the archive is refused: {name!r} is or has {what}")
         seen.add(name)

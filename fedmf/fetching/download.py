@@ -51,7 +51,7 @@ def download(
     try:
         with opener.open(address, timeout=SILENCE) as answer:
             length = answer.headers.get("Content-Length", "")
-            announced = int(length) if length.isdecimal() else None
+            announced = _announced(address, length)
             digest = _copy(address, answer, announced, target, progress)
     except urllib.error.HTTPError as error:
         error.close()
@@ -59,6 +59,8 @@ def download(
             f"{address} answered {error.code} {error.reason}; is the address still right? "
             "another one can be given with --url"
         ) from None
+    except ValueError as error:
+        raise DataError(f"{address} leads to what is no address: {error}") from None
     except urllib.error.URLError as error:
         raise DataError(f"{address} cannot be reached: {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
@@ -68,6 +70,14 @@ def download(
             f"what {address} sent has the md5 {digest}, not {md5}: it was damaged on the way "
             "or is another edition; nothing is kept"
         )
+
+
+def _announced(address: str, length: str) -> int | None:
+    if not length.isdecimal():
+        return None
+    if len(length.lstrip("0")) > len(str(LARGEST)):  # int() itself refuses thousands of digits
+        raise DataError(f"{address} announces more than {LARGEST} bytes: that is no data set")
+    return int(length)
 
 
 def _copy(
@@ -136,7 +146,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follow a redirection only to where the address could have led at once."""
+    """Follow a redirection only to where the address could have led, and never out of https."""
 
     def redirect_request(
         self,
@@ -148,4 +158,6 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         _refuse_unsafe(newurl)
+        if req.type == "https" and urlsplit(newurl).scheme != "https":
+            raise DataError(f"{req.full_url} leads to {newurl!r}, which is not https: refused")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

@@ -20,8 +20,8 @@ def fetch(
 ) -> Path:
     """Download an archive, check it, unpack it into the cache, and return the folder.
 
-    The download is held to the md5 of the archive, or where that is not known its files are to
-    their SHA-256; then all of it is read, as `check_content` does. Only then does the folder
+    The download is held to the md5 of the archive and its files to their SHA-256, where these
+    are known; then all of it is read, as `check_content` does. Only then does the folder
     appear, in one step. What is in the cache already is not fetched again.
 
     Parameters
@@ -48,8 +48,7 @@ def fetch(
             folder.mkdir()
             download(address or source.archive, archive, md5=source.md5, progress=progress)
             unpack(archive, folder, source.files)
-            if source.md5 is None:
-                _refuse_other_files(source, folder)
+            _refuse_other_files(source, folder)
             check_content(source, folder)
             folder.rename(final)
     except OSError as error:

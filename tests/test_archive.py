@@ -1,0 +1,87 @@
+"""Zip files that are damaged or odd: unpacked whole, or refused by the library's own error."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fedmf.errors import DataError
+from fedmf.fetching.archive import unpack
+
+NAME = "ml-latest-small"
+FILES = dict.fromkeys(("ratings.csv", "movies.csv", "tags.csv"), b"a,b\r\n1,2\r\n")
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"{NAME}/{name}", content)
+    return packed.getvalue()
+
+
+GOOD = zipped(FILES | {"README.txt": b"terms\n"})
+
+
+def refused(content: bytes, folder: Path, message: str) -> None:
+    archive = folder / "archive.zip"
+    archive.write_bytes(content)
+    (folder / "there").mkdir(exist_ok=True)
+    with pytest.raises(DataError, match=message):
+        unpack(archive, folder / "there", FILES)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_with_a_rare_compression_is_refused(tmp_path, method):
+    """Their damage would show as errors of their own kinds."""
+    packed = io.BytesIO(GOOD)
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("x", b"x" * 100, compress_type=method)
+    refused(packed.getvalue(), tmp_path, "a compression that data sets do not have")
+
+
+def test_an_archive_damaged_anywhere_is_sound_or_refused(tmp_path):
+    """Every byte of the directory, and some of the rest, with a bit turned."""
+    start = GOOD.index(b"PK\x01\x02")
+    places = [*range(start, len(GOOD)), *range(0, start, 11)]
+    archive = tmp_path / "archive.zip"
+    told = 0
+    for number, place in enumerate(places):
+        content = bytearray(GOOD)
+        content[place] ^= 0x80 >> number % 8
+        archive.write_bytes(content)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            unpack(archive, folder, FILES)
+        except DataError:
+            told += 1
+    assert told > len(places) // 2
+
+
+def test_an_empty_name_is_refused(tmp_path):
+    packed = io.BytesIO(GOOD)
+    with zipfile.ZipFile(packed, "a") as archive:
+        info = zipfile.ZipInfo("x")
+        info.filename = info.orig_filename = ""
+        info.external_attr = 1  # or zipfile itself asks for the name's last letter
+        with archive.open(info, "w"):
+            pass
+    refused(packed.getvalue(), tmp_path, "not a sound zip file")
+
+
+def test_names_that_are_no_text_and_fields_that_end_early_are_refused(tmp_path):
+    name = zipped({"ü": b""})  # marked as UTF-8
+    refused(name.replace("ü".encode(), b"\xff\xff"), tmp_path, "not a sound zip file")
+    odd = zipfile.ZipInfo(f"{NAME}/x")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        odd.extra = b"\x01\x00\x04\x00abcd"  # a field of 64-bit sizes with half a number
+        archive.writestr(odd, b"x")
+    content = bytearray(packed.getvalue())
+    at = content.index(b"PK\x01\x02") + 20
+    content[at : at + 8] = b"\xff" * 8  # both sizes are said to be in the field
+    refused(bytes(content), tmp_path, "not a sound zip file")

@@ -276,13 +276,14 @@ def test_attacked_users_are_drawn_from_those_who_rated(few):
             attacks.chosen(few, wrong, 0)
 
 
-@pytest.mark.parametrize("kind", ["one-round", "singletons"])
-def test_the_command_prints_a_table_or_json(monkeypatch, kind):
+@pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])
+def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
     monkeypatch.setattr("fedmf.commands.attack.load", lambda name: simulate(6, 9, 40, seed=0))
     common = ("attack", "--kind", kind, "--users", "5")
     table, document = (CliRunner().invoke(app, [*common, *more]) for more in ([], ["--json"]))
     assert (table.exit_code, document.exit_code) == (0, 0), table.output + document.output
-    (one,) = json.loads(document.stdout)["attacks"]
+    one, *more = json.loads(document.stdout)["attacks"]
+    assert len(more) == n_attacks - 1
     assert set(one) == {"attack", "plain", "secure", "summed", "chance", "ratings"}
     assert f"{one['plain']:.2%}" in table.stdout
 

@@ -27,7 +27,7 @@ def test_rows_of_the_attacks_run_and_give_their_columns(small):
     assert set(found) == set(attacks.TABLE.metrics)
     assert found["plain"] == 1.0
     assert found == two.run(QUICK)
-    assert set(lone.run(QUICK)) == {"plain", "secure", "chance"}
+    assert set(lone.run(QUICK)) == {"plain", "secure", "the sum", "chance"}
 
 
 def test_users_are_counted_by_range_in_per_cent():

@@ -38,17 +38,20 @@ def test_an_exact_sum_gives_away_the_items_with_one_rater():
 def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
     lone = np.bincount(few.items, minlength=50) == 1
     lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
-    outcome = attacks.singletons(lonely, 3)
-    assert outcome.ratings >= 10
-    assert outcome.plain == 1.0
-    assert outcome.secure == 0.0
+    exposed = attacks.singletons(lonely, 1)
+    assert exposed.ratings >= 10
+    assert exposed.plain == exposed.secure == exposed.summed == 1.0, "a secure sum is a sum"
+    kept = attacks.singletons(lonely, 3)
+    assert kept.plain == kept.secure == kept.summed == 0.0
+    assert kept.ratings == exposed.ratings
 
 
 def test_dropouts_after_the_count_expose_items_of_three_raters():
     """A fifth of the users vanish; three of the 38 that are left alone are given away."""
     some = simulate(24, 80, 240, seed=0)
     exposed = attacks.singletons(some, 3, dropout=0.2, seed=3)
-    assert exposed.plain > exposed.secure > 0.0
+    assert exposed.plain == exposed.secure > 0.0
+    assert attacks.singletons(some, 1, dropout=0.2, seed=3).secure > exposed.secure
     gone = np.random.default_rng((3, 3)).random(24) < 0.2
     left = np.bincount(some.items[~gone[some.users]], minlength=80)
     assert exposed.ratings == (left == 1).sum()

@@ -21,7 +21,7 @@ from fedmf.adversary.observed import (
 from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_right
 from fedmf.adversary.retraining import OTHER_SEED, from_retraining
 from fedmf.adversary.singletons import from_sum
-from fedmf.aggregate import Phase, SecAggSum
+from fedmf.aggregate import Phase, PlainSum, SecAggSum
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.features import Features, item_features
@@ -154,11 +154,11 @@ def singletons(
     seed: int = 0,
     progress: Progress = _quiet,
 ) -> Outcome:
-    """Attack the exact sum over all users, at the items that one of them rated.
+    """Attack the sum over all users, at the items that one of them rated.
 
-    Both the count of the raters and the sum are secure ones: the attack's ``plain`` is the sum
-    with no item left out, its ``secure`` the same with those that fewer than `min_raters`
-    rated left out.
+    Secure aggregation is no remedy, for it gives exactly this sum; that items with few raters
+    are left out is one. So ``secure`` is found from the secure sum as a whole, and equals
+    ``plain``, which is found from the sum in the clear.
 
     With this `dropout`, each user vanishes after the count and before the sum. Attacked are the
     items with one rater left, and the server is told which they are.
@@ -166,26 +166,24 @@ def singletons(
     gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
     vanished: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
     left = ratings.take(~gone[ratings.users])
-    raters = np.bincount(left.items, minlength=left.n_items)
+    raters = count_raters(left)
     lone = raters[left.items] == 1
     truth = np.full(left.n_items, np.nan)
     truth[left.items[lone]] = left.values[lone]
+    seen = train(replace(model, min_raters=min_raters), ratings, 1, seed, progress)[0]
+    vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
     shares = []
-    for least in (1, min_raters):
-        only = replace(model, min_raters=least)
-        seen = train(only, ratings, 1, seed, progress)[0]
-        vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
-        total = SecAggSum(progress=progress).sum(vectors, dropouts=vanished).sum
-        items, found = from_sum(
-            seen.q, total.reshape(seen.q.shape), count_raters(left), model.reg, grid_of(ratings)
-        )
+    for aggregation in (PlainSum(), SecAggSum(progress=progress)):
+        total = aggregation.sum(vectors, dropouts=vanished).sum.reshape(seen.q.shape)
+        items, found = from_sum(seen.q, total, raters, model.reg, grid_of(ratings))
         shares.append(share_right(found, truth[items]))
     given = left.values[lone]
+    lonely = "items with one rater left" if dropout else "items with one rater"
     return Outcome(
-        attack="items with one rater left" if dropout else "items with one rater",
+        attack=f"{lonely}, of at least {min_raters}" if min_raters > 1 else lonely,
         plain=shares[0],
         secure=shares[1],
-        summed=None,
+        summed=shares[1],
         chance=chance(given) if given.size else 0.0,
         ratings=given.size,
     )

@@ -55,8 +55,9 @@ def attack(
         typer.Option(
             help="leakage: ratings from the gradients of two rounds. one-round: from those of "
             "one. inversion: from the gradients of masked ratings. recovery, ranking: the "
-            "FedMMF paper's own two, on masked ratings. singletons: from the exact sum, where "
-            "an item has one rater."
+            "FedMMF paper's own two, on masked ratings. singletons: from the exact sum, which "
+            "is what secure aggregation gives, where an item has one rater, and the same where "
+            f"items need {MIN_RATERS}."
         ),
     ] = Kind.LEAKAGE,
     users: Annotated[
@@ -99,7 +100,8 @@ def _run(
         case Kind.INVERSION:
             yield attacks.inversion(ratings, users, RidgeMask(), seed=seed)
         case Kind.SINGLETONS:
-            yield attacks.singletons(ratings, MIN_RATERS, seed=seed)
+            for least in (1, MIN_RATERS):
+                yield attacks.singletons(ratings, least, seed=seed)
         case _:
             ranked = kind == Kind.RANKING
             amount = TOP if ranked else TOLERANCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from fedmf import attacks
@@ -37,10 +38,23 @@ def _inversion(
     return attacks.inversion(ratings, users, mask, seed=run.seed, progress=run.progress)
 
 
-def _singletons(dropout: float, ratings: Ratings, run: Run) -> Outcome:
+def _singletons(min_raters: int, dropout: float, ratings: Ratings, run: Run) -> Outcome:
     return attacks.singletons(
-        ratings, MIN_RATERS, dropout=dropout, seed=run.seed, progress=run.progress
+        ratings, min_raters, dropout=dropout, seed=run.seed, progress=run.progress
     )
+
+
+def _singletons_row(name: str, min_raters: int, dropout: float) -> Row:
+    """Return a row without a target for secure sums: they are no remedy."""
+    row = _row(
+        name,
+        partial(_singletons, min_raters, dropout),
+        None,
+        {"min_raters": min_raters, "dropout": dropout},
+        whole=True,
+    )
+    left_out = min_raters > 1 and not dropout
+    return replace(row, target={"secure": Target(at_most=0.0)} if left_out else {})
 
 
 def _run(attack: Attack, whole: bool, run: Run) -> dict[str, float]:
@@ -104,19 +118,12 @@ TABLE = Table(
         _mask_row("two-order mask, l2 .4", FMMask(l2=0.4), SOME, None),
         _mask_row("high-order mask, l2 .1", NNMask(l2=0.1), SOME, None),
         _mask_row("high-order mask, l2 .15", NNMask(l2=0.15), SOME, None),
-        _row(
-            "items with one rater, from the sum",
-            partial(_singletons, 0.0),
-            None,
-            {"min_raters": MIN_RATERS},
-            whole=True,
-        ),
-        _row(
-            f"items with one rater left, dropout {DROPOUT:g}",
-            partial(_singletons, DROPOUT),
-            None,
-            {"min_raters": MIN_RATERS, "dropout": DROPOUT},
-            whole=True,
+        _singletons_row("items with one rater, from the sum", 1, 0.0),
+        _singletons_row(f"the same, items need {MIN_RATERS} raters", MIN_RATERS, 0.0),
+        _singletons_row(
+            f"items with one rater left of {MIN_RATERS}, dropout {DROPOUT:g}",
+            MIN_RATERS,
+            DROPOUT,
         ),
     ),
     note="Shares of ratings that are found exactly; of the 80,000 for training, or of those of "
@@ -128,7 +135,8 @@ TABLE = Table(
     "the most frequent rating; guessing evenly finds 20 %. One-order masks are undone from the "
     "gradients of two rounds, the penalty unknown; the others from the masked ratings, their "
     "hyper-parameters known and the starting parameters unknown; of each user the mean rating "
-    "is known. Items with one rater: plain is an exact sum, secure the same where items need "
-    f"{MIN_RATERS} raters. With dropouts between the count and the sum, items of {MIN_RATERS} "
-    "raters and more can have one left, and one round exposes them: no margin, no protection.",
+    "is known. Items with one rater: secure aggregation gives the same sum, and so the same "
+    "ratings; what helps is to leave such items out. With dropouts between the count and the "
+    f"sum, items of {MIN_RATERS} raters and more can have one left, and one round exposes "
+    "them: no margin, no protection.",
 )

@@ -1,20 +1,9 @@
-"""The factors a training leaves behind: predicting, recommending, and one file to keep them in.
-
-The file is a header (magic, version, length and SHA-256 of what follows) and an ``.npz``
-archive. The header is checked before anything is parsed, and nothing is ever unpickled.
-"""
+"""The factors a training leaves behind: predicting, recommending, saving and loading."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
-import struct
-import tempfile
-import zipfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,21 +12,9 @@ from fedmf import _fast
 from fedmf.checks import check_how_many, number, pairs
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
+from fedmf.model_file import TABLES, read_tables, write_tables
 
 __all__ = ["Factors"]
-
-MAGIC = b"fedmf model\n"
-VERSION = 1
-HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
-
-TABLES = {
-    "user_factors": np.float64,
-    "item_factors": np.float64,
-    "seen_indptr": np.int64,
-    "seen_items": np.int32,
-    "user_ids": np.int64,
-    "item_ids": np.int64,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,23 +191,7 @@ class Factors:
         ModelError
             If the file cannot be written.
         """
-        payload = io.BytesIO()
-        np.savez(payload, **{name: getattr(self, name) for name in TABLES})
-        body = payload.getvalue()
-        header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
-        target = Path(path)
-        try:
-            with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-                try:
-                    part.write(header + body)
-                    part.flush()
-                    os.fsync(part.fileno())
-                    os.replace(part.name, target)
-                except BaseException:
-                    os.unlink(part.name)
-                    raise
-        except OSError as error:
-            raise ModelError(f"the model cannot be written to {target}: {error}") from error
+        write_tables(path, {name: getattr(self, name) for name in TABLES})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factors:
@@ -247,12 +208,7 @@ class Factors:
             If the file is missing, is not a model, has another version, is cut short or
             damaged, or its tables are not such as `save` writes; the message says which.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise ModelError(f"the model {path} cannot be read: {error}") from error
-        body = _checked_body(data, path)
-        factors = cls(**_tables(body, path))
+        factors = cls(**read_tables(path))
         _refuse_bad_numbers(factors, path)
         return factors
 
@@ -265,49 +221,6 @@ def _table(factors: ArrayLike) -> NDArray[np.float64]:
             "the factors must be two tables of real numbers, one row per user and per item"
         )
     return np.ascontiguousarray(table, dtype=np.float64)
-
-
-def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
-    """Return what follows the header once magic, version, length and checksum are right."""
-    if not data.startswith(MAGIC[: len(data)]) or not data:
-        raise ModelError(f"{path} is not a model of fedmf")
-    if len(data) < HEADER.size:
-        raise ModelError(f"the model {path} is cut short: {len(data)} bytes, not a header")
-    _, version, length, checksum = HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ModelError(
-            f"the model {path} has version {version}; this fedmf reads version {VERSION}: "
-            "train it anew, or use the fedmf that wrote it"
-        )
-    body = data[HEADER.size :]
-    if len(body) != length:
-        raise ModelError(
-            f"the model {path} is cut short or has grown: {len(body)} bytes after its header "
-            f"instead of {length}"
-        )
-    if hashlib.sha256(body).digest() != checksum:
-        raise ModelError(f"the model {path} is damaged: its checksum does not match")
-    return body
-
-
-def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of the archive, each of the type that it is saved as."""
-    found = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(body)) as packed:
-            if sum(member.file_size for member in packed.infolist()) > len(body):
-                raise ValueError("it swells, and models are not compressed")
-        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            for name, dtype in TABLES.items():
-                table = archive[name]
-                if not isinstance(table, np.ndarray) or table.dtype != dtype:
-                    raise ValueError(f"{name} is no table of {np.dtype(dtype)}")
-                found[name] = table
-    # The checksum is right, so that somebody wrote these bytes on purpose; what numpy and
-    # zipfile raise on them is not listed anywhere, and all of it means the same.
-    except Exception as error:
-        raise ModelError(f"the model {path} lacks a table: {error}") from error
-    return found
 
 
 def _refuse_bad_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import fedmf.model
 from fedmf.errors import ModelError
-from fedmf.model import HEADER, MAGIC, Factors
+from fedmf.model import Factors
+from fedmf.model_file import HEADER, MAGIC
 
 
 @pytest.fixture

@@ -1,0 +1,149 @@
+"""What the trainer refuses, and what it leaves behind when a training fails."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import FloatSum, PlainSum
+from fedmf.als import FedALS
+from fedmf.datasets.simulated import simulate
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.mf import FedMF
+from fedmf.presets import PRESETS, preset
+from fedmf.splits import random_split
+from fedmf.trainer import Trainer
+from watched_sum import Watched
+
+PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)
+RIDGE = FedMF(k=3)
+BIASED = FedMF(k=3, biases=True)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return random_split(simulate(24, 40, 500, seed=5), seed=1)
+
+
+@pytest.mark.parametrize("rate", [1e100, 1e307])
+def test_factors_beyond_all_bounds_are_told_with_the_remedy(split, rate):
+    with pytest.raises(SettingError, match=r"rate = 1e\+\d+ is too high .* halve it"):
+        Trainer(replace(PAPER, rate=rate), rounds=9).fit(split.train)
+
+
+def test_impossible_settings_are_refused(split):
+    with pytest.raises(SettingError, match="rounds = 0"):
+        Trainer(rounds=0)
+    with pytest.raises(SettingError, match="cohort = 25 makes 25 of 24"):
+        Trainer(cohort=25).fit(split.train)
+    with pytest.raises(SettingError, match="same users and items"):
+        Trainer().fit(split.train, simulate(24, 41, 500))
+    with pytest.raises(ModelError, match="call fit first"):
+        Trainer().predict([0], [0])
+
+
+def test_presets_go_by_name():
+    assert preset("paper") is PRESETS["paper"]
+    with pytest.raises(SettingError, match="'papre' is unknown; there are fast, biases, large"):
+        preset("papre")
+
+
+def test_likely_slips_are_told_in_our_words(split):
+    for model, aggregation in (
+        (None, "secagg"),
+        (None, PlainSum),
+        ("fedmf", None),
+        (FedMF, None),
+    ):
+        with pytest.raises(SettingError, match="must be an object such as"):
+            Trainer(model, aggregation)
+    with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
+        Trainer(rounds=1).fit(split)
+
+
+@pytest.mark.parametrize("aggregation", [PlainSum(), FloatSum()], ids=repr)
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (FedMF(rate=1e308), r"rate = 1e\+308 is too high for these ratings; halve it"),
+        (FedMF(rate=1e308, biases=True), "halve it"),
+        (FedMF(spread=1e308), r"or spread = 1e\+308 too wide; halve it"),
+        (replace(PAPER, spread=1e200), r"or spread = 1e\+200 too wide; halve it"),
+        (FedALS(spread=1e308), r"reg = 0\.135 .* or spread = 1e\+308 too wide"),
+    ],
+    ids=repr,
+)
+def test_divergence_is_told_and_nothing_else_is_printed(
+    split, model, remedy, aggregation, capfd
+):
+    with pytest.raises(SettingError, match=f"beyond all bounds: .*{remedy}"):
+        Trainer(model, aggregation, rounds=9).fit(split.train)
+    assert capfd.readouterr() == ("", "")
+
+
+class Overflowing(FedMF):
+    """Its factors are finite, their products are not."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, 1e200)
+
+    def find_users(self, q, p, block):
+        return np.full_like(p, 1e200)
+
+
+class Exploding(FedMF):
+    """Its items' factors are not finite, and then no user should be asked."""
+
+    def server_step(self, q, total, raters):
+        return np.full_like(q, np.inf)
+
+    def find_users(self, q, p, block):
+        assert np.isfinite(q).all()
+        return p
+
+
+def test_factors_are_looked_at_before_anybody_works_with_them(split):
+    watched = Watched()
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(replace(RIDGE, spread=1e308), watched).fit(split.train)
+    assert watched.calls == []
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(Exploding(k=2), rounds=1).fit(split.train)
+
+
+def test_errors_beyond_all_bounds_are_no_record(split):
+    with pytest.raises(SettingError, match="beyond all bounds"):
+        Trainer(Overflowing(k=2, min_raters=1000), rounds=1).fit(split.train)
+
+
+def test_an_error_leaves_nothing_of_this_fit_or_an_earlier_one(split):
+    def fail(record):
+        if failing:
+            raise ZeroDivisionError
+
+    failing = False
+    trainer = Trainer(RIDGE, rounds=2, callbacks=[fail]).fit(split.train)
+    trainer.predict([0], [0])
+    failing = True
+    with pytest.raises(ZeroDivisionError):
+        trainer.fit(split.train)
+    with pytest.raises(ModelError, match="call fit first"):
+        trainer.predict([0], [0])
+    assert not hasattr(trainer, "history_")
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_parts_without_a_rating_are_refused_before_any_work(split, part):
+    empty = replace(split, **{part: getattr(split, part).take(np.array([], dtype=int))})
+    watched = Watched()
+    with pytest.raises(DataError, match=f"no rating in {part}"):
+        Trainer(RIDGE, watched).fit(empty.train, empty.test)
+    assert watched.calls == []
+    with pytest.raises(SettingError, match="test must be Ratings, not Split"):
+        Trainer(RIDGE).fit(split.train, split)
+
+
+@pytest.mark.parametrize("rounds", [True, 2.0, "3"])
+def test_rounds_are_whole_numbers(rounds):
+    with pytest.raises(SettingError, match="rounds = "):
+        Trainer(rounds=rounds)

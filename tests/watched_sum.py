@@ -1,0 +1,26 @@
+"""A sum that tells a test what it was asked."""
+
+from fedmf.aggregate import PlainSum
+
+
+class Watched:
+    """A plain sum that keeps what it was asked, and can be told to abort or be interrupted."""
+
+    def __init__(self, *outcomes):
+        self.plain = PlainSum()
+        self.calls = []
+        self.outcomes = list(outcomes)
+
+    def _call(self, kind, vectors, dropouts, session):
+        dense = {user: vectors[user].dense() for user in vectors}
+        self.calls.append((kind, dense, dict(dropouts), session))
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome:
+            raise outcome
+        return getattr(self.plain, kind)(vectors, dropouts=dropouts)
+
+    def sum(self, vectors, *, dropouts, session):
+        return self._call("sum", vectors, dropouts, session)
+
+    def count(self, vectors, *, dropouts, session):
+        return self._call("count", vectors, dropouts, session)

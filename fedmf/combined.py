@@ -100,6 +100,9 @@ class Combined:
         best = np.argsort(-scores, kind="stable")[:k]
         return fresh[best].astype(np.int64), scores[best]
 
+    def __repr__(self) -> str:
+        return f"<Combined: {self.base!r} and a private model of each user>"
+
     def factors(self) -> Factors:
         """Return the same model as factors alone, to be saved: what is private as some more.
 
@@ -132,6 +135,11 @@ def around(centre: float) -> tuple[float, float]:
 
 def check_same_data(model: Recommender, ratings: Ratings) -> None:
     """Raise ModelError if the model is of other users or items than the ratings."""
+    if not hasattr(model, "user_ids"):
+        raise ModelError(
+            f"{type(model).__name__} is not a fitted recommender: pass trainer.factors_ or "
+            "fedmmf.model_"
+        )
     for what, mine, theirs in (
         ("users", model.user_ids, ratings.user_ids),
         ("items", model.item_ids, ratings.item_ids),

@@ -12,5 +12,17 @@ from fedmf.implicit.fcf import FCF
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.ranking import Ranking, ranking
 from fedmf.implicit.user_split import user_split
+from fedmf.optimisers import Adam, Descent
 
-__all__ = ["CF", "FCF", "FederatedCF", "Implicit", "Ranking", "ranking", "user_split", "views"]
+__all__ = [
+    "CF",
+    "FCF",
+    "Adam",
+    "Descent",
+    "FederatedCF",
+    "Implicit",
+    "Ranking",
+    "ranking",
+    "user_split",
+    "views",
+]

@@ -178,6 +178,9 @@ class Factors:
         best = np.argsort(-scores, kind="stable")[:k]
         return items[best].astype(np.int64), scores[best]
 
+    def __repr__(self) -> str:
+        return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the factors to `path` at once: readers see the old file or the new one.
 

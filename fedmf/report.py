@@ -222,7 +222,8 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
         result["bytes_down_per_client_and_round"],
     )
     table.add_row(
-        "a user's traffic", f"{up / 1000:.1f} kB up, {down / 1000:.1f} kB down per round"
+        "a user's traffic for the sum",
+        f"{up / 1000:.1f} kB up, {down / 1000:.1f} kB down per round",
     )
     if result["clipped"]:
         table.add_row("clipped", f"{result['clipped']} elements of gradients")

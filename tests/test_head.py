@@ -107,3 +107,16 @@ def test_likely_slips_are_told_in_our_words(split, base):
         LocalHead().fit(base, split.train.take(np.array([], dtype=int)))
     with pytest.raises(SettingError, match="penalty = True"):
         LocalHead(penalty=True)
+
+
+def test_what_is_no_fitted_recommender_is_told_what_to_pass(split):
+    with pytest.raises(ModelError, match=r"Trainer is not .* pass trainer\.factors_"):
+        LocalHead().fit(Trainer(FedMF(k=2), rounds=1).fit(split.train), split.train)
+
+
+def test_models_are_short_to_look_at(split):
+    factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).factors_
+    assert (
+        repr(factors) == f"<Factors: {factors.n_users} users, {factors.n_items} items, k = 2>"
+    )
+    assert repr(LocalHead().fit(factors, split.train)).startswith("<Combined: <Factors: ")

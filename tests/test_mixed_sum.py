@@ -13,6 +13,13 @@ from fedmf.sums.mixed_sum import MixedSum
 from fedmf.sums.vectors import Rows, Vectors
 from fedmf.trainer import Trainer
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the clear")
+
+
+def test_whoever_mixes_is_warned():
+    with pytest.warns(UserWarning, match="2 users send their gradients in the clear"):
+        MixedSum(SecAggSum(), {0, 1})
+
 
 @pytest.mark.parametrize("exposed", [(), (0, 3, 7), range(12)])
 def test_a_training_gives_the_same_integers_whoever_is_exposed(exposed):

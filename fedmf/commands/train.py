@@ -55,7 +55,7 @@ def train(
         MaskName | None,
         typer.Option(
             help="fedmmf: what each user fits to genres and year, of Last.fm to tags, and "
-            "trains on the rest of.",
+            "trains on the rest of. nn cannot be written to --out.",
             show_default="ridge",
         ),
     ] = None,

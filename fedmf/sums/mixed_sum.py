@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,11 @@ class MixedSum:
     ------
     SettingError
         If `secure` is not a secure sum.
+
+    Warns
+    -----
+    UserWarning
+        Always, with the text of `warning`.
     """
 
     secure: SecAggSum | PaillierSum
@@ -51,6 +57,7 @@ class MixedSum:
                 "there is nothing to mix"
             )
         object.__setattr__(self, "exposed", frozenset(self.exposed))
+        warnings.warn(self.warning, stacklevel=3)  # past the __init__ that dataclass made
 
     @property
     def warning(self) -> str:

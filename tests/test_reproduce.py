@@ -201,20 +201,24 @@ def test_what_was_measured_with_other_sources_is_said_to_be(trace, tmp_path, mon
 
 
 @contextmanager
-def started(out):
-    """Yield the command in a process group of its own, of which nothing is left afterwards."""
+def started(out, *paths):
+    """Yield the command in a process group of its own, of which nothing is left afterwards.
+
+    It imports from the `paths` too.
+    """
     code = (
         "import reproduce_fakes\nfrom fedmf.reproduce import tables\n"
         "tables.MODULES = reproduce_fakes.MODULES\nfrom fedmf.cli import main\nmain()"
     )
     here = os.path.dirname(reproduce_fakes.__file__)
+    imported = os.pathsep.join([here, *map(str, paths)])
     arguments = ("reproduce", "--table", "endless", "--seeds", "3", "--out", str(out))
     with subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": here},
+        env=os.environ | {"PYTHONPATH": imported},
         start_new_session=True,
     ) as process:
         try:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -42,6 +46,24 @@ fedmf reproduce --table all --quick  [dim]# does every row work? no results[/dim
 
 fedmf reproduce --table secure --json > secure.json  [dim]# for other programs[/dim]
 """
+
+
+@contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """Let the first Ctrl-C end the command, and none after it disturb the ending."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # for good: the process ends
+        raise KeyboardInterrupt
+
+    if before is signal.default_int_handler:  # else it is ignored, or the caller's business
+        signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is first:
+            signal.signal(signal.SIGINT, before)
 
 
 def reproduce(
@@ -84,7 +106,7 @@ def reproduce(
     """
     console = stderr()
     folder = out / "quick" if quick else out
-    with errors_in_one_line("before the first run; nothing is lost"):
+    with _interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
         make_folder(folder)
         live, store = LiveRuns(console), Store(folder / "store")
         try:
@@ -98,6 +120,8 @@ def reproduce(
                     quick=quick,
                 )
         except KeyboardInterrupt:
+            if not live.begun:
+                raise
             console.print(
                 f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are not "
                 "made yet; the same command goes on from there",

@@ -31,10 +31,13 @@ class LiveRuns:
     ----------
     kept, to_run
         How many runs are in the store by now, and how many are still to be made.
+    begun
+        Whether this is known yet.
     """
 
     def __init__(self, console: Console) -> None:
         self.kept = self.to_run = 0
+        self.begun = False
         self._console = console
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
@@ -62,7 +65,7 @@ class LiveRuns:
 
     def begin(self, kept: int, to_run: int) -> None:
         """Say how much there is to do."""
-        self.kept, self.to_run = kept, to_run
+        self.kept, self.to_run, self.begun = kept, to_run, True
         self._bars.update(self._all, total=to_run)
         self._print(f"{kept} runs kept from before, {to_run} to make")
 

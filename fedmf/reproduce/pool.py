@@ -2,7 +2,9 @@
 
 A row's function cannot be sent to another process, so a job names module, table and row, and
 the process looks it up. The processes do not hear Ctrl-C: `Trainer.fit` would end its training
-early and return, and the half-trained model would pass for a result. They are ended from here.
+early and return, and the half-trained model would pass for a result. They are ended from here,
+and here it is only noted and then looked at where nothing is half done: struck while a process
+starts, the pool would wait for ever for one that it never knew of.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import math
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,8 +70,8 @@ def run_jobs(
 ) -> None:
     """Run all jobs, and call `finished` with each as it ends.
 
-    Of a row that failed, the runs that have not begun are left out. An exception raised here,
-    Ctrl-C among them, ends the processes where they are.
+    Of a row that failed, the runs that have not begun are left out. An exception raised here
+    ends the processes where they are, and so does Ctrl-C, which is raised once they are ended.
 
     Parameters
     ----------
@@ -87,14 +90,15 @@ def run_jobs(
     def start() -> ProcessPoolExecutor:
         return ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(steps,))
 
-    with _one_thread_each():
+    with _one_thread_each(), _ctrl_c_noted() as noted:
         pool = start()
         try:
-            while left or running:
+            while (left or running) and not noted.is_set():
                 while left and len(running) < processes:
                     job = left.popleft()
                     if (job.table, job.row) not in failed:
-                        running[pool.submit(_run, job)] = job
+                        with _ctrl_c_blocked():  # submitting starts the processes
+                            running[pool.submit(_run, job)] = job
                 ready, _ = wait(running, timeout=POLL, return_when=FIRST_COMPLETED)
                 while not steps.empty():
                     progress(*steps.get())
@@ -106,18 +110,44 @@ def run_jobs(
                     finished(job, outcome)
                 if any(isinstance(one.exception(), BrokenProcessPool) for one in ready):
                     pool = start()  # the rows that did not run in it go on
-            pool.shutdown()
-        except BaseException:
-            for child in set(multiprocessing.active_children()) - others:
-                child.kill()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        finally:
+            if left or running:
+                for child in set(multiprocessing.active_children()) - others:
+                    child.kill()
+            pool.shutdown(cancel_futures=True)
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
     if isinstance(future.exception(), BrokenProcessPool):
         return Outcome(error=DIED)
     return future.result()
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[threading.Event]:
+    """Set the event at Ctrl-C, however often it comes, and let it strike at the end."""
+    noted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield noted  # it is ignored, or cannot strike here
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if noted.is_set():
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Let processes that start here be deaf to it from the first, before `_begin` runs."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -199,6 +199,21 @@ def test_what_the_runs_say_together_is_below_the_table():
     assert remarks(replace(result_of, table=table)) == ("runs: 1",)
 
 
+def test_rows_that_miss_the_same_are_told_of_once():
+    """In the order of the rows, by name unless it is all of them."""
+    near = result("near", {"RMSE": 0.9}, wanted=1)
+    far, away, bare = (
+        result(name, missing=why)
+        for name, why in (("far", "no data"), ("away", "no data"), ("bare", "no package"))
+    )
+    assert remarks(report(near, far, bare, away).tables[0]) == (
+        "far; away: left out, no data",
+        "bare: left out, no package",
+    )
+    assert remarks(report(far, away).tables[0]) == ("all 2 rows: left out, no data",)
+    assert "- all 2 rows: left out, no data\n" in markdown(report(far, away), {})
+
+
 def test_runs_of_other_sources_than_the_present_are_told():
     """Though they agree among themselves: records know state0 and state1."""
     (result_of,) = report(result("row", {"RMSE": 0.9}, wanted=1)).tables

@@ -62,7 +62,7 @@ def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
         if one.row.reason and not quick and not all(result.judged(one).values())
     ]
     said += [f"{one.row.name}: failed, {one.error}" for one in result.rows if one.error]
-    said += [f"{one.row.name}: left out, {one.missing}" for one in result.rows if one.missing]
+    said += _left_out(result)
     by_data: dict[str, set[str]] = {}
     for record in result.records:
         by_data.setdefault(record.task.data, set()).add(record.state)
@@ -80,6 +80,22 @@ def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
                 f"than the present ({now})"
             )
     return tuple(said)
+
+
+def _left_out(result: TableResult) -> list[str]:
+    """Say what is missing, once for all rows that miss it."""
+    names: dict[str, list[str]] = {}
+    for one in result.rows:
+        if one.missing:
+            names.setdefault(one.missing, []).append(one.row.name)
+    return [
+        f"{_together(rows, len(result.rows))}: left out, {missing}"
+        for missing, rows in names.items()
+    ]
+
+
+def _together(names: list[str], of: int) -> str:
+    return f"all {of} rows" if len(names) == of > 1 else "; ".join(names)
 
 
 def number(value: float, like: float | None = None) -> str:

@@ -111,6 +111,17 @@ def test_fetch_shows_the_terms_and_then_every_command_finds_the_set(tiny):
     assert "is sound: 2 users, 2 items, 2 ratings" in run("verify", NAME).stdout
 
 
+def test_fetch_leaves_alone_what_is_here_already(tiny, tmp_path, monkeypatch):
+    put(tmp_path / "mine" / NAME)
+    monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "mine"))
+    with serving() as server:
+        done = run("fetch", NAME, "--url", server.url("missing"))
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == f"{NAME}: {tmp_path / 'mine' / NAME}\n"
+    assert f"{NAME} is here already: nothing is fetched" in done.stderr
+    assert not tiny.exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -167,7 +167,7 @@ def test_nobody_there_is_an_error(server, cache):
     address = source(server)
     server.server_close()
     server.shutdown()
-    refused(address, cache, "cannot be reached: .*refused")
+    refused(address, cache, "cannot be reached: .*refused; .*set FEDMF_DATA to the folder")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -114,20 +115,11 @@ def fetch_(
             raise DataError("'simulated' is built in: there is nothing to fetch")
         source = source_of(name)
         console.print(_terms(source), markup=False, soft_wrap=True, style="yellow")
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-        with Progress(*columns, TransferSpeedColumn(), console=console) as bar:
-            task = bar.add_task(source.name, total=None)
-
-            def advance(so_far: int, total: int | None) -> None:
-                done = so_far == total
-                bar.update(
-                    task,
-                    completed=so_far,
-                    total=total,
-                    description=f"checking {source.name}" if done else source.name,
-                )
-
-            folder = fetch(source, address=url, progress=advance)
+        folder = found_folder(source)
+        if folder is None:
+            folder = _fetch(source, url, console)
+        else:
+            console.print(f"{source.name} is here already: nothing is fetched", markup=False)
         if as_json:
             typer.echo(json.dumps({"name": source.name, "folder": str(folder)}, indent=2))
         else:
@@ -170,6 +162,23 @@ def verify_(name: Name, as_json: AsJson = False) -> None:
         else:
             held = ", ".join(f"{number:,} {what}" for what, number in size.items())
             typer.echo(f"{folder} is sound: {held}")
+
+
+def _fetch(source: Source, url: str | None, console: Console) -> Path:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, TransferSpeedColumn(), console=console) as bar:
+        task = bar.add_task(source.name, total=None)
+
+        def advance(so_far: int, total: int | None) -> None:
+            done = so_far == total
+            bar.update(
+                task,
+                completed=so_far,
+                total=total,
+                description=f"checking {source.name}" if done else source.name,
+            )
+
+        return fetch(source, address=url, progress=advance)
 
 
 def _stdout() -> Console:

@@ -62,7 +62,11 @@ def download(
     except ValueError as error:
         raise DataError(f"{address} leads to what is no address: {error}") from None
     except urllib.error.URLError as error:
-        raise DataError(f"{address} cannot be reached: {error.reason}") from None
+        raise DataError(
+            f"{address} cannot be reached: {error.reason}; try again, give another address "
+            "with --url, or get the archive elsewhere, unpack it yourself, and set FEDMF_DATA "
+            "to the folder that holds the unpacked one"
+        ) from None
     except (OSError, http.client.HTTPException) as error:
         raise DataError(f"{address} broke off: {error}; fetch it again") from None
     if md5 is not None and digest != md5:

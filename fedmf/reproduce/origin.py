@@ -18,9 +18,10 @@ DISTRIBUTION = "secagg"  # that fedmf comes in
 
 ROOTS = {one.__name__: Path(one.__path__[0]) for one in (fedmf, secagg)}
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
-SHOWN = ("cells", "document", "live", "markdown", "picture", "write")
-APART = (  # of the sources: what only shows, or measures other things
-    *("fedmf/cli.py", "fedmf/commands/", *(f"fedmf/reproduce/{name}.py" for name in SHOWN)),
+SHOWN = ("cells", "document", "live", "markdown", "picture", "pool", "write")
+APART = (  # of the sources: what only runs and shows, fetches, or measures other things
+    *("fedmf/cli.py", "fedmf/commands/", "fedmf/fetching/"),
+    *(f"fedmf/reproduce/{name}.py" for name in SHOWN),
     *("secagg/cli.py", "secagg/compare/", "secagg/testing/"),
 )
 

@@ -161,7 +161,7 @@ class FedALS:
             moved[seen] = np.linalg.solve(normal, total[seen, a.size :, None])[:, :, 0]
         except np.linalg.LinAlgError as error:
             raise SettingError(
-                f"reg = {self.reg} is lost where the moments are rounded: raise it, or the "
-                "aggregation's fractional_bits if it has any"
+                f"reg = {self.reg} is lost where the moments are rounded or noisy: raise it, "
+                "or the aggregation's fractional_bits if it has any"
             ) from error
         return moved

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import IntEnum
-from fractions import Fraction
 from types import UnionType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import PHASES, Phase
+from fedmf.checks import part_of
 from fedmf.errors import SettingError
 
 __all__ = ["Draw", "Schedule"]
@@ -93,7 +92,7 @@ class Schedule:
         """
         size = n_users if self.cohort is None else self.cohort
         if isinstance(size, float):
-            size = math.ceil(Fraction(str(size)) * n_users)  # .07 of 100 are 7, as they read
+            size = part_of(size, n_users)
         if not SMALLEST_COHORT <= size <= n_users:
             raise SettingError(
                 f"cohort = {self.cohort!r} makes {size} of {n_users} users; a round takes at "

@@ -291,3 +291,16 @@ def test_an_untrained_model_and_unknown_numbers_are_refused():
     for user in (8, 1.5, [1, 2]):
         with pytest.raises(ModelError, match="user"):
             trainer.recommend(user)
+
+
+def test_an_error_leaves_nothing_fitted():
+    def stop(what, done, of):
+        raise RuntimeError("enough")
+
+    ratings, items, users = small()
+    trainer = ContextTrainer(FedLR(), rounds=3).fit(ratings, items, users)
+    trainer.progress = stop
+    with pytest.raises(RuntimeError, match="enough"):
+        trainer.fit(ratings, items, users)
+    with pytest.raises(ModelError, match="not trained yet"):
+        trainer.predict([0], [0])

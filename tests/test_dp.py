@@ -185,6 +185,14 @@ def test_the_honest_are_rounded_up():
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
+def test_the_honest_are_the_part_that_is_meant():
+    """.55 · 100 is 55.00000000000001 in floating point: 45 may vanish, not 44."""
+    gone = dict.fromkeys(range(45), "masked_input")
+    assert (
+        len(noisy("distributed", honest=0.55).sum(tables(100), dropouts=gone).survivors) == 55
+    )
+
+
 @pytest.mark.parametrize("where", ["central", "distributed", "local"])
 @pytest.mark.parametrize("factor", [0, 1 / 3, 2])
 def test_an_entropy_of_another_length_is_refused(where, factor):

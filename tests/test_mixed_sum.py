@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the c
 def test_whoever_mixes_is_warned():
     with pytest.warns(UserWarning, match="2 users send their gradients in the clear"):
         MixedSum(SecAggSum(), {0, 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MixedSum(SecAggSum(), ())
 
 
 @pytest.mark.parametrize("exposed", [(), (0, 3, 7), range(12)])

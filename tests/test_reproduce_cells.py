@@ -161,7 +161,7 @@ def test_a_row_is_judged_against_another_over_the_seeds_of_both():
     assert shown[1] == ("RMSE ≤ 0.8; RMSE ≤ FedMF − 0.012", "no: RMSE")
     assert read[1] == {"RMSE": False, "RMSE below FedMF": True}
     nothing = result("FedMF", error="seed 0: gone")
-    assert verdicts(nothing, both)[0][1][1] == "so far no: RMSE, RMSE below FedMF"
+    assert verdicts(nothing, both)[0][1][1] == "so far no: RMSE", "nothing to compare with"
     assert "missed" not in markdown(report(base), {})
 
 
@@ -294,3 +294,9 @@ def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monk
     before = origin.sources()
     kernel.write_text("int x = 2;")
     assert origin.sources() != before
+
+
+def test_a_comparison_with_a_row_that_is_not_there_is_refused():
+    mine = result("mine", {"RMSE": 0.9}, below={"RMSE": Below("Z", 0.1)})
+    with pytest.raises(ValueError, match="mine is to be below Z, which is no row"):
+        report(mine)

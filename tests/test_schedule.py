@@ -29,11 +29,12 @@ def test_cohorts_are_numbers_or_fractions_or_everyone():
     assert users.tolist() != Schedule(cohort=4).users(2, 10).tolist()
 
 
-def test_a_fraction_is_the_one_that_is_written():
+def test_a_fraction_is_the_one_that_is_meant():
     """Not the nearest binary one: .07 · 100 is 7.000000000000001 in floating point."""
     for hundredths in range(3, 101):
         assert Schedule(cohort=hundredths / 100).size(100) == hundredths
     assert Schedule(cohort=0.07).size(101) == 8
+    assert all(Schedule(cohort=k / 943).size(943) == k for k in range(3, 944))
     assert Schedule(cohort=np.float64(0.55)).size(100) == 55
 
 

@@ -103,12 +103,16 @@ class ContextTrainer:
         items, users
             One row per item, and one per user (None where nothing is known of them).
 
+        After an error, its own or that of `progress`, nothing is fitted.
+
         Raises
         ------
         SettingError
             If the features are not of these items and users, the settings do not fit, or a
             user's numbers exceed the aggregation's clip or all bounds.
         """
+        for name in ("parameters_", "digests_", "interrupted_"):
+            vars(self).pop(name, None)
         check_ratings(train=train)
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
@@ -138,6 +142,9 @@ class ContextTrainer:
                 self.progress(type(self.model).__name__, done, self.rounds)
         except KeyboardInterrupt:
             self.interrupted_ = True
+        except BaseException:
+            del self.parameters_, self.digests_
+            raise
         return self
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:

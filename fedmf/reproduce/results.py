@@ -102,8 +102,8 @@ class TableResult:
         others = {one.row.name: one for one in self.rows}
         for metric, below in row.row.below.items():
             apart = row.apart(others[below.row], metric)
-            reached = apart is not None and apart <= -below.margin
-            verdicts[f"{metric} below {below.row}"] = reached
+            if apart is not None:  # else there is nothing to compare with
+                verdicts[f"{metric} below {below.row}"] = apart <= -below.margin
         return verdicts
 
     def final(self, row: RowResult) -> bool:

@@ -164,3 +164,10 @@ class Table:
     note: str = ""
     pictures: tuple[Picture, ...] = ()
     findings: Callable[[Results], Sequence[str]] = lambda results: ()
+
+    def __post_init__(self) -> None:
+        names = {row.name for row in self.rows}
+        for row in self.rows:
+            for below in row.below.values():
+                if below.row not in names:
+                    raise ValueError(f"{row.name} is to be below {below.row}, which is no row")

@@ -44,7 +44,7 @@ class MixedSum:
     Warns
     -----
     UserWarning
-        Always, with the text of `warning`.
+        With the text of `warning`, if anybody is exposed.
     """
 
     secure: SecAggSum | PaillierSum
@@ -57,7 +57,8 @@ class MixedSum:
                 "there is nothing to mix"
             )
         object.__setattr__(self, "exposed", frozenset(self.exposed))
-        warnings.warn(self.warning, stacklevel=3)  # past the __init__ that dataclass made
+        if self.exposed:
+            warnings.warn(self.warning, stacklevel=3)  # past the __init__ that dataclass made
 
     @property
     def warning(self) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import part_of
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.sums.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
 from fedmf.sums.vectors import Aggregate, Rows, Vectors
@@ -136,7 +137,7 @@ class NoisySum:
             return replace(total, integers=integers, sum=decoded)
         share = 1.0
         if self.where == "distributed":
-            least = math.ceil(self.honest * len(vectors))
+            least = part_of(self.honest, len(vectors))
             left = len(in_the_sum(vectors, dropouts))
             if left < least:
                 raise RoundAborted(

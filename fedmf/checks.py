@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,8 @@ __all__ = [
     "check_positive",
     "check_ratings",
     "check_whole",
+    "is_number",
+    "is_whole",
     "number",
     "numbers",
     "pairs",
@@ -24,24 +27,34 @@ __all__ = [
 ]
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a setting is an integer; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a setting is a number; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_whole(least: int = 1, **values: object) -> None:
     """Refuse settings that are not integers of at least `least` (SettingError)."""
     for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not is_whole(value) or value < least:
             raise SettingError(f"{name} = {value!r} must be an integer of at least {least}")
 
 
 def check_positive(**values: object) -> None:
     """Refuse settings that are not finite numbers above 0 (SettingError)."""
     for name, value in values.items():
-        if not isinstance(value, int | float) or not 0 < value < math.inf:
+        if not is_number(value) or not 0 < value < math.inf:
             raise SettingError(f"{name} = {value!r} must be finite and positive")
 
 
 def check_not_negative(**values: object) -> None:
     """Refuse settings that are not finite numbers of at least 0 (SettingError)."""
     for name, value in values.items():
-        if not isinstance(value, int | float) or not 0 <= value < math.inf:
+        if not is_number(value) or not 0 <= value < math.inf:
             raise SettingError(f"{name} = {value!r} must be finite and at least 0")
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.blocks import Block
+from fedmf.checks import check_not_negative, check_positive, check_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
@@ -88,16 +89,9 @@ class FedMF:
     def __post_init__(self) -> None:
         if not isinstance(self.biases, bool):
             raise SettingError(f"biases = {self.biases!r} must be True or False")
-        for name in ("k", "min_raters"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SettingError(f"{name} = {value!r} must be an integer of at least 1")
-        for name, low in (("reg", 0.0), ("rate", math.ulp(0.0)), ("spread", math.ulp(0.0))):
-            value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not low <= value < math.inf:
-                least = "at least 0" if name == "reg" else "positive"
-                raise SettingError(f"{name} = {value!r} must be finite and {least}")
+        check_whole(k=self.k, min_raters=self.min_raters)
+        check_not_negative(reg=self.reg)
+        check_positive(rate=self.rate, spread=self.spread)
         if self.update not in ("paper", "ridge"):
             raise SettingError(f"update = {self.update!r} must be 'paper' or 'ridge'")
         if self.start not in ("zero-mean", "neutral"):

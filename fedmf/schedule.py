@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from types import UnionType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import PHASES, Phase
-from fedmf.checks import part_of
+from fedmf.checks import is_number, is_whole, part_of
 from fedmf.errors import SettingError
 
 __all__ = ["Draw", "Schedule"]
@@ -59,13 +58,13 @@ class Schedule:
         for name in ("seed", "cohort"):  # numpy's integers are as good
             if isinstance(value := getattr(self, name), np.integer):
                 object.__setattr__(self, name, int(value))
-        if not _is_number(self.seed, int) or self.seed < 0:
+        if not is_whole(self.seed) or self.seed < 0:
             raise SettingError(f"seed = {self.seed!r} must be an integer of at least 0")
-        if not _is_number(self.dropout, int | float) or not 0 <= self.dropout < 1:
+        if not is_number(self.dropout) or not 0 <= self.dropout < 1:
             raise SettingError(f"dropout = {self.dropout!r} must be a probability in [0, 1)")
         if self.cohort is None:
             return
-        if not _is_number(self.cohort, int | float) or (
+        if not is_number(self.cohort) or (
             isinstance(self.cohort, float) and not 0 < self.cohort <= 1
         ):
             raise SettingError(
@@ -117,7 +116,3 @@ class Schedule:
             int(user): PHASES[phase]
             for user, phase in zip(users[gone], phases[gone], strict=True)
         }
-
-
-def _is_number(value: object, kind: type | UnionType) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
 from fedmf.blocks import Block, blocks
-from fedmf.checks import check_parts
+from fedmf.checks import check_parts, check_whole
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.federated import FederatedModel
@@ -89,8 +89,7 @@ class Trainer:
         dropout: float = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
-        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
-            raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+        check_whole(rounds=rounds)
         for name, part, such in (
             ("model", model, "FedMF()"),
             ("aggregation", aggregation, "SecAggSum()"),

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_not_negative
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
     check_features,
-    check_positive,
     neutral,
 )
 
@@ -39,7 +39,7 @@ class MeanMask:
     shrink: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive(self, at_least_0=("shrink",), whole=())
+        check_not_negative(shrink=self.shrink)
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:
         """Take each user's mean, whatever the features and `seed`; see `Mask.fit`."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_not_negative, check_whole
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.padded import Padded, adam, padded
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
-    check_positive,
     check_some_features,
     neutral,
 )
@@ -53,7 +53,8 @@ class NNMask:
     steps: int = 80
 
     def __post_init__(self) -> None:
-        check_positive(self, at_least_0=("l2", "rate"), whole=("hidden", "steps"))
+        check_not_negative(l2=self.l2, rate=self.rate)
+        check_whole(hidden=self.hidden, steps=self.steps)
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedNNMask:
         """Train each user's network; see `Mask.fit`."""

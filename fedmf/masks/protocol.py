@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import DataError, ModelError
 from fedmf.features import Features
 from fedmf.mf import NEUTRAL_PART
 
@@ -18,7 +18,6 @@ __all__ = [
     "Floats",
     "Mask",
     "check_features",
-    "check_positive",
     "check_some_features",
     "neutral",
 ]
@@ -159,18 +158,3 @@ def check_some_features(features: Features, ratings: Ratings) -> Floats:
             "features, such as tag_features(read_tags(ratings)), or take MeanMask"
         )
     return check_features(features, ratings)
-
-
-def check_positive(
-    owner: object, *, at_least_0: tuple[str, ...], whole: tuple[str, ...]
-) -> None:
-    """Raise SettingError unless the named attributes are finite ≥ 0, or integers ≥ 1."""
-    for name in at_least_0:
-        value = getattr(owner, name)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value < np.inf:
-            raise SettingError(f"{name} = {value!r} must be finite and at least 0")
-    for name in whole:
-        value = getattr(owner, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SettingError(f"{name} = {value!r} must be an integer of at least 1")

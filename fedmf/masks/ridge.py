@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_not_negative
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
-    check_positive,
     check_some_features,
     neutral,
 )
@@ -46,7 +46,7 @@ class RidgeMask:
     penalty: float = 4.0
 
     def __post_init__(self) -> None:
-        check_positive(self, at_least_0=("penalty",), whole=())
+        check_not_negative(penalty=self.penalty)
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
         """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""

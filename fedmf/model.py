@@ -227,6 +227,11 @@ def _table(factors: ArrayLike) -> NDArray[np.float64]:
 
 
 def _refuse_bad_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
+    for name in ("user_factors", "item_factors"):
+        if not np.isfinite(getattr(factors, name)).all():
+            raise ModelError(
+                f"the model {path} is refused: its {name} are not all finite: train it anew"
+            )
     indptr, items = factors.seen_indptr, factors.seen_items
     if indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ModelError(f"the model {path} is refused: seen_indptr must ascend from 0")

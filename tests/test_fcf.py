@@ -111,19 +111,49 @@ def test_users_are_updated_once_in_an_epoch():
     assert not np.array_equal(steps[0].user_factors, steps[3].user_factors)
 
 
-def test_secure_sums_give_the_same_integers():
-    ratings = simulate_views(6, 32, seed=1)
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_secure_sums_give_the_same_integers(dropout):
+    ratings = simulate_views(20, 32, seed=1)
     digests = [
         [
             step.aggregate.digest
             for step in FCF(
-                Implicit(k=2), kind(clip=16.0, fractional_bits=24), epochs=2, steps=2
+                Implicit(k=2),
+                kind(clip=16.0, fractional_bits=24),
+                epochs=2,
+                steps=2,
+                dropout=dropout,
             ).iterate(ratings)
         ]
         for kind in (PlainSum, SecAggSum)
     ]
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 4
+
+
+def test_the_sum_is_of_the_users_who_did_not_vanish():
+    ratings = simulate_views(40, 32, seed=1)
+    model = Implicit(k=2)
+    fcf = FCF(model, FloatSum(), epochs=2, steps=2, dropout=0.4, seed=5)
+    steps = list(fcf.iterate(ratings))
+    before = [model.start(ratings, 5)] + [step.item_factors for step in steps]
+    there = {step.aggregate.survivors for step in steps}
+    assert len(there) == 4  # drawn anew for every sum
+    for step, y in zip(steps, before, strict=False):
+        users = step.aggregate.survivors
+        assert 0 < len(users) < 40
+        wanted = gradients(step.user_factors, y, model.confidence(ratings), users).sum(axis=0)
+        np.testing.assert_allclose(step.aggregate.sum.reshape(2, 32), wanted, atol=1e-12)
+
+
+def test_most_of_what_is_learnt_is_learnt_though_users_vanish():
+    ratings = simulate_views(400, 40, seed=0)
+    whole = CF(Implicit(spread=1.0)).fit(ratings).factors_
+    for system in (FCF, FederatedCF):
+        found = system(Implicit(spread=1.0), dropout=0.1).fit(ratings).factors_
+        error = found.user_factors @ found.item_factors.T
+        error -= whole.user_factors @ whole.item_factors.T
+        assert 1e-4 < np.sqrt(np.mean(error**2)) < 0.05
 
 
 def test_fixed_point_hardly_differs_from_floating_point():
@@ -200,3 +230,8 @@ def test_what_is_out_of_range_is_refused():
         Descent(rate=float("inf"))
     with pytest.raises(SettingError, match="steps = 0"):
         FCF(steps=0)
+    for system in (FCF, FederatedCF):
+        with pytest.raises(SettingError, match=r"dropout = 1\.0"):
+            system(dropout=1.0)
+        with pytest.raises(SettingError, match="seed = -1"):
+            system(seed=-1)

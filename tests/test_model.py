@@ -283,9 +283,11 @@ def test_a_body_that_is_no_archive_of_the_tables_is_refused(factors, tmp_path, m
         ({"seen_indptr": np.array([0, 2, 1])}, "must ascend from 0"),
         ({"seen_indptr": np.array([1, 1, 1])}, "must ascend from 0"),
         ({"seen_indptr": np.array([], dtype=np.int64)}, "do not fit together"),
+        ({"user_factors": np.full((2, 2), np.nan)}, "user_factors are not all finite"),
+        ({"item_factors": np.full((4, 2), np.inf)}, "item_factors are not all finite"),
     ],
 )
-def test_seen_items_that_there_are_not_are_refused(factors, tmp_path, changed, message):
+def test_numbers_that_no_model_has_are_refused(factors, tmp_path, changed, message):
     path = tmp_path / "model.fedmf"
     path.write_bytes(sealed(npz(**vars(factors) | changed)))
     with pytest.raises(ModelError, match=message):

@@ -23,6 +23,7 @@ from fedmf.errors import SettingError
 from fedmf.implicit.confidence import Confidence, Implicit, Recommender, solve
 from fedmf.model import Factors
 from fedmf.optimisers import Adam, Optimiser
+from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FCF", "Step", "gradients"]
@@ -74,8 +75,12 @@ class FCF(Recommender):
         How many, and how many sums of gradients in each; at least 1.
     reset
         Whether the optimiser forgets the past when an epoch begins.
+    dropout
+        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`; the
+        step is then along the sum of those whose gradient arrived.
     seed
-        Of the starting Y, at least 0. CF with the same seed has the same start.
+        Of the starting Y and of who vanishes, at least 0. CF with the same seed has the same
+        start.
     progress
         Called after each sum with what was done, and how many of how many are over.
 
@@ -94,6 +99,7 @@ class FCF(Recommender):
         epochs: int = 20,
         steps: int = 10,
         reset: bool = True,
+        dropout: float = 0.0,
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
@@ -104,7 +110,8 @@ class FCF(Recommender):
         )
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
         self.epochs, self.steps, self.reset = epochs, steps, reset
-        self.seed, self.progress = seed, progress
+        self.schedule = Schedule(seed=seed, dropout=dropout)
+        self.progress = progress
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -134,16 +141,18 @@ class FCF(Recommender):
         """Yield what each sum brought; errors as of `fit`."""
         confidence = self.model.confidence(ratings)
         tables = confidence.tables()
-        y = self.model.start(ratings, self.seed)
+        y = self.model.start(ratings, self.schedule.seed)
         move = self.optimiser.fresh()
+        users = np.arange(ratings.n_users)
         for epoch in range(1, self.epochs + 1):
             x = solve(y, *tables, self.model.reg)
             if self.reset:
                 move = self.optimiser.fresh()
             for step in range(1, self.steps + 1):
+                number = (epoch - 1) * self.steps + step
                 total = self.aggregation.sum(
                     _vectors(x, y, confidence),
-                    dropouts={},
+                    dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
                     session=f"fedmf fcf {epoch}.{step}".encode(),
                 )
                 _check(total)

@@ -29,6 +29,7 @@ from fedmf.implicit.confidence import (
     symmetric,
 )
 from fedmf.model import Factors
+from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FederatedCF", "moments"]
@@ -51,6 +52,9 @@ class FederatedCF(Recommender):
         users takes 55 bits.
     epochs, seed, progress
         As of `CF`; with the same seed it has the same start.
+    dropout
+        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`; Y is
+        then that of CF on the users whose moments arrived, and everyone updates x_u by it.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class FederatedCF(Recommender):
         aggregation: Aggregation | None = None,
         *,
         epochs: int = 20,
+        dropout: float = 0.0,
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
@@ -72,7 +77,8 @@ class FederatedCF(Recommender):
         self.aggregation: Aggregation = (
             PlainSum(clip=256.0, fractional_bits=32) if aggregation is None else aggregation
         )
-        self.epochs, self.seed, self.progress = epochs, seed, progress
+        self.schedule = Schedule(seed=seed, dropout=dropout)
+        self.epochs, self.progress = epochs, progress
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -93,11 +99,12 @@ class FederatedCF(Recommender):
         tables = confidence.tables()
         k, m = self.model.k, ratings.n_items
         n_products = k * (k + 1) // 2
-        x = solve(self.model.start(ratings, self.seed), *tables, self.model.reg)
+        users = np.arange(ratings.n_users)
+        x = solve(self.model.start(ratings, self.schedule.seed), *tables, self.model.reg)
         for epoch in range(1, self.epochs + 1):
             total = self.aggregation.sum(
                 _vectors(x, confidence),
-                dropouts={},
+                dropouts=self.schedule.dropouts(Draw.DROPOUTS, epoch, users),
                 session=f"fedmf federated cf {epoch}".encode(),
             )
             if total.clipped:

@@ -72,8 +72,8 @@ def _masked(rounds: int, summing: Aggregation, run: Run) -> _Trained:
     return _trained(model.fit(split.train, split.test).history_)
 
 
-def _views(summing: Aggregation, run: Run) -> _Trained:
-    model = FCF(IMPLICIT, summing, epochs=1, steps=STEPS, seed=run.seed)
+def _views(dropout: float, summing: Aggregation, run: Run) -> _Trained:
+    model = FCF(IMPLICIT, summing, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
     steps = model.iterate(simulate_views(VIEWERS, seed=run.seed))
     return _Trained(tuple(step.aggregate.digest for step in steps))
 
@@ -133,6 +133,18 @@ def _fedmf_row(dropout: float, rounds: int = 3) -> Row:
     )
 
 
+def _fcf_row(dropout: float) -> Row:
+    return _secure_row(
+        f"FCF, simulated views, {STEPS} sums, {dropout:.0%} vanishing",
+        partial(_views, dropout),
+        {"model": asdict(IMPLICIT), "users": VIEWERS, "steps": STEPS, "dropout": dropout},
+        data="simulated",
+        sums=STEPS,
+        errors=False,
+        bits=24,
+    )
+
+
 def _other_rows(rounds: int = 2) -> tuple[Row, ...]:
     return (
         _secure_row(
@@ -149,15 +161,8 @@ def _other_rows(rounds: int = 2) -> tuple[Row, ...]:
             sums=rounds + 1,
             clip=CLIP,
         ),
-        _secure_row(
-            f"FCF, simulated views, {STEPS} sums",
-            _views,
-            {"model": asdict(IMPLICIT), "users": VIEWERS, "steps": STEPS},
-            data="simulated",
-            sums=STEPS,
-            errors=False,
-            bits=24,
-        ),
+        _fcf_row(0.0),
+        _fcf_row(0.1),
     )
 
 

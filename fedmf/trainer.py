@@ -10,7 +10,7 @@ a deployment the users would have to sum their squared errors securely, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Self
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
 from fedmf.blocks import Block, blocks
 from fedmf.checks import check_parts, check_whole
+from fedmf.counting import count_raters, vectors_of
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.federated import FederatedModel
@@ -166,8 +167,14 @@ class Trainer:
         count_digest: str | None = None
         try:
             if raters is None and self.model.needs_counts:
-                counted = self._count(number, users, train)
-                raters = Raters(counted.integers, len(counted.survivors) / users.size)
+                raters, counted = count_raters(
+                    self.aggregation,
+                    self.schedule,
+                    number,
+                    users,
+                    train,
+                    self._session("count", number),
+                )
                 count_digest = counted.digest
                 sums.append(counted)
             trained = self.model.trained_items(raters, train.n_items)
@@ -216,19 +223,6 @@ class Trainer:
     def _session(self, what: str, number: int) -> bytes:
         return f"fedmf {what} {number}".encode()
 
-    def _count(self, number: int, users: NDArray[np.int64], train: Ratings) -> Aggregate:
-        """Let the users count, for each item, how many of them rated it."""
-
-        def ones(block: Block) -> Rows:
-            marks = np.ones((block.items.size, 1), dtype=np.int64)
-            return Rows(block.items, marks, train.n_items)
-
-        return self.aggregation.count(
-            _vectors(users, train, ones, 1),
-            dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
-            session=self._session("count", number),
-        )
-
     def _local_steps(
         self,
         users: NDArray[np.int64],
@@ -245,7 +239,7 @@ class Trainer:
             self._check_finite(rows.values)
             return rows
 
-        return moved, _vectors(users, train, step, self.model.width)
+        return moved, vectors_of(users, train, step, self.model.width)
 
     def _moved(
         self,
@@ -288,20 +282,6 @@ class _Progress:
     factors: Factors
     raters: Raters | None
     records: tuple[RoundRecord, ...]
-
-
-def _vectors(
-    users: NDArray[np.int64], train: Ratings, step: Callable[[Block], Rows], width: int
-) -> Vectors:
-    """Return the users' tables, which `step` makes of any block of them."""
-
-    def one(user: int) -> Rows:
-        return step(Block.of(train, np.array([user])))
-
-    def many(some: Sequence[int]) -> Iterator[Rows]:
-        return map(step, blocks(train, np.array(some), width))
-
-    return Vectors(users.tolist(), one, (train.n_items, width), many)
 
 
 def _error(factors: Factors, ratings: Ratings) -> float:

@@ -99,7 +99,9 @@ def test_moments_of_a_user_by_hand():
 
 def test_federated_cf_is_cf():
     ratings = simulate_views(60, 40, seed=1)
-    ours = FederatedCF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).factors_
+    ours = (
+        FederatedCF(Implicit(alpha=3.0), epochs=6, min_raters=1, seed=2).fit(ratings).factors_
+    )
     theirs = CF(Implicit(alpha=3.0), epochs=6, seed=2).fit(ratings).factors_
     scale = np.abs(theirs.item_factors).max()
     assert np.abs(ours.item_factors - theirs.item_factors).max() <= 1e-7 * scale
@@ -107,7 +109,7 @@ def test_federated_cf_is_cf():
 
 
 def test_federated_cf_gives_the_same_under_secure_sums():
-    ratings = simulate_views(6, 32, seed=1)
+    ratings = simulate_views(8, 32, seed=1)
     fits = [
         FederatedCF(Implicit(k=2), kind(clip=256.0, fractional_bits=32), epochs=2).fit(ratings)
         for kind in (PlainSum, SecAggSum)
@@ -119,14 +121,14 @@ def test_federated_cf_gives_the_same_under_secure_sums():
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
 def test_federated_cf_is_cf_on_ml_100k():
     ratings = user_split(views(load("ml-100k")), seed=0).train
-    ours = FederatedCF(epochs=5).fit(ratings).factors_.item_factors
+    ours = FederatedCF(epochs=5, min_raters=1).fit(ratings).factors_.item_factors
     theirs = CF(epochs=5).fit(ratings).factors_.item_factors
     assert np.abs(ours - theirs).max() <= 1e-6 * np.abs(theirs).max()
 
 
 def test_a_clipped_moment_is_refused():
     with pytest.raises(SettingError, match="raise its clip"):
-        FederatedCF(aggregation=PlainSum(clip=2.0**-8)).fit(tiny())
+        FederatedCF(aggregation=PlainSum(clip=2.0**-8), min_raters=1).fit(tiny())
 
 
 def test_packing_and_unpacking():

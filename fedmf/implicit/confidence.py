@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_positive, check_ratings, check_whole
+from fedmf.checks import check_parts, check_positive, check_ratings, check_whole
 from fedmf.data import Ratings
 from fedmf.errors import DataError, MissingExtra, ModelError
 from fedmf.model import Factors
@@ -123,7 +123,8 @@ class Implicit:
     k
         K, the number of latent factors, k ≥ 1.
     alpha
-        α of eq. 4, by how much a rating r raises the confidence above 1, alpha > 0.
+        α of eq. 4, by how much a rating r raises the confidence above 1, alpha > 0. Of counts
+        take the logarithm, or an α such that α times the largest is some 10 to 50.
     reg
         λ of eq. 5, per user and per item (not per rating, as of FedMF), reg > 0.
     spread
@@ -179,12 +180,12 @@ class Implicit:
         Raises
         ------
         DataError
-            If a rating is negative.
+            If a rating is negative, or there is none.
         SettingError
             If it is something else than ratings, such as a `Split`.
         """
-        check_ratings(ratings=ratings)
-        if ratings.n_ratings and ratings.values.min() < 0:
+        check_parts(ratings)
+        if ratings.values.min() < 0:
             raise DataError(
                 f"{ratings.name}: an implicit rating of {ratings.values.min():g} has no "
                 "confidence; ratings must be at least 0, such as `views(ratings)`"

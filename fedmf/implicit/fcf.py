@@ -3,8 +3,8 @@
 Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. What the paper leaves
 open is decided as follows. An epoch is one update of the x_u (eq. 7) and then several sums of
 gradients, 10 by default, over which the x_u are held fixed; Adam starts anew in each epoch
-(carried on over epochs it ends up to .4 % away from CF instead of .03 %), with the powers t
-that eq. 15 and 16 omit.
+(carried on over epochs it ends further from CF: table fcf-2 has both), with the powers t that
+eq. 15 and 16 omit.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, Aggregation, PlainSum
+from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
 from fedmf.checks import check_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.implicit.confidence import Confidence, Implicit, Recommender, solve
+from fedmf.implicit.confidence import Confidence, Implicit, solve
+from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
 from fedmf.model import Factors
 from fedmf.optimisers import Adam, Optimiser
-from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FCF", "Step", "gradients"]
@@ -46,17 +46,17 @@ class Step:
     item_factors
         Y, shape (n_items, k), after the server's step.
     aggregate
-        The sum.
+        The sum; None if it was lost, as too few users stayed.
     """
 
     epoch: int
     step: int
     user_factors: Floats
     item_factors: Floats
-    aggregate: Aggregate
+    aggregate: Aggregate | None
 
 
-class FCF(Recommender):
+class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
     Every user sends f(u, i) of *all* items, m · K elements: an item that is not rated has
@@ -75,9 +75,17 @@ class FCF(Recommender):
         How many, and how many sums of gradients in each; at least 1.
     reset
         Whether the optimiser forgets the past when an epoch begins.
+    min_raters
+        Ratings of items that fewer users rated, 3 by default, are left out as if they were not
+        there; the raters are counted first, by a sum of its own. With x_u held fixed and Y
+        known, the sums of an epoch tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u of every item,
+        which for one rater are x_u itself. The paper's protocol has no such minimum: 1.
     dropout
-        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`; the
-        step is then along the sum of those whose gradient arrived.
+        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
+        sum of those who stayed is scaled to all users; a sum that is lost, as too few stayed,
+        leaves Y as it is. Whoever is missing from one sum of an epoch and not from the others
+        is exposed, as their x_u, held fixed, makes out the difference: with ``steps=1`` no two
+        sums are of the same x_u.
     seed
         Of the starting Y and of who vanishes, at least 0. CF with the same seed has the same
         start.
@@ -99,19 +107,23 @@ class FCF(Recommender):
         epochs: int = 20,
         steps: int = 10,
         reset: bool = True,
+        min_raters: int = 3,
         dropout: float = 0.0,
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_whole(epochs=epochs, steps=steps)
-        self.model = Implicit() if model is None else model
-        self.aggregation: Aggregation = (
-            PlainSum(clip=16.0, fractional_bits=24) if aggregation is None else aggregation
+        check_whole(steps=steps)
+        super().__init__(
+            Implicit() if model is None else model,
+            PlainSum(clip=16.0, fractional_bits=24) if aggregation is None else aggregation,
+            epochs=epochs,
+            min_raters=min_raters,
+            dropout=dropout,
+            seed=seed,
+            progress=progress,
         )
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
-        self.epochs, self.steps, self.reset = epochs, steps, reset
-        self.schedule = Schedule(seed=seed, dropout=dropout)
-        self.progress = progress
+        self.steps, self.reset = steps, reset
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -123,43 +135,50 @@ class FCF(Recommender):
         SettingError
             If the gradients exceed the aggregation's clip, or the factors all bounds.
         RoundAborted
-            If the aggregation has too few users.
+            If the raters cannot be counted, or no sum of the first epoch comes about.
         KeyboardInterrupt
             On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
         self._forget()
-        tables = self.model.confidence(ratings).tables()
-        for done, step in enumerate(self.iterate(ratings), start=1):
+        confidence = self._confidence(ratings)
+        for done, step in enumerate(self._iterate(confidence), start=1):
             if step.step == self.steps:
-                y = step.item_factors
-                x = solve(y, *tables, self.model.reg)  # each user's own last update
+                y = step.item_factors  # with each user's own last update
+                x = solve(y, *confidence.tables(), self.model.reg)
                 self.factors_ = Factors.of(x, y, ratings)
             self.progress("sums", done, self.epochs * self.steps)
         return self
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield what each sum brought; errors as of `fit`."""
-        confidence = self.model.confidence(ratings)
+        yield from self._iterate(self._confidence(ratings))
+
+    def _iterate(self, confidence: Confidence) -> Iterator[Step]:
         tables = confidence.tables()
-        y = self.model.start(ratings, self.schedule.seed)
+        y = self.model.start(confidence.ratings, self.seed)
         move = self.optimiser.fresh()
-        users = np.arange(ratings.n_users)
+        summed, lost = False, ""
         for epoch in range(1, self.epochs + 1):
             x = solve(y, *tables, self.model.reg)
             if self.reset:
                 move = self.optimiser.fresh()
             for step in range(1, self.steps + 1):
                 number = (epoch - 1) * self.steps + step
-                total = self.aggregation.sum(
-                    _vectors(x, y, confidence),
-                    dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
-                    session=f"fedmf fcf {epoch}.{step}".encode(),
-                )
+                try:
+                    total, of_all = self._sum(_vectors(x, y, confidence), number)
+                except RoundAborted as error:
+                    lost = str(error)
+                    if step < self.steps or summed:
+                        yield Step(epoch, step, x, y, None)
+                    continue
+                summed = True
                 _check(total)
                 # Eq. 12; the regularisation needs no user and is the server's.
-                slope = -2.0 * total.sum.reshape(y.T.shape).T + 2.0 * self.model.reg * y
+                slope = -2.0 * of_all.reshape(y.T.shape).T + 2.0 * self.model.reg * y
                 y = y - move(slope)
                 yield Step(epoch, step, x, y, total)
+            if not summed:
+                raise nothing_learnt(lost)
 
 
 def _vectors(x: Floats, y: Floats, confidence: Confidence) -> Vectors:
@@ -218,7 +237,9 @@ def _check(total: Aggregate) -> None:
     if total.clipped:
         raise SettingError(
             f"{total.clipped} elements of the users' gradients lie beyond the clip of the "
-            "aggregation: raise its clip, or lower the optimiser's rate if the factors diverge"
+            "aggregation: lower alpha such that alpha times the largest value is 50 or less, "
+            "raise the clip, as in aggregation=SecAggSum(clip=256, fractional_bits=24), or "
+            "lower the optimiser's rate if the factors diverge"
         )
     if not np.isfinite(total.sum).all():
         raise SettingError(

@@ -16,20 +16,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregation, PlainSum
-from fedmf.checks import check_whole
+from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.implicit.confidence import (
     Confidence,
     Implicit,
-    Recommender,
     packed_products,
     solve,
     symmetric,
 )
+from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
 from fedmf.model import Factors
-from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FederatedCF", "moments"]
@@ -39,7 +37,7 @@ Floats = NDArray[np.float64]
 BLOCK = 64  # users whose moments are made at once
 
 
-class FederatedCF(Recommender):
+class FederatedCF(FederatedRecommender):
     """Alternating least squares on implicit feedback with one secure sum per epoch.
 
     Parameters
@@ -52,9 +50,14 @@ class FederatedCF(Recommender):
         users takes 55 bits.
     epochs, seed, progress
         As of `CF`; with the same seed it has the same start.
+    min_raters
+        Ratings of items that fewer users rated, 3 by default, are left out as if they were not
+        there; the raters are counted first, by a sum of its own. The moments of an item with
+        one rater are that rater's x_u. With 1 the result is CF's on all ratings.
     dropout
-        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`; Y is
-        then that of CF on the users whose moments arrived, and everyone updates x_u by it.
+        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
+        sum of those who stayed is scaled to all users, and everyone updates x_u by what comes
+        of it; a sum that is lost, as too few stayed, leaves Y as it is.
 
     Raises
     ------
@@ -68,17 +71,20 @@ class FederatedCF(Recommender):
         aggregation: Aggregation | None = None,
         *,
         epochs: int = 20,
+        min_raters: int = 3,
         dropout: float = 0.0,
         seed: int = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_whole(epochs=epochs)
-        self.model = Implicit() if model is None else model
-        self.aggregation: Aggregation = (
-            PlainSum(clip=256.0, fractional_bits=32) if aggregation is None else aggregation
+        super().__init__(
+            Implicit() if model is None else model,
+            PlainSum(clip=256.0, fractional_bits=32) if aggregation is None else aggregation,
+            epochs=epochs,
+            min_raters=min_raters,
+            dropout=dropout,
+            seed=seed,
+            progress=progress,
         )
-        self.schedule = Schedule(seed=seed, dropout=dropout)
-        self.epochs, self.progress = epochs, progress
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -90,36 +96,48 @@ class FederatedCF(Recommender):
         SettingError
             If a moment exceeds the aggregation's clip: what came out would not be CF.
         RoundAborted
-            If the aggregation has too few users.
+            If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
             On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
         self._forget()
-        confidence = self.model.confidence(ratings)
+        confidence = self._confidence(ratings)
         tables = confidence.tables()
-        k, m = self.model.k, ratings.n_items
-        n_products = k * (k + 1) // 2
-        users = np.arange(ratings.n_users)
-        x = solve(self.model.start(ratings, self.schedule.seed), *tables, self.model.reg)
+        y = self.model.start(ratings, self.seed)
+        x = solve(y, *tables, self.model.reg)
+        lost = ""
         for epoch in range(1, self.epochs + 1):
-            total = self.aggregation.sum(
-                _vectors(x, confidence),
-                dropouts=self.schedule.dropouts(Draw.DROPOUTS, epoch, users),
-                session=f"fedmf federated cf {epoch}".encode(),
-            )
-            if total.clipped:
-                raise SettingError(
-                    f"{total.clipped} elements of the users' moments lie beyond the clip of "
-                    "the aggregation: raise its clip"
-                )
-            sums = total.sum.reshape(m + 1, n_products + k)
-            normal = symmetric(sums[:m, :n_products] + sums[m, :n_products], k)
-            normal += self.model.reg * np.eye(k)
-            y = np.asarray(np.linalg.solve(normal, sums[:m, n_products:, None])[:, :, 0])
-            x = solve(y, *tables, self.model.reg)
-            self.factors_ = Factors.of(x, y, ratings)
+            try:
+                total, of_all = self._sum(_vectors(x, confidence), epoch)
+            except RoundAborted as error:
+                lost = str(error)
+            else:
+                _check(total)
+                y = self._solve_items(of_all)
+                x = solve(y, *tables, self.model.reg)
+                self.factors_ = Factors.of(x, y, ratings)
             self.progress("epochs", epoch, self.epochs)
+        if not hasattr(self, "factors_"):
+            raise nothing_learnt(lost)
         return self
+
+    def _solve_items(self, of_all: Floats) -> Floats:
+        """Return the Y of eq. 9 from the summed moments."""
+        k = self.model.k
+        n_products = k * (k + 1) // 2
+        sums = of_all.reshape(-1, n_products + k)  # of the items, and then of all users
+        normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
+        normal += self.model.reg * np.eye(k)
+        return np.asarray(np.linalg.solve(normal, sums[:-1, n_products:, None])[:, :, 0])
+
+
+def _check(total: Aggregate) -> None:
+    if total.clipped:
+        raise SettingError(
+            f"{total.clipped} elements of the users' moments lie beyond the clip of the "
+            "aggregation: raise its clip, as in "
+            "aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower alpha"
+        )
 
 
 def _vectors(x: Floats, confidence: Confidence) -> Vectors:

@@ -70,6 +70,7 @@ def _federated(
             epochs=n_epochs,
             steps=STEPS,
             reset=reset,
+            min_raters=1,  # as in the paper
             seed=run.seed,
         )
 

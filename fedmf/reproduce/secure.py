@@ -75,7 +75,8 @@ def _masked(rounds: int, summing: Aggregation, run: Run) -> _Trained:
 def _views(dropout: float, summing: Aggregation, run: Run) -> _Trained:
     model = FCF(IMPLICIT, summing, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
     steps = model.iterate(simulate_views(VIEWERS, seed=run.seed))
-    return _Trained(tuple(step.aggregate.digest for step in steps))
+    sums = (step.aggregate for step in steps)
+    return _Trained(tuple(None if one is None else one.digest for one in sums))
 
 
 def _compared(

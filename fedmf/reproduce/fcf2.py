@@ -270,9 +270,9 @@ TABLE = Table(
         "K ≤ 4. Its simulated data are 80 % sparse with at least 8 views per user, so exactly "
         "8, of which 2 are for the test: P@10 is then R@10 / 5, where the paper has R / 4.4. "
         "Sums are fixed-point integers as the secure sum would give, floating point for FCF "
-        "at K 8. The papers' systems leave no item out; with 3 raters is as the library does by "
-        "default, as the sums tell everything of an item's only rater. K, α and λ were looked "
-        "at on a split of seed 1000, whose training part overlaps with every test part."
+        "at K 8. The paper leaves no item out; the library leaves those with fewer than 3 "
+        "raters out, as the sums tell everything of an item's only rater. K, α and λ were "
+        "looked at on a split of seed 1000, whose training part overlaps with every test part."
     ),
     pictures=(fcf_2_posteriors,),
     findings=equality,

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.blocks import Block
+from fedmf.checks import plain_numbers
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.mf import WIDE, FedMF
@@ -68,6 +69,7 @@ class FedALS:
     min_raters: int = 3
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if self._users.reg == 0:
             raise SettingError("reg = 0 leaves items with few raters undetermined: raise it")
 

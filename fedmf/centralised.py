@@ -13,7 +13,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_not_negative, check_positive, check_ratings, check_whole, pairs
+from fedmf.checks import (
+    check_not_negative,
+    check_positive,
+    check_ratings,
+    check_whole,
+    pairs,
+    plain_numbers,
+)
 from fedmf.errors import ModelError, SettingError
 from fedmf.ratings import Ratings
 from fedmf.sums.integer_sum import Progress
@@ -83,6 +90,7 @@ class SVD:
         check_not_negative(reg=reg)
         self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
         self.spread, self.seed, self.progress = spread, seed, progress
+        plain_numbers(self)
 
     def fit(self, train: Ratings) -> Self:
         """Train from the start.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.ratings import Ratings, Split
 
 __all__ = [
+    "check_able",
     "check_how_many",
     "check_not_negative",
     "check_parts",
@@ -24,17 +25,51 @@ __all__ = [
     "numbers",
     "pairs",
     "part_of",
+    "plain_numbers",
+    "same_ids",
 ]
 
 
+class Identified(Protocol):
+    """What is over users and items, each with an id of the data set."""
+
+    @property
+    def user_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the users."""
+        ...
+
+    @property
+    def item_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the items."""
+        ...
+
+
+def plain_numbers(settings: object) -> None:
+    """Make Python's numbers of the numpy scalars among an object's attributes.
+
+    Numpy's are as good as settings, but would go on as they are: an int8 wraps, a float32
+    computes in 32 bits, and neither can be written as JSON.
+
+    Parameters
+    ----------
+    settings
+        Is changed in place; it may be a frozen dataclass that is just being made.
+    """
+    for name, value in list(vars(settings).items()):
+        if isinstance(value, np.integer):
+            object.__setattr__(settings, name, int(value))
+        elif isinstance(value, np.floating):
+            object.__setattr__(settings, name, float(value))
+
+
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a setting is an integer; True and False are none."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether a setting is an integer, numpy's included; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a setting is a number; True and False are none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether a setting is a number, numpy's included; True and False are none."""
+    return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def check_whole(least: int = 1, **values: object) -> None:
@@ -58,6 +93,23 @@ def check_not_negative(**values: object) -> None:
             raise SettingError(f"{name} = {value!r} must be finite and at least 0")
 
 
+def check_able(method: str, such: str, **parts: object) -> None:
+    """Refuse what is no object with a method: another part, a class, a name (SettingError).
+
+    Parameters
+    ----------
+    method
+        What the part is called for, such as "sum" of an aggregation.
+    such
+        What to pass instead.
+    parts
+        By the names of their parameters.
+    """
+    for name, part in parts.items():
+        if isinstance(part, type) or not callable(getattr(part, method, None)):
+            raise SettingError(f"{name} = {part!r} must be an object such as {such}")
+
+
 def part_of(fraction: float, whole: int) -> int:
     """Return ⌈fraction · whole⌉ for the fraction that is meant.
 
@@ -73,6 +125,13 @@ def check_ratings(**values: object) -> None:
         if not isinstance(value, Ratings):
             remedy = ": pass split.train and split.test" if isinstance(value, Split) else ""
             raise SettingError(f"{name} must be Ratings, not {type(value).__name__}{remedy}")
+
+
+def same_ids(one: Identified, other: Identified) -> bool:
+    """Whether two things are over the same users and the same items, in the same order."""
+    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(
+        one.item_ids, other.item_ids
+    )
 
 
 def check_parts(train: Ratings, test: Ratings | None = None) -> None:
@@ -97,7 +156,7 @@ def check_parts(train: Ratings, test: Ratings | None = None) -> None:
             raise DataError(
                 f"there is no rating in {name} ({part.name}): part more of them off"
             )
-    if test is not None and (test.n_users, test.n_items) != (train.n_users, train.n_items):
+    if test is not None and not same_ids(train, test):
         raise SettingError("train and test must be over the same users and items: split one")
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_how_many, number
+from fedmf.checks import Identified, check_how_many, number, same_ids
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 from fedmf.masks import FittedMask
@@ -22,18 +22,8 @@ Floats = NDArray[np.float64]
 WIDTH = 2.0**20  # of the scale of differences: wider than any, and a public constant
 
 
-class Recommender(Protocol):
+class Recommender(Identified, Protocol):
     """A fitted model of known users and items: `Factors`, or `Combined`."""
-
-    @property
-    def user_ids(self) -> NDArray[np.int64]:
-        """The data set's own ids of the users."""
-        ...
-
-    @property
-    def item_ids(self) -> NDArray[np.int64]:
-        """The data set's own ids of the items."""
-        ...
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂ of each pair."""
@@ -140,12 +130,9 @@ def check_same_data(model: Recommender, ratings: Ratings) -> None:
             f"{type(model).__name__} is not a fitted recommender: pass trainer.factors_ or "
             "fedmmf.model_"
         )
-    for what, mine, theirs in (
-        ("users", model.user_ids, ratings.user_ids),
-        ("items", model.item_ids, ratings.item_ids),
-    ):
-        if not np.array_equal(mine, theirs):
-            raise ModelError(
-                f"the model is of {mine.size} {what} and the ratings ({ratings.name}) of "
-                f"{theirs.size}, or of others: fit it on the same data"
-            )
+    if not same_ids(model, ratings):
+        raise ModelError(
+            f"the model is of {model.user_ids.size} users and {model.item_ids.size} items and "
+            f"the ratings ({ratings.name}) of {ratings.n_users} and {ratings.n_items}, or of "
+            "others: fit it on the same data"
+        )

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_positive, check_whole, is_number
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
@@ -78,18 +79,23 @@ def noise_multiplier(
     MissingExtra
         If dp-accounting is not installed.
     """
-    if not 0 < epsilon < math.inf or not 0 < delta < 1:
-        raise SettingError(
-            f"epsilon = {epsilon!r} and delta = {delta!r}: need ε > 0, 0 < δ < 1"
-        )
-    if not isinstance(rounds, int) or rounds < 1:
-        raise SettingError(f"rounds = {rounds!r} must be an integer of at least 1")
+    check_positive(epsilon=epsilon, delta=delta)
+    check_whole(rounds=rounds)
+    if delta >= 1:
+        raise SettingError(f"delta = {delta!r} must be below 1")
     if where not in WHERE:
         raise SettingError(f"where = {where!r} must be one of {', '.join(WHERE)}")
-    if not 0 < sampling_rate <= 1 or (sampling_rate < 1 and where == "local"):
+    if (
+        not is_number(sampling_rate)
+        or not 0 < sampling_rate <= 1
+        or (sampling_rate < 1 and where == "local")
+    ):
         raise SettingError(
             f"sampling_rate = {sampling_rate!r} must be in (0, 1], and 1 if where = 'local'"
         )
+    # of numpy's, such as a float32, the accountant would make 32 bits
+    epsilon, delta, sampling_rate = float(epsilon), float(delta), float(sampling_rate)
+    rounds = int(rounds)
     try:
         import dp_accounting
         from dp_accounting import rdp

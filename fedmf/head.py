@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedmf.checks import check_parts
+from fedmf.checks import check_parts, plain_numbers
 from fedmf.combined import Combined, Recommender, around, check_same_data
 from fedmf.data import Ratings
 from fedmf.features import Features, item_features
@@ -36,6 +36,7 @@ class LocalHead:
     penalty: float = 20.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _ = self._ridge  # an impossible penalty is refused at once
 
     @property

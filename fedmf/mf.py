@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedmf import _fast
 from fedmf.blocks import Block
-from fedmf.checks import check_not_negative, check_positive, check_whole
+from fedmf.checks import check_not_negative, check_positive, check_whole, plain_numbers
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
@@ -87,6 +87,7 @@ class FedMF:
     min_raters: int = 3
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not isinstance(self.biases, bool):
             raise SettingError(f"biases = {self.biases!r} must be True or False")
         check_whole(k=self.k, min_raters=self.min_raters)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_positive
+from fedmf.checks import check_positive, is_number, plain_numbers
 from fedmf.errors import SettingError
 
 __all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
@@ -45,6 +45,7 @@ class Descent:
     rate: float
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_positive(rate=self.rate)
 
     def fresh(self) -> Callable[[Floats], Floats]:
@@ -80,10 +81,11 @@ class Adam:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_positive(rate=self.rate, epsilon=self.epsilon)
         for name in ("beta1", "beta2"):
             beta = getattr(self, name)
-            if not isinstance(beta, int | float) or not 0 <= beta < 1:
+            if not is_number(beta) or not 0 <= beta < 1:
                 raise SettingError(f"{name} = {beta!r} must be in [0, 1)")
 
     def fresh(self) -> Callable[[Floats], Floats]:

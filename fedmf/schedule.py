@@ -8,11 +8,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import PHASES, Phase
-from fedmf.checks import is_number, is_whole, part_of
+from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
+from fedmf.checks import check_able, check_whole, is_number, part_of, plain_numbers
 from fedmf.errors import SettingError
 
-__all__ = ["Draw", "Schedule"]
+__all__ = ["Draw", "Schedule", "Scheduled"]
 
 SMALLEST_COHORT = 3
 
@@ -55,11 +55,8 @@ class Schedule:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("seed", "cohort"):  # numpy's integers are as good
-            if isinstance(value := getattr(self, name), np.integer):
-                object.__setattr__(self, name, int(value))
-        if not is_whole(self.seed) or self.seed < 0:
-            raise SettingError(f"seed = {self.seed!r} must be an integer of at least 0")
+        plain_numbers(self)
+        check_whole(0, seed=self.seed)
         if not is_number(self.dropout) or not 0 <= self.dropout < 1:
             raise SettingError(f"dropout = {self.dropout!r} must be a probability in [0, 1)")
         if self.cohort is None:
@@ -116,3 +113,62 @@ class Schedule:
             int(user): PHASES[phase]
             for user, phase in zip(users[gone], phases[gone], strict=True)
         }
+
+
+class Scheduled:
+    """What is trained in rounds, each a sum over the users of a schedule.
+
+    Parameters
+    ----------
+    aggregation
+        How the users' vectors are summed; None for `PlainSum`.
+    rounds
+        How many, at least 1.
+    seed, cohort, dropout
+        As of `Schedule`, which keeps them.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range, or the aggregation none.
+    """
+
+    model: object
+
+    def __init__(
+        self,
+        aggregation: Aggregation | None,
+        *,
+        rounds: int,
+        seed: int,
+        cohort: int | float | None,
+        dropout: float,
+    ) -> None:
+        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
+        check_able("sum", "SecAggSum()", aggregation=self.aggregation)
+        check_whole(rounds=rounds)
+        self.rounds = rounds
+        plain_numbers(self)
+        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+
+    @property
+    def seed(self) -> int:
+        """Of every random choice that training makes."""
+        return self.schedule.seed
+
+    @property
+    def cohort(self) -> int | float | None:
+        """Who takes part in a round: a number of users, a fraction of them, or everyone."""
+        return self.schedule.cohort
+
+    @property
+    def dropout(self) -> float:
+        """The probability with which a user vanishes in a round."""
+        return self.schedule.dropout
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, "
+            f"rounds={self.rounds}, seed={self.seed}, cohort={self.cohort}, "
+            f"dropout={self.dropout})"
+        )

@@ -18,9 +18,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
+from fedmf.aggregate import Aggregation, RoundAborted
 from fedmf.blocks import Block, blocks
-from fedmf.checks import check_parts, check_whole
+from fedmf.checks import check_able, check_parts
 from fedmf.counting import count_raters, vectors_of
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
@@ -30,7 +30,7 @@ from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.raters import Raters
-from fedmf.schedule import Draw, Schedule
+from fedmf.schedule import Draw, Scheduled
 from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors
 
 __all__ = ["Trainer"]
@@ -38,7 +38,7 @@ __all__ = ["Trainer"]
 Floats = NDArray[np.float64]
 
 
-class Trainer:
+class Trainer(Scheduled):
     """Trains a federated model on ratings, each user a client of the aggregation.
 
     Parameters
@@ -90,17 +90,17 @@ class Trainer:
         dropout: float = 0.0,
         callbacks: Sequence[Callable[[RoundRecord], None]] = (),
     ) -> None:
-        check_whole(rounds=rounds)
-        for name, part, such in (
-            ("model", model, "FedMF()"),
-            ("aggregation", aggregation, "SecAggSum()"),
-        ):
-            if isinstance(part, str | type):
-                raise SettingError(f"{name} = {part!r} must be an object such as {such}")
+        super().__init__(aggregation, rounds=rounds, seed=seed, cohort=cohort, dropout=dropout)
         self.model: FederatedModel = FedMF() if model is None else model
-        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
-        self.rounds = rounds
-        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+        check_able(
+            "local_steps",
+            "FedMF(); models of features, such as FedLR(), are for ContextTrainer",
+            model=self.model,
+        )
+        if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+            raise SettingError(
+                f"callbacks = {callbacks!r} must be a list of functions, such as [print]"
+            )
         self.callbacks = tuple(callbacks)
 
     def fit(self, train: Ratings, test: Ratings | None = None) -> Self:

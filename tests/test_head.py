@@ -79,7 +79,7 @@ def test_it_goes_on_top_of_fedmmf_and_is_saved_as_factors(split, tmp_path):
 
 def test_other_data_is_refused(split, base):
     other = simulate(60, 81, 2400, seed=2)
-    with pytest.raises(ModelError, match=r"the model is of 80 items and the ratings .* of 81"):
+    with pytest.raises(ModelError, match=r"60 users and 80 items .* of 60 and 81"):
         LocalHead().fit(base, other)
     with pytest.raises(DataError, match="features of 81 items do not fit ratings of 80"):
         LocalHead().fit(base, split.train, item_features(other))

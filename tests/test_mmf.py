@@ -123,7 +123,7 @@ def test_a_network_cannot_be(split):
 
 def test_other_data_is_refused(split, fitted):
     other = simulate(41, 50, 1000, seed=6)
-    with pytest.raises(ModelError, match=r"the model is of 40 users and the ratings .* of 41"):
+    with pytest.raises(ModelError, match=r"40 users and 50 items and the ratings .* of 41"):
         Combined(fitted.model_, fitted.mask_, 0.0, other)
     with pytest.raises(ModelError, match="private models are of other users"):
         Combined(fitted.model_, MeanMask().fit(item_features(other), other), 0.0, split.train)

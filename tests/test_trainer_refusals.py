@@ -38,6 +38,9 @@ def test_impossible_settings_are_refused(split):
         Trainer(cohort=25).fit(split.train)
     with pytest.raises(SettingError, match="same users and items"):
         Trainer().fit(split.train, simulate(24, 41, 500))
+    for ids in ({"user_ids": np.arange(24)}, {"item_ids": np.arange(40)}):
+        with pytest.raises(SettingError, match="same users and items"):
+            Trainer().fit(split.train, replace(split.test, **ids))
     with pytest.raises(ModelError, match="call fit first"):
         Trainer().predict([0], [0])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative, check_positive
+from fedmf.checks import check_not_negative, check_positive, plain_numbers
 
 __all__ = ["ContextModel", "Floats"]
 
@@ -39,6 +39,7 @@ class ContextModel(ABC):
     reg: float = 0.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_positive(rate=self.rate)
         check_not_negative(reg=self.reg)
 

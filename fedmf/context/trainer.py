@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregation, PlainSum, RoundAborted
-from fedmf.checks import check_how_many, check_ratings, check_whole, number, pairs
+from fedmf.aggregate import Aggregation, RoundAborted
+from fedmf.checks import check_able, check_how_many, check_ratings, number, pairs
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.features import Features
 from fedmf.optimisers import BETA_1, BETA_2, Adam
-from fedmf.schedule import Draw, Schedule
+from fedmf.schedule import Draw, Scheduled
 from fedmf.sums.integer_sum import Progress
 from fedmf.sums.vectors import Rows, Vectors
 
@@ -31,7 +31,7 @@ aggregation has by default, and the number is a multiple of its 2^-16, hence exa
 CENTRE = 0.625  # of the scale, as of a neutral start of FedMF: 3.5 on 1 to 5
 
 
-class ContextTrainer:
+class ContextTrainer(Scheduled):
     """Trains a `ContextModel` on ratings, each user a client of the aggregation.
 
     In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256: the gradient
@@ -84,11 +84,9 @@ class ContextTrainer:
         dropout: float = 0.0,
         progress: Progress = lambda what, done, of: None,
     ) -> None:
-        check_whole(rounds=rounds)
-        self.model = model
-        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
-        self.rounds = rounds
-        self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
+        super().__init__(aggregation, rounds=rounds, seed=seed, cohort=cohort, dropout=dropout)
+        check_able("gradient", "FedLR(); FedMF() and FedALS() are for Trainer", model=model)
+        self.model: ContextModel = model
         self.progress = progress
 
     def fit(self, train: Ratings, items: Features, users: Features | None = None) -> Self:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_parts, check_positive, check_ratings, check_whole
+from fedmf.checks import check_parts, check_positive, check_ratings, check_whole, plain_numbers
 from fedmf.data import Ratings
 from fedmf.errors import DataError, MissingExtra, ModelError
 from fedmf.model import Factors
@@ -143,6 +143,7 @@ class Implicit:
     spread: float = 0.1
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_whole(k=self.k)
         check_positive(alpha=self.alpha, reg=self.reg, spread=self.spread)
 

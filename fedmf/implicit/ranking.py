@@ -88,6 +88,7 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
     if not test.n_ratings:
         raise DataError("there is nothing to find: no user has a test rating")
     check_whole(k=k)
+    k = int(k)  # numpy's small integers wrap
     if k > factors.n_items:
         raise SettingError(f"k = {k} must be from 1 to the number of items, {shape[1]}")
     if not (

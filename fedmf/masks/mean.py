@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative
+from fedmf.checks import check_not_negative, plain_numbers
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.protocol import (
@@ -39,6 +39,7 @@ class MeanMask:
     shrink: float = 0.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_not_negative(shrink=self.shrink)
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative, check_whole
+from fedmf.checks import check_not_negative, check_whole, plain_numbers
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.padded import Padded, adam, padded
@@ -53,6 +53,7 @@ class NNMask:
     steps: int = 80
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_not_negative(l2=self.l2, rate=self.rate)
         check_whole(hidden=self.hidden, steps=self.steps)
 

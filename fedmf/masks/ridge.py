@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative
+from fedmf.checks import check_not_negative, plain_numbers
 from fedmf.data import Ratings
 from fedmf.features import Features
 from fedmf.masks.protocol import (
@@ -46,6 +46,7 @@ class RidgeMask:
     penalty: float = 4.0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_not_negative(penalty=self.penalty)
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:

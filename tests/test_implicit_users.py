@@ -181,6 +181,24 @@ def test_settings_out_of_range_are_refused(system):
         system(seed=-1)
 
 
+def test_wrong_parts_are_refused_by_name():
+    for system in (CF, FCF, FederatedCF):
+        with pytest.raises(SettingError, match="model"):
+            system(PlainSum())
+    for system in (FCF, FederatedCF):
+        with pytest.raises(SettingError, match="aggregation"):
+            system(aggregation=PlainSum)
+    with pytest.raises(SettingError, match="optimiser"):
+        FCF(optimiser="adam")
+
+
+def test_numbers_of_numpy_are_as_good():
+    model = FCF(epochs=np.int64(2), steps=np.int8(3), seed=np.int64(1), dropout=np.float32(0.1))
+    assert {type(one) for one in (model.epochs, model.steps, model.seed)} == {int}
+    assert type(model.dropout) is float
+    assert type(CF(epochs=np.int64(2)).epochs) is int
+
+
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
 def test_ratings_without_a_rating_are_refused(system):
     ratings = simulate_views(5, 32)

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_whole
+from fedmf.checks import check_able, check_whole, plain_numbers
 from fedmf.data import Ratings
 from fedmf.implicit.confidence import Implicit, Recommender, solve
 from fedmf.model import Factors
@@ -48,7 +48,9 @@ class CF(Recommender):
     ) -> None:
         check_whole(epochs=epochs)
         self.model = Implicit() if model is None else model
+        check_able("confidence", "Implicit()", model=self.model)
         self.epochs, self.seed, self.progress = epochs, seed, progress
+        plain_numbers(self)
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.

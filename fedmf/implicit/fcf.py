@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
-from fedmf.checks import check_whole
+from fedmf.checks import check_able, check_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.implicit.confidence import Confidence, Implicit, solve
@@ -123,7 +123,8 @@ class FCF(FederatedRecommender):
             progress=progress,
         )
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
-        self.steps, self.reset = steps, reset
+        check_able("fresh", "Adam()", optimiser=self.optimiser)
+        self.steps, self.reset = int(steps), reset
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
-from fedmf.checks import check_whole
+from fedmf.checks import check_able, check_whole, plain_numbers
 from fedmf.counting import count_raters
 from fedmf.errors import DataError
 from fedmf.implicit.confidence import Confidence, Implicit, Recommender
@@ -60,11 +60,14 @@ class FederatedRecommender(Recommender):
         seed: int,
         progress: Callable[[str, int, int], None],
     ) -> None:
+        check_able("confidence", "Implicit()", model=model)
+        check_able("sum", "SecAggSum()", aggregation=aggregation)
         check_whole(epochs=epochs, min_raters=min_raters)
         self.model, self.aggregation = model, aggregation
         self.epochs, self.min_raters = epochs, min_raters
         self.dropout, self.seed, self.progress = dropout, seed, progress
         self._schedule = Schedule(seed=seed, dropout=dropout)
+        plain_numbers(self)
 
     def _confidence(self, ratings: Ratings) -> Confidence:
         """Return what the ratings of items with raters enough say.

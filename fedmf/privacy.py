@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_ratings, is_number
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.masks import FittedMask
@@ -25,6 +26,13 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
     On the ratings that the mask was fitted on it is eq. 15; on ratings that were held out it
     estimates the expectation of eq. 13. The paper calls a small J well protected.
 
+    Parameters
+    ----------
+    ratings
+        Of the parties, over the users and items that the masks were fitted on.
+    mask
+        The parties' masks, as `Mask.fit` returns them.
+
     Returns
     -------
     j
@@ -32,9 +40,12 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
 
     Raises
     ------
+    SettingError
+        If something else than `Ratings` is passed.
     ModelError
         If the mask was fitted on other users or items.
     """
+    check_ratings(ratings=ratings)
     low, high = ratings.scale
     left = (ratings.values - mask.predict(ratings.users, ratings.items)) / (high - low)
     rated = np.diff(ratings.indptr)
@@ -45,7 +56,18 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
 
 
 def mean_indicator(ratings: Ratings, mask: FittedMask) -> float:
-    """Return the mean of J over the users who have a rating; NaN if nobody has."""
+    """Return the mean of J over the users who have a rating; NaN if nobody has.
+
+    Parameters
+    ----------
+    ratings, mask
+        As of `indicator`.
+
+    Raises
+    ------
+    SettingError, ModelError
+        As of `indicator`.
+    """
     j = indicator(ratings, mask)
     there = j[~np.isnan(j)]
     return float(there.mean()) if there.size else math.nan
@@ -58,12 +80,26 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
     from its own ratings alone; but it learns how well its mask fits, not whether it can be
     undone, and it can.
 
+    Parameters
+    ----------
+    ratings, mask
+        As of `indicator`.
+    at_most
+        The greatest J of a "good" mask, on the scale of `indicator`, at least 0.
+
+    Returns
+    -------
+    users
+        Their numbers, ascending; users without a rating are not among them.
+
     Raises
     ------
     SettingError
-        If the bound is negative.
+        If the bound is no number of at least 0, or as of `indicator`.
+    ModelError
+        As of `indicator`.
     """
-    if not at_most >= 0:
+    if not is_number(at_most) or not at_most >= 0:
         raise SettingError(f"at_most = {at_most!r} must be at least 0: J is a mean square")
     return tuple(np.flatnonzero(indicator(ratings, mask) <= at_most).tolist())
 

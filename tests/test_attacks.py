@@ -9,6 +9,7 @@ the seeds here are fixed.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,15 +17,16 @@ from typer.testing import CliRunner
 
 from fedmf import attacks
 from fedmf.adversary.observed import in_the_clear, train, under_masks
-from fedmf.adversary.outcome import chance, share_right
+from fedmf.adversary.outcome import chance, grid_of, share_right
 from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge
 from fedmf.cli import app
 from fedmf.datasets.simulated import simulate
-from fedmf.errors import SettingError
-from fedmf.features import item_features
-from fedmf.masks import FMMask, NNMask, RidgeMask
+from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.features import Features, item_features
+from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mmf import masked
 from fedmf.presets import PRESETS
+from fedmf.ratings import Catalogue, Split
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1
@@ -276,6 +278,89 @@ def test_attacked_users_are_drawn_from_those_who_rated(few):
             attacks.chosen(few, wrong, 0)
 
 
+def test_ratings_on_no_grid_are_refused_and_not_called_safe(few):
+    np.testing.assert_array_equal(grid_of(few), GRID)
+    whole = few.with_values(few.values, (0.5, 5.0))  # nobody gave a half, though some could
+    np.testing.assert_array_equal(grid_of(whole), np.arange(0.5, 5.5, 0.5))
+    quarters = few.with_values(few.values / 4, (0.25, 1.25))
+    thirds = few.with_values(few.values / 3 + 1, (1.0, 3.0))
+    same = few.with_values(np.full(few.n_ratings, 3.0), (3.0, 3.4))
+    boundless = few.with_values(few.values, (-np.inf, np.inf))
+    for wrong in (quarters, thirds, same, boundless):
+        for attack in (
+            lambda it: attacks.leakage(it, [0]),
+            lambda it: attacks.inversion(it, [0], RidgeMask()),
+            lambda it: attacks.singletons(it, 1),
+        ):
+            with pytest.raises(DataError, match=r"whole or half steps.*from_two_rounds"):
+                attack(wrong)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        attacks.leakage,
+        lambda it, users, **more: attacks.inversion(it, users, RidgeMask(), **more),
+        lambda it, users, **more: attacks.on_masked_ratings(
+            it, users, ranked=True, amount=0.1, **more
+        ),
+    ],
+)
+def test_an_attack_says_who_cannot_be_attacked(few, attack):
+    gone = few.take(few.users != 3)
+    for wrong, error, what in (
+        ([], SettingError, "nobody is attacked"),
+        ([3], SettingError, "user 3 has no rating"),
+        ([600], ModelError, "600"),
+        ([0.5], ModelError, "0.5"),
+    ):
+        with pytest.raises(error, match=what):
+            attack(gone, wrong)
+    with pytest.raises(SettingError, match=r"split\.train"):
+        attack(Split(few, few), [0])
+    with pytest.raises(SettingError, match="seed = -1"):
+        attack(few, [0], seed=-1)
+
+
+def test_other_wrong_settings_of_attacks_are_refused(few):
+    with pytest.raises(SettingError, match=r"10\.0 users to attack"):
+        attacks.chosen(few, 10.0, 0)
+    with pytest.raises(SettingError, match="MeanMask"):
+        attacks.inversion(few, [0], MeanMask())
+    with pytest.raises(SettingError, match="dropout = 1"):
+        attacks.singletons(few, 1, dropout=1)
+    with pytest.raises(SettingError, match=r"split\.train"):
+        attacks.singletons(Split(few, few), 1)
+    with pytest.raises(SettingError, match="tolerance = 'half'"):
+        attacks.on_masked_ratings(few, [0], ranked=False, amount="half")
+
+
+def test_users_may_come_as_a_list_in_any_order(few):
+    """Ratings are kept by ascending user; guesses in another order would miss."""
+    ascending = attacks.on_masked_ratings(few, np.array([2, 5]), ranked=False, amount=0.5)
+    assert ascending == attacks.on_masked_ratings(few, [5, 2, 5], ranked=False, amount=0.5)
+
+
+def test_side_information_can_be_passed_where_the_data_has_none(few):
+    nothing = Catalogue(
+        ("",) * 50, np.zeros(50, np.int16), np.zeros((50, 0), dtype=np.bool_), ()
+    )
+    bare = replace(few, catalogue=nothing)
+    known = item_features(few)
+    users = attacks.chosen(few, 5, 0)
+    with pytest.raises(DataError, match="pass features"):
+        attacks.inversion(bare, users, RidgeMask())
+    given = attacks.inversion(bare, users, RidgeMask(), features=known)
+    assert given == attacks.inversion(few, users, RidgeMask())
+    other = Features(known.matrix[::-1].copy(), known.names)
+    asked = {"ranked": False, "amount": 0.5}
+    passed = [
+        attacks.on_masked_ratings(it, users, features=known, **asked) for it in (bare, few)
+    ]
+    assert passed[0] == passed[1] == attacks.on_masked_ratings(few, users, **asked)
+    assert passed[0] != attacks.on_masked_ratings(few, users, features=other, **asked)
+
+
 @pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])
 def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
     monkeypatch.setattr("fedmf.commands.attack.load", lambda name: simulate(6, 9, 40, seed=0))
@@ -286,6 +371,7 @@ def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
     assert len(more) == n_attacks - 1
     assert set(one) == {"attack", "plain", "secure", "summed", "chance", "ratings"}
     assert f"{one['plain']:.2%}" in table.stdout
+    assert ("take --data ml-100k" in table.stderr) == (kind == "singletons")
 
 
 def test_the_command_refuses_more_users_than_there_are():

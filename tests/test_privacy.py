@@ -12,6 +12,7 @@ from fedmf.errors import SettingError
 from fedmf.features import item_features
 from fedmf.masks import MeanMask
 from fedmf.privacy import indicator, mean_indicator, samples_needed, well_masked
+from fedmf.ratings import Split
 
 
 def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
@@ -28,6 +29,8 @@ def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
     assert well_masked(ratings, mask, middle) == tuple(np.flatnonzero(by_hand <= middle))
     with pytest.raises(SettingError, match="at_most = -1"):
         well_masked(ratings, mask, -1)
+    with pytest.raises(SettingError, match=r"split\.train"):
+        indicator(Split(ratings, ratings), mask)
 
 
 def test_the_bound_is_that_of_the_proof_and_twice_that_of_eq_23():

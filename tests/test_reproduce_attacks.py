@@ -24,10 +24,22 @@ def small(monkeypatch):
 def test_rows_of_the_attacks_run_and_give_their_columns(small):
     two, *_, lone = attacks.TABLE.rows
     found = two.run(QUICK)
-    assert set(found) == set(attacks.TABLE.metrics)
+    assert set(found) == {*attacks.TABLE.metrics, attacks.ABOVE}
     assert found["plain"] == 1.0
     assert found == two.run(QUICK)
-    assert set(lone.run(QUICK)) == {"plain", "secure", "the sum", "chance"}
+    assert set(lone.run(QUICK)) == set(found)
+
+
+@pytest.mark.parametrize("which", [0, 8, 9])  # leakage, and the paper's own two
+def test_rows_are_judged_by_their_own_chance(small, which):
+    row = attacks.TABLE.rows[which]
+    found = row.run(QUICK)
+    assert found[attacks.ABOVE] == found["secure"] - found["chance"]
+    assert found["plain"] > found["chance"] + 0.1
+    leaky = found["chance"] + 0.016  # .335 where chance is .328 would be a leak, too
+    target = row.target[attacks.ABOVE]
+    assert not target.met(leaky - found["chance"])
+    assert target.met(0.0)
 
 
 def test_users_are_counted_by_range_in_per_cent():

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_positive, check_ratings, is_number
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 
@@ -41,10 +42,10 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     Raises
     ------
     SettingError
-        If the tolerance is not positive.
+        If something else than `Ratings` is passed, or the tolerance is not finite and positive.
     """
-    if not tolerance > 0:
-        raise SettingError(f"tolerance = {tolerance!r} must be positive: nothing is that near")
+    check_ratings(ratings=ratings, masked=masked)
+    check_positive(tolerance=tolerance)
     rates = []
     for truth, hidden in _users(ratings, masked):
         width = np.ptp(hidden)
@@ -78,9 +79,10 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
     Raises
     ------
     SettingError
-        If `top` is out of range.
+        If something else than `Ratings` is passed, or `top` is out of range.
     """
-    if not 0 < top <= 1:
+    check_ratings(ratings=ratings, masked=masked)
+    if not is_number(top) or not 0 < top <= 1:
         raise SettingError(
             f"top = {top!r} is the part of the items that is sought: 0 < top ≤ 1"
         )

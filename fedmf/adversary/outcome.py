@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.adversary.leakage import on_grid
 from fedmf.data import Ratings
+from fedmf.errors import DataError
 
 __all__ = ["Outcome", "all_of", "chance", "grid_of", "share_right"]
 
 Floats = NDArray[np.float64]
+
+EXACT = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +47,31 @@ class Outcome:
 
 
 def grid_of(ratings: Ratings) -> Floats:
-    """Return all ratings that can be given, ascending: in half steps if anybody gave a half."""
+    """Return all ratings that can be given, ascending: in half steps if anybody gave a half.
+
+    Raises
+    ------
+    DataError
+        If a rating is on neither grid: every attack that looks for ratings on one would miss
+        it, which must not be taken for safety.
+    """
     low, high = ratings.scale
-    step = 1.0 if (ratings.values == np.rint(ratings.values)).all() else 0.5
-    return np.arange(low, high + step / 2, step)
+    if np.isfinite(high - low):
+        step = 1.0 if ((ratings.values - low) % 1 == 0).all() else 0.5
+        grid = np.arange(low, high + step / 2, step)
+        if grid.size > 1:  # for there to be a step
+            off = np.abs(on_grid(ratings.values, grid) - ratings.values)
+            if (off < EXACT).all():
+                return grid
+    raise DataError(
+        f"the ratings of {ratings.name}, {low:g} to {high:g}, are not in whole or half steps: "
+        "these trials need such ratings; from_two_rounds takes any"
+    )
 
 
 def share_right(found: Floats, truth: Floats) -> float:
     """Return the share of ratings found exactly; NaN is not found."""
-    return float((np.abs(found - truth) < 1e-9).mean()) if truth.size else 0.0
+    return float((np.abs(found - truth) < EXACT).mean()) if truth.size else 0.0
 
 
 def chance(truth: Floats) -> float:

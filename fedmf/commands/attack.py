@@ -57,7 +57,8 @@ def attack(
             "one. inversion: from the gradients of masked ratings. recovery, ranking: the "
             "FedMMF paper's own two, on masked ratings. singletons: from the exact sum, which "
             "is what secure aggregation gives, where an item has one rater, and the same where "
-            f"items need {MIN_RATERS}."
+            f"items need {MIN_RATERS}; simulated data has too few such items to tell: take "
+            "ml-100k."
         ),
     ] = Kind.LEAKAGE,
     users: Annotated[
@@ -88,6 +89,12 @@ def attack(
             typer.echo(json.dumps({"settings": settings, "attacks": found}, indent=2))
         else:
             _print(outcomes)
+        if Kind.SINGLETONS in kinds and data == "simulated":
+            console.print(
+                "singletons: hardly any simulated item has one rater, so these shares tell "
+                "nothing; take --data ml-100k",
+                style="yellow",
+            )
 
 
 def _run(

@@ -18,6 +18,11 @@ __all__ = ["TABLE"]
 DATA = "ml-100k"
 SOME = 236  # a quarter of the users, where the server has to fit masks to guesses
 QUICK = 20
+ABOVE = "secure − chance"  # judged, and no column
+TOLERANCE, TOP = 0.5, 0.1  # half a step; a tenth of a user's items
+# On masked inputs the paper's two attacks guess, as their chance does, and may guess better.
+# Four standard deviations of a run on shuffled numbers, .0021 and .0035 (seed 1), are allowed.
+NOISE = {"recovery": 0.01, "ranking": 0.015}
 MIN_RATERS = 3
 DROPOUT = 0.1
 
@@ -36,6 +41,13 @@ def _inversion(
 ) -> Outcome:
     users = attacks.chosen(ratings, QUICK if run.quick else n_users, run.seed)
     return attacks.inversion(ratings, users, mask, seed=run.seed, progress=run.progress)
+
+
+def _on_masked(ranked: bool, amount: float, ratings: Ratings, run: Run) -> Outcome:
+    users = attacks.chosen(ratings, QUICK if run.quick else None, run.seed)
+    return attacks.on_masked_ratings(
+        ratings, users, ranked=ranked, amount=amount, seed=run.seed, progress=run.progress
+    )
 
 
 def _singletons(min_raters: int, dropout: float, ratings: Ratings, run: Run) -> Outcome:
@@ -62,7 +74,12 @@ def _run(attack: Attack, whole: bool, run: Run) -> dict[str, float]:
     if not whole:
         ratings = random_split(ratings, seed=run.seed).train
     found = attack(ratings, run)
-    figures = {"plain": found.plain, "secure": found.secure, "chance": found.chance}
+    figures = {
+        "plain": found.plain,
+        "secure": found.secure,
+        "chance": found.chance,
+        ABOVE: found.secure - found.chance,
+    }
     if found.summed is not None:
         figures["the sum"] = found.summed
     return figures
@@ -75,6 +92,7 @@ def _row(
     settings: Mapping[str, object],
     *,
     whole: bool = False,
+    margin: float = 0.0,
 ) -> Row:
     target = {} if at_least is None else {"plain": Target(at_least=at_least)}
     return Row(
@@ -82,8 +100,8 @@ def _row(
         data=DATA,
         run=partial(_run, attack, whole),
         settings=settings,
-        # "no better than chance": always guessing a 4 gets 34.2 % of ml-100k
-        target=target | {"secure": Target(at_most=0.342)},
+        # "no better than chance", which is each run's own: it depends on who is attacked
+        target=target | {ABOVE: Target(at_most=margin)},
         seeds=3,
     )
 
@@ -118,6 +136,20 @@ TABLE = Table(
         _mask_row("two-order mask, l2 .4", FMMask(l2=0.4), SOME, None),
         _mask_row("high-order mask, l2 .1", NNMask(l2=0.1), SOME, None),
         _mask_row("high-order mask, l2 .15", NNMask(l2=0.15), SOME, None),
+        _row(
+            f"recovery attack, two-order mask, off by less than {TOLERANCE:g}",
+            partial(_on_masked, False, TOLERANCE),
+            None,
+            {"mask": repr(FMMask()), "tolerance": TOLERANCE},
+            margin=NOISE["recovery"],
+        ),
+        _row(
+            f"ranking attack, two-order mask, h = {TOP:g}",
+            partial(_on_masked, True, TOP),
+            None,
+            {"mask": repr(FMMask()), "top": TOP},
+            margin=NOISE["ranking"],
+        ),
         _singletons_row("items with one rater, from the sum", 1, 0.0),
         _singletons_row(f"the same, items need {MIN_RATERS} raters", MIN_RATERS, 0.0),
         _singletons_row(
@@ -135,7 +167,11 @@ TABLE = Table(
     "the most frequent rating; guessing evenly finds 20 %. One-order masks are undone from the "
     "gradients of two rounds, the penalty unknown; the others from the masked ratings, their "
     "hyper-parameters known and the starting parameters unknown; of each user the mean rating "
-    "is known. Items with one rater: secure aggregation gives the same sum, and so the same "
+    "is known. Recovery and ranking, the FedMMF paper's own two attacks on masked ratings: "
+    "means over the users of the share of ratings found to half a rating, and of the share of "
+    "the tenth that they rated highest; chance is the same on the secure run's numbers, "
+    "shuffled within each user, and the target leaves four standard deviations of that. Items "
+    "with one rater: secure aggregation gives the same sum, and so the same "
     "ratings; what helps is to leave such items out. With dropouts between the count and the "
     f"sum, items of {MIN_RATERS} raters and more can have one left, and one round exposes "
     "them: no margin, no protection.",

@@ -34,14 +34,19 @@ Floats = NDArray[np.float64]
 BINS = ("0 to .2", ".2 to .4", ".4 to .6", ".6 to .8", ".8 to 1")
 EDGES = (0.2, 0.4, 0.6, 0.8)
 
-# Error level g of the paper's Table 2: the tolerance that fits its percentages best, in the
-# unit of the ratings (the paper gives none, and no multiple of g fits), and its percentages.
+# Error level g of the paper's Table 2, as a tolerance in the unit of the ratings, and the
+# paper's percentages. It gives no tolerances, and no multiple of g fits; so these are read off
+# its table. Of the 40 values np.geomspace(.002, 3, 40), rounded to two digits, each is the one
+# whose five percentages, of the unpenalised mask on the training part of ml-100k, seed 0, are
+# nearest to the paper's: 4.6, .9, 3.5, 14.1 and 5.6 points off, absolute differences added up.
+# For g = 1 it is the least of the 40, and any smaller comes nearer still, down to where only
+# the ratings count that are found exactly: the user's lowest and highest.
 RECOVERY = {
-    1: (0.02, (99, 1, 0, 0, 0)),
-    2: (0.04, (95, 4, 1, 0, 0)),
-    3: (0.1, (66, 28, 5, 1, 0)),
-    4: (0.35, (7, 25, 37, 25, 6)),
-    5: (1.0, (0, 1, 2, 14, 83)),
+    1: (0.002, (99, 1, 0, 0, 0)),
+    2: (0.009, (95, 4, 1, 0, 0)),
+    3: (0.15, (66, 28, 5, 1, 0)),
+    4: (0.67, (7, 25, 37, 25, 6)),
+    5: (1.7, (0, 1, 2, 14, 83)),
 }
 # Table 3, by the part h of the items.
 RANKING = {
@@ -168,8 +173,11 @@ TABLES = (
         ),
         note=SAME_NOTE + "A rating counts as recovered if the masked rating, stretched to the "
         "user's range, is less than a tolerance off. The paper does not say which tolerance "
-        "belongs to an error level g; these fit its percentages best. A low rate is no safety: "
-        "see the table attacks, where the same masked ratings are undone.",
+        "belongs to an error level g. These five are read off its percentages: of 40 values "
+        "from .002 to 3, those where the unpenalised mask on ml-100k, seed 0, comes nearest to "
+        "them. So the rows of that mask and data are fitted to the paper and confirm nothing; "
+        "with the penalised mask the percentages at these tolerances are others. A low rate is "
+        "no safety: see the table attacks, where the same masked ratings are undone.",
     ),
     Table(
         key="fedmmf-3",

@@ -50,7 +50,8 @@ PAPER = Preset(
 )
 
 # With the offset and the model of the preset "tuned", from the same grid: more heavily
-# penalised than is best for a mask by itself, for what it does not fit, the factors do.
+# penalised than is best for a mask by itself, for what it does not fit, the factors do. The l2
+# of FM and NN are the upper ends of that grid: more was not tried.
 TUNED_MASKS: Mapping[str, Mask] = {
     "ridge": RidgeMask(penalty=40.0),
     "fm": FMMask(l2=0.8),

@@ -1,14 +1,18 @@
 """FedMMF's presets, and the rows of its tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from fedmf.cli import app
 from fedmf.datasets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.presets import PRESETS
 from fedmf.recipes import recipe
-from fedmf.reproduce import beyond, fedmmf4
+from fedmf.reproduce import beyond, context, fedmmf4
 from fedmf.reproduce.table import Run
 
 KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
@@ -37,6 +41,15 @@ def small(monkeypatch):
     """Let every data set be the same few ratings."""
     for module in (fedmmf4, beyond):
         monkeypatch.setattr(module, "load", lambda _: simulate(30, 40, 700, seed=1))
+
+
+@pytest.mark.parametrize("row", fedmmf4.TABLES[2].rows, ids=lambda row: row.name)
+def test_each_row_of_movielens_10m_runs_on_what_that_tells(row, monkeypatch):
+    """It comes without profiles of the users."""
+    alike = replace(simulate(30, 40, 700, seed=1), name="ml-10m")
+    for module in (fedmmf4, context):
+        monkeypatch.setattr(module, "load", {"ml-10m": alike}.get)
+    assert set(row.run(Run(seed=0, quick=True))) == {"RMSE", "MAE"}
 
 
 @pytest.mark.parametrize("kind", ["One-order", "User-mean"])
@@ -72,6 +85,22 @@ def test_every_row_of_the_papers_table_has_its_figures():
         for name, figures in fedmmf4.PUBLISHED[data].items():
             assert ROWS[key, name].paper == figures
     assert ROWS["fedmmf-4", "One-order FedMMF"].paper["RMSE"].mean == 0.9340
+    large = {row.name.partition(",")[0]: row for row in fedmmf4.TABLES[2].rows}
+    assert large.keys() == {*fedmmf4.PUBLISHED["ml-10m"], "FedLR", "FedFM", "FedNN"}
+    for name, row in large.items():
+        assert row.paper
+        assert row.paper == fedmmf4.PUBLISHED["ml-10m"].get(name, row.paper)
     assert {table.key for table in fedmmf4.TABLES} == {
         "fedmmf-4", "fedmmf-4-lastfm", "fedmmf-4-ml-10m",
     }  # fmt: skip
+
+
+def test_a_table_without_its_data_is_named_with_the_reason_and_no_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
+    arguments = ["reproduce", "--table", "fedmmf-4-ml-10m", "--out", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    shown = (tmp_path / "out" / "results.md").read_text()
+    assert "## FedMMF, Yang et al. 2021, Table 4: MovieLens 10M\n" in shown
+    assert "- all 10 rows: left out, for the data set ml-10m was not at hand: run 'fed" in shown
+    assert str(tmp_path) not in shown

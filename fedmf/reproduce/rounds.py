@@ -12,7 +12,7 @@ from fedmf.federated import FederatedModel
 from fedmf.history import History
 from fedmf.presets import PRESETS
 from fedmf.reproduce.table import Row, Run, Table, Target
-from fedmf.reproduce.training import OVERLAP, trainer_of
+from fedmf.reproduce.training import ALS_SEEN, SEED_0_SEEN, trainer_of
 from fedmf.splits import random_split
 
 __all__ = ["TABLES"]
@@ -108,7 +108,7 @@ def _settings(model: FederatedModel, rounds: int) -> dict[str, object]:
     return {"model": asdict(model), "rounds": rounds, "clip": CLIP}
 
 
-SPLIT = f"80/20 split per rating, errors unclipped. {OVERLAP} "
+SPLIT = f"80/20 split per rating, errors unclipped. {SEED_0_SEEN} "
 
 TABLES = (
     Table(
@@ -122,10 +122,11 @@ TABLES = (
             _rounds_row("the same with biases", BIASED, 40, None),
             _rounds_row("exact federated ALS", ALS, 10, 0.920),
         ),
-        note=SPLIT + f"Summed as fixed-point integers with a clip of {CLIP:g}; clipped counts "
+        note=SPLIT
+        + f"{ALS_SEEN} Summed as fixed-point integers with a clip of {CLIP:g}; clipped counts "
         f"the elements beyond it. FedMF sends {NORMALISED.width} numbers per item and round, "
         f"with biases {BIASED.width}, ALS {ALS.width}. λ and γ were chosen on a fifth of the "
-        "training part.",
+        "training parts.",
     ),
     Table(
         key="dropouts",
@@ -152,7 +153,7 @@ TABLES = (
             ),
             _rounding_row("exact federated ALS", ALS, 10, max(BITS)),
         ),
-        note=SPLIT + "ΔRMSE is the distance to the same training with `FloatSum`, whichever "
-        "is better. The default is 16 fractional bits.",
+        note=SPLIT + f"{ALS_SEEN} ΔRMSE is the distance to the same training with "
+        "`FloatSum`, whichever is better. The default is 16 fractional bits.",
     ),
 )

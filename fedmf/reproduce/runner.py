@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Protocol
 
-from fedmf.data import load
+from fedmf.data import load, source_of
+from fedmf.datasets.folders import found_folder
 from fedmf.errors import DataError, MissingExtra, SettingError
 from fedmf.reproduce import tables as listed
 from fedmf.reproduce.origin import DISTRIBUTION, here, state
@@ -130,7 +131,7 @@ class _Work:
             try:
                 self._states[name] = state(load(name))
             except DataError as error:
-                absent[name] = str(error)
+                absent[name] = _why_absent(name, error)
         pending = [job for job in self._rows if job not in self.records]
         for job in pending:
             if (reason := absent.get(self._rows[job].data)) is not None:
@@ -182,6 +183,23 @@ class _Work:
             quick=job.quick,
             version=self._version,
         )
+
+
+def _why_absent(name: str, error: DataError) -> str:
+    """Say why data cannot be loaded; where they are not there, without this machine's folders.
+
+    The report is to be read elsewhere, too.
+    """
+    try:
+        source = source_of(name)
+    except DataError:
+        return str(error)
+    if found_folder(source) is not None:
+        return str(error)
+    return (
+        f"for the data set {name} was not at hand: run 'fedmf data fetch {source.name}', or "
+        f"put its folder {source.folder!r} into the one that FEDMF_DATA names"
+    )
 
 
 def _place(job: Job) -> tuple[str, str]:

@@ -1,0 +1,99 @@
+"""What the name of a row says was done is done: users vanish, three ratings are held out."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from fedmf import attacks as library
+from fedmf.aggregate import PlainSum
+from fedmf.datasets.simulated import simulate
+from fedmf.reproduce import attacks, secure, thesis
+from fedmf.reproduce.table import Run
+from fedmf.reproduce.tables import MODULES, find_row, find_table
+from fedmf.splits import random_split
+
+RATINGS = simulate(24, 20, 240, seed=0)
+QUICK = Run(seed=0, quick=True)
+
+
+@pytest.fixture(autouse=True)
+def _few_ratings(monkeypatch):
+    """Put a few simulated ratings in the place of every data set."""
+    for name in {*MODULES.values()} & sys.modules.keys():
+        if hasattr(sys.modules[name], "load"):
+            monkeypatch.setattr(sys.modules[name], "load", lambda name: RATINGS)
+    monkeypatch.setattr(secure, "VIEWERS", 24)
+
+
+VANISHING = re.compile(r"(\d+)% vanishing|(a tenth) vanishing")
+
+
+@pytest.mark.parametrize(
+    ("row", "share"),
+    [
+        pytest.param(row, said[1] != "0", id=f"{key}: {row.name}")
+        for key, module in MODULES.items()
+        for row in find_table(module, key).rows
+        if (said := VANISHING.search(f"{row.name}; {find_table(module, key).title}"))
+    ],
+)
+def test_users_vanish_where_the_name_says_so_and_only_there(row, share, monkeypatch):
+    """Under plain sums: the secure ones of a row take the same schedule, and are slow."""
+    lost = []
+
+    def watched(self, vectors, *rest):
+        total = add(self, vectors, *rest)
+        lost.append(len(vectors) - len(total.survivors))
+        return total
+
+    add = PlainSum._add
+    monkeypatch.setattr(PlainSum, "_add", watched)
+    monkeypatch.setattr(
+        secure, "SecAggSum", lambda neighbours, **encoding: PlainSum(**encoding)
+    )
+    row.run(QUICK)
+    assert lost
+    assert any(lost) == share
+
+
+def test_the_thesis_holds_out_the_last_three_ratings_of_each_user():
+    split = thesis.thesis_split()
+    assert np.bincount(split.test.users, minlength=24).tolist() == [3] * 24
+    assert split.train.n_ratings == RATINGS.n_ratings - 3 * 24
+    for user in range(24):
+        here, there = (part.times[part.users == user] for part in (split.train, split.test))
+        assert here.max() <= there.min()
+
+
+def test_the_thesis_notices_sums_that_are_not_the_same(monkeypatch):
+    row = find_row(
+        MODULES["thesis-6.1"], "thesis-6.1", "FedMF under secure aggregation, his split"
+    )
+    assert not row.target["same sums"].met(0.99)
+    monkeypatch.setattr(thesis, "SecAggSum", lambda: PlainSum(fractional_bits=4))
+    assert row.run(QUICK)["same sums"] == 0
+
+
+@pytest.mark.parametrize("row", attacks.TABLE.rows, ids=lambda row: row.name)
+def test_attacks_see_the_training_ratings_and_singletons_all(row, monkeypatch):
+    """An item has one rater among all ratings; what is for the test nobody sends."""
+
+    class Attacked(Exception):
+        pass
+
+    def attack(ratings, *_, **__):
+        raise Attacked(ratings)
+
+    for name in ("leakage", "inversion", "singletons"):
+        monkeypatch.setattr(library, name, attack)
+    with pytest.raises(Attacked) as found:
+        row.run(Run(seed=1, quick=True))
+    (seen,) = found.value.args
+    train = random_split(RATINGS, 0.2, seed=1).train
+    expected = RATINGS if "min_raters" in row.settings else train
+    assert np.array_equal(seen.users, expected.users)
+    assert np.array_equal(seen.items, expected.items)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from fedmf.aggregate import Aggregation, FloatSum, PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import (
+    Aggregation,
+    FloatSum,
+    PaillierSum,
+    PlainSum,
+    RoundAborted,
+    SecAggSum,
+)
 from fedmf.als import FedALS
-from fedmf.data import Ratings, Split, load
-from fedmf.errors import DataError, FedMFError, ModelError, SettingError
+from fedmf.data import Catalogue, Ratings, Split, from_triples, load
+from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
+from fedmf.features import Features
 from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import History, RoundRecord
@@ -16,13 +24,16 @@ from fedmf.model import Factors
 from fedmf.presets import preset
 from fedmf.sums.vectors import Aggregate
 from fedmf.trainer import Trainer
+from secagg import __version__
 
 __all__ = [
     "Aggregate",
     "Aggregation",
+    "Catalogue",
     "DataError",
     "FMMask",
     "Factors",
+    "Features",
     "FedALS",
     "FedMF",
     "FedMFError",
@@ -32,17 +43,21 @@ __all__ = [
     "History",
     "LocalHead",
     "MeanMask",
+    "MissingExtra",
     "ModelError",
     "NNMask",
     "PaillierSum",
     "PlainSum",
     "Ratings",
     "RidgeMask",
+    "RoundAborted",
     "RoundRecord",
     "SecAggSum",
     "SettingError",
     "Split",
     "Trainer",
+    "__version__",
+    "from_triples",
     "load",
     "preset",
 ]

@@ -1,4 +1,4 @@
-"""The entry point to the data: `load` by name, and the types that it returns."""
+"""The entry point to the data: `load` by name, `from_triples` of one's own, and their types."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from fedmf.datasets.simulated import simulate
 from fedmf.datasets.sources import SOURCES, Source
 from fedmf.errors import DataError
 from fedmf.ratings import Catalogue, Ratings, Split
+from fedmf.triples import from_triples
 
-__all__ = ["NAMES", "SIZES", "Catalogue", "Ratings", "Split", "load", "read", "source_of"]
+__all__ = [
+    "NAMES",
+    "SIZES",
+    "Catalogue",
+    "Ratings",
+    "Split",
+    "from_triples",
+    "load",
+    "read",
+    "source_of",
+]
 
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000

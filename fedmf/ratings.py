@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ratings", "Split", "check_size", "from_triples"]
+__all__ = ["Catalogue", "Ratings", "Split", "check_size"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,8 @@ class Ratings:
             and bool(((self.values >= low) & (self.values <= high)).all()),
             "times": self.times.shape == (n_ratings,),
             "item_ids": self.item_ids.shape == (self.n_items,),
-            "catalogue": len(self.catalogue) == self.n_items,
+            "catalogue": isinstance(self.catalogue, Catalogue)
+            and len(self.catalogue) == self.n_items,
         }
         for field, good in sound.items():
             if not good:
@@ -235,53 +236,6 @@ class Split:
 
     train: Ratings
     test: Ratings
-
-
-def from_triples(
-    name: str,
-    users: NDArray[np.int64],
-    items: NDArray[np.int64],
-    values: NDArray[np.float64],
-    times: NDArray[np.int64],
-    *,
-    scale: tuple[float, float],
-    item_ids: NDArray[np.int64],
-    catalogue: Catalogue,
-) -> Ratings:
-    """Build `Ratings` from parallel columns that hold the data set's own ids.
-
-    Parameters
-    ----------
-    users, items, values, times
-        Shape (n_ratings,), in the file's order.
-    item_ids
-        int64, ascending: the ids of all items, of which `items` are some.
-
-    Raises
-    ------
-    DataError
-        If an item is not among `item_ids`, a value lies outside `scale` or is not a number, or
-        somebody rates an item twice.
-    """
-    user_ids, row = np.unique(users, return_inverse=True)
-    column = np.searchsorted(item_ids, items)
-    known = column < item_ids.size
-    known[known] = item_ids[column[known]] == items[known]
-    if not known.all():
-        raise DataError(f"{name}: item {items[~known][0]} is rated but not in the item list")
-    order = np.argsort(row, kind="stable")
-    return Ratings(
-        name=name,
-        indptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=user_ids.size)))),
-        items=column[order].astype(np.int32),
-        values=values[order],
-        times=times[order],
-        n_items=item_ids.size,
-        scale=scale,
-        user_ids=user_ids,
-        item_ids=item_ids,
-        catalogue=catalogue,
-    )
 
 
 def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue, Ratings, from_triples
+from fedmf.ratings import Catalogue, Ratings
+from fedmf.triples import from_triples
 
 __all__ = ["most_rated"]
 
@@ -39,12 +40,12 @@ def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Rating
     kept = ratings.take(of_items & np.isin(ratings.users, users))
     catalogue = ratings.catalogue
     return from_triples(
-        f"the most rated of {ratings.name}",
         ratings.user_ids[kept.users],
         ratings.item_ids[kept.items],
         kept.values,
-        kept.times,
         scale=ratings.scale,
+        name=f"the most rated of {ratings.name}",
+        times=kept.times,
         item_ids=ratings.item_ids[items],
         catalogue=Catalogue(
             tuple(catalogue.titles[item] for item in items),

@@ -14,24 +14,16 @@ from fedmf.description import describe
 from fedmf.errors import DataError
 from fedmf.features import item_features
 from fedmf.mf import FedMF
-from fedmf.ratings import Catalogue, Ratings, Split, from_triples
+from fedmf.ratings import Ratings, Split
 from fedmf.splits import leave_last, random_split
 from fedmf.trainer import Trainer
+from fedmf.triples import from_triples
 
 
 def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
     """Return ratings of the items 10, 20 and 30."""
     return from_triples(
-        "own",
-        np.array(users),
-        np.array(items),
-        np.array(values, dtype=np.float64),
-        np.zeros(len(users), dtype=np.int64),
-        scale=(1.0, 5.0),
-        item_ids=np.array([10, 20, 30]),
-        catalogue=Catalogue(
-            ("A", "B", "C"), np.zeros(3, np.int16), np.zeros((3, 0), np.bool_), ()
-        ),
+        users, items, values, scale=(1, 5), name="own", item_ids=np.array([10, 20, 30])
     )
 
 
@@ -40,11 +32,21 @@ def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
     [
         ([7, 8, 7], [10, 10, 10], [1, 2, 3], "own: user 7 rates item 10 more than once; keep"),
         ([7, 8, 8], [10, 30, 30], [1, 2, 2], "own: user 8 rates item 30 more than once"),
-        ([7, 8], [10, 20], [1, np.nan], r"Ratings\.values does not fit .* from 1 to 5"),
-        ([7, 8], [10, 20], [1, np.inf], r"Ratings\.values does not fit .* from 1 to 5"),
-        ([7, 8], [10, 20], [1, 0], r"Ratings\.values does not fit .* from 1 to 5"),
-        ([7, 8], [10, 40], [1, 2], "own: item 40 is rated but not in the item list"),
-        ([7, 8], [10, -1], [1, 2], "own: item -1 is rated but not in the item list"),
+        ([7, 8], [10, 20], [1, np.nan], r"own: values\[1\] = nan is not a number"),
+        ([7, 8], [10, 20], [1, np.inf], r"values\[1\] = inf is outside the scale from 1 to 5"),
+        ([7, 8], [10, 20], [1, 0], r"values\[1\] = 0\.0 is outside the scale from 1 to 5"),
+        (
+            [7, 8],
+            [10, 40],
+            [1, 2],
+            r"item 40 is rated \(items\[1\]\) but not in the item list",
+        ),
+        (
+            [7, 8],
+            [10, -1],
+            [1, 2],
+            r"item -1 is rated \(items\[1\]\) but not in the item list",
+        ),
     ],
 )
 def test_columns_that_are_no_ratings_are_refused(users, items, values, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ def test_the_names_are_the_promised_ones():
     movielens = ("ml-100k", "ml-1m", "ml-10m", "ml-latest-small")
     assert ("simulated", *movielens, "lastfm", "lastfm-user", "lastfm-log") == NAMES
     assert {name for source in SOURCES.values() for name in source.sets} == {*NAMES[1:]}
-    assert {"Ratings", "Split", "Catalogue", "load", "NAMES"} <= set(fedmf.data.__all__)
+    promised = {"Ratings", "Split", "Catalogue", "from_triples", "load"}
+    assert promised | {"NAMES"} <= set(fedmf.data.__all__)
+    assert promised | {"Features", "MissingExtra", "RoundAborted"} <= set(fedmf.__all__)
+    assert fedmf.__version__ == version("secagg")
 
 
 def test_simulated_needs_no_folder_and_is_small(monkeypatch):

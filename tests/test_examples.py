@@ -119,6 +119,15 @@ def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
 
 
 @pure_repeats
+def test_own_ratings_with_names_get_everybody_the_film_they_like_first() -> None:
+    printed = run("examples/own_ratings.py").splitlines()
+    films = ["Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo"]
+    assert len(printed) == 10
+    for number, line in enumerate(printed):
+        assert re.findall("[A-Z][a-z]+", line)[1:] == [films[(number + n) % 6] for n in (0, 1)]
+
+
+@pure_repeats
 def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version() -> None:
     printed = run("examples/find_a_bug.py")
     found, mended = printed.split("MendedChunks: ")

@@ -11,7 +11,7 @@ from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.fm import _Descent as FMDescent
 from fedmf.masks.nn import _Descent as NNDescent
 from fedmf.masks.padded import adam, padded
-from fedmf.ratings import Catalogue, from_triples
+from fedmf.triples import from_triples
 
 MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]
 QUICK = [MeanMask(), RidgeMask(), FMMask(steps=5), NNMask(steps=5)]
@@ -32,12 +32,7 @@ def features(ratings):
 def rated_by_one(matrix, values):
     """Return one user's ratings of all items, and features of them."""
     n, d = np.shape(matrix)
-    catalogue = Catalogue(("",) * n, np.zeros(n, np.int16), np.zeros((n, 0), np.bool_), ())
-    numbers = np.arange(n, dtype=np.int64)
-    ratings = from_triples(
-        "one", np.zeros_like(numbers), numbers, np.asarray(values, float), numbers,
-        scale=(1.0, 5.0), item_ids=numbers, catalogue=catalogue,
-    )  # fmt: skip
+    ratings = from_triples(np.zeros(n), np.arange(n), values, scale=(1, 5), name="one")
     return ratings, Features(np.asarray(matrix, float), tuple("abcdefgh"[:d]))
 
 

@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from fedmf.datasets.simulated import simulate
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, from_triples
+from fedmf.ratings import Catalogue, Ratings
+from fedmf.triples import from_triples
 
 CATALOGUE = Catalogue(
     titles=("Seven (1995)", "Nine (2009)", "Ten"),
@@ -25,7 +26,7 @@ CATALOGUE = Catalogue(
 def small() -> Ratings:
     """Return users 3, 5, 8 and items 10, 20, 30; the lines are not in the users' order."""
     return from_triples(
-        "small",
+        name="small",
         users=np.array([5, 3, 5, 8, 3]),
         items=np.array([30, 20, 10, 10, 10]),
         values=np.array([4.0, 2.0, 5.0, 1.0, 3.0]),
@@ -159,7 +160,7 @@ def test_from_triples_refuses_an_item_that_is_not_listed(stranger):
     one = np.array([1])
     with pytest.raises(DataError, match=f"item {stranger} is rated"):
         from_triples(
-            "small",
+            name="small",
             users=one,
             items=np.array([stranger]),
             values=np.array([1.0]),

@@ -5,8 +5,9 @@ import pytest
 
 from fedmf.data import load
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue, from_triples
+from fedmf.ratings import Catalogue
 from fedmf.subset import most_rated
+from fedmf.triples import from_triples
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def ratings():
         ("one", "two", "three", "four"), np.arange(4, dtype=np.int16), genres, ("a", "b")
     )
     return from_triples(
-        "tiny", users, items, n / 2, n, scale=(0.0, 5.0), item_ids=np.arange(1, 5),
+        users, items, n / 2, scale=(0.0, 5.0), name="tiny", times=n, item_ids=np.arange(1, 5),
         catalogue=catalogue,
     )  # fmt: skip
 
@@ -51,7 +52,7 @@ def test_of_many_equals_too(ratings):
     items = np.where(np.arange(users.size) < 300, 1, 2)
     n = np.arange(users.size)
     many = from_triples(
-        "many", users, items, n % 5 * 1.0, n, scale=(0.0, 5.0), item_ids=ratings.item_ids,
+        users, items, n % 5, scale=(0.0, 5.0), name="many", times=n, item_ids=ratings.item_ids,
         catalogue=ratings.catalogue,
     )  # fmt: skip
     assert most_rated(many, 2, 43).user_ids.tolist() == list(range(0, 300, 7))

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from fedmf.datasets.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
+from fedmf.ratings import Catalogue, Ratings, check_size
+from fedmf.triples import from_triples
 
 __all__ = ["BINS", "SIZE", "read"]
 
@@ -95,12 +96,11 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
         raise damaged(path, first + worst, f"artist {artists[worst]} is not in {ARTISTS}")
     n_artists = artist_ids.size
     ratings = from_triples(
-        name,
         users,
         artists,
         BINS[name](users, counts),
-        np.zeros_like(users),
         scale=(1.0, 5.0),
+        name=name,
         item_ids=artist_ids,
         catalogue=Catalogue(
             names, np.zeros(n_artists, np.int16), np.zeros((n_artists, 0), np.bool_), ()

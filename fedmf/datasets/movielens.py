@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fedmf.datasets.formats import Format
 from fedmf.datasets.lines import damaged, read_lines, read_rating_table
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, check_size, from_triples
+from fedmf.ratings import Catalogue, Ratings, check_size
+from fedmf.triples import from_triples
 
 __all__ = ["read"]
 
@@ -48,12 +49,12 @@ def read(form: Format, folder: Path) -> Ratings:
         first = int(np.argmax(table.items == unknown[0])) + (2 if form.header else 1)
         raise damaged(folder / form.ratings, first, f"item {unknown[0]} is not in {form.items}")
     ratings = from_triples(
-        form.name,
         table.users,
         table.items,
         table.values,
-        table.times,
         scale=form.scale,
+        name=form.name,
+        times=table.times,
         item_ids=item_ids,
         catalogue=catalogue,
     )

@@ -1,0 +1,193 @@
+"""Ratings from columns: the way in for data of one's own, and for every file that is read."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.errors import DataError
+from fedmf.ratings import Catalogue, Ratings
+
+__all__ = ["from_triples"]
+
+
+def from_triples(
+    users: ArrayLike,
+    items: ArrayLike,
+    values: ArrayLike,
+    *,
+    scale: tuple[float, float],
+    name: str = "own ratings",
+    times: ArrayLike | None = None,
+    item_ids: ArrayLike | None = None,
+    catalogue: Catalogue | None = None,
+) -> Ratings:
+    """Build `Ratings` from parallel columns: who rated what, and how.
+
+    Ids are integers. Names become such by ``user_names, users = np.unique(users,
+    return_inverse=True)``; then ``user_names[u]`` is the name of user number u. Numbers of any
+    type will do that are the same as an integer or a float64, in arrays or in lists.
+
+    Parameters
+    ----------
+    users, items
+        Integers, shape (n_ratings,), in the file's order: the data set's own ids.
+    values
+        Shape (n_ratings,), within `scale`.
+    scale
+        The lowest and the highest possible rating, such as (1, 5).
+    name
+        The data set's name, for messages and reports.
+    times
+        Integers, shape (n_ratings,): seconds since 1970, or only each user's order. By default
+        0, so that the order of the rows counts.
+    item_ids
+        Integers, ascending: the ids of all items, rated or not. By default those in `items`.
+    catalogue
+        What is known of the items, in the order of `item_ids`. By default nothing: the ids are
+        the titles.
+
+    Returns
+    -------
+    Ratings
+        Users and items are numbered 0, 1, ... by ascending id.
+
+    Raises
+    ------
+    DataError
+        If a column holds something else, has another length or is none; if a value lies
+        outside `scale`, a rated item is not among `item_ids`, or somebody rates an item twice.
+        The message names the first such entry and its position.
+    """
+    low, high = _scale(name, scale)
+    who, what = _integers(name, "users", users), _integers(name, "items", items)
+    rated = _floats(name, "values", values)
+    columns: dict[str, NDArray[Any]] = {"users": who, "items": what, "values": rated}
+    when = np.zeros(rated.size, dtype=np.int64)
+    if times is not None:
+        columns["times"] = when = _integers(name, "times", times)
+    if len({column.size for column in columns.values()}) > 1:
+        sizes = ", ".join(f"{column.size} {title}" for title, column in columns.items())
+        raise DataError(f"{name}: the columns must be of one length, not {sizes}")
+    outside = (rated < low) | (rated > high)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise DataError(
+            f"{name}: values[{first}] = {rated[first]} is outside the scale from {low:g} to "
+            f"{high:g}"
+        )
+
+    known_ids = np.unique(what) if item_ids is None else _ascending(name, item_ids)
+    column = np.searchsorted(known_ids, what)
+    known = column < known_ids.size
+    known[known] = known_ids[column[known]] == what[known]
+    if not known.all():
+        first = int(np.argmin(known))
+        raise DataError(
+            f"{name}: item {what[first]} is rated (items[{first}]) but not in the item list"
+        )
+    if catalogue is None:
+        catalogue = _nothing_known(known_ids)
+    user_ids, row = np.unique(who, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    return Ratings(
+        name=name,
+        indptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=user_ids.size)))),
+        items=column[order].astype(np.int32),
+        values=rated[order],
+        times=when[order],
+        n_items=known_ids.size,
+        scale=(low, high),
+        user_ids=user_ids,
+        item_ids=known_ids,
+        catalogue=catalogue,
+    )
+
+
+def _scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in scale)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise DataError(
+            f"{name}: scale = {scale!r} must be the lowest and the highest possible rating, "
+            "such as (1, 5)"
+        )
+    return low, high
+
+
+def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
+    """Return the ids of all items."""
+    known = _integers(name, "item_ids", item_ids)
+    falls = known[1:] <= known[:-1]
+    if falls.any():
+        first = int(np.argmax(falls)) + 1
+        raise DataError(
+            f"{name}: item_ids[{first}] = {known[first]} follows {known[first - 1]}; list "
+            "every item once, ascending, and the catalogue in the same order"
+        )
+    return known
+
+
+def _integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
+    """Return a column as int64, if that changes no number in it."""
+    array = _numbers(name, what, given)
+    with np.errstate(invalid="ignore"):  # told below
+        column = array.astype(np.int64, copy=False)
+    changed = column != array
+    if changed.any():
+        first = int(np.argmax(changed))
+        raise _wrong(name, what, first, array[first].item())
+    return column
+
+
+def _floats(name: str, what: str, given: ArrayLike) -> NDArray[np.float64]:
+    """Return a column as float64, if all of it are numbers."""
+    column = _numbers(name, what, given).astype(np.float64, copy=False)
+    if np.isnan(column).any():
+        raise _wrong(name, what, int(np.argmax(np.isnan(column))), math.nan)
+    return column
+
+
+def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
+    """Return a column of integers or of floats."""
+    try:
+        array = np.asarray(given)
+        if array.dtype == object:  # as of a table that once held other things
+            array = np.asarray(array.tolist())
+    except ValueError:  # rows of different lengths
+        array = np.zeros((0, 0))
+    if array.ndim != 1:
+        raise DataError(f"{name}: {what} must be one column of numbers, as a list or an array")
+    if array.dtype.kind not in "iuf":
+        for position, entry in enumerate(np.asarray(given, dtype=object).tolist()):
+            if isinstance(entry, bool) or not isinstance(entry, Real):
+                raise _wrong(name, what, position, entry)
+        raise DataError(f"{name}: {what} must be numbers of 64 bits")
+    return array
+
+
+def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
+    """Return the refusal of one entry."""
+    shown = f"{name}: {what}[{position}] = {entry!r}"
+    if what == "values":
+        return DataError(f"{shown} is not a number")
+    remedy = ""
+    if isinstance(entry, str):
+        remedy = f": number them, as by names, {what} = np.unique({what}, return_inverse=True)"
+    return DataError(f"{shown} is not an integer{remedy}")
+
+
+def _nothing_known(item_ids: NDArray[np.int64]) -> Catalogue:
+    n_items = item_ids.size
+    return Catalogue(
+        titles=tuple(map(str, item_ids.tolist())),
+        years=np.zeros(n_items, dtype=np.int16),
+        genres=np.zeros((n_items, 0), dtype=np.bool_),
+        genre_names=(),
+    )

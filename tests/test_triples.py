@@ -1,0 +1,81 @@
+"""Own data: columns of any numbers are taken, and what is wrong is named with its place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedmf.errors import DataError
+from fedmf.triples import from_triples
+
+USERS, ITEMS, VALUES = [5, 3, 5], [30, 20, 10], [4, 2.5, 5]
+
+
+def test_the_columns_alone_will_do():
+    ratings = from_triples(USERS, ITEMS, VALUES, scale=(1, 5))
+    assert (ratings.name, ratings.scale) == ("own ratings", (1.0, 5.0))
+    assert (ratings.user_ids.tolist(), ratings.item_ids.tolist()) == ([3, 5], [10, 20, 30])
+    assert ratings.users.tolist() == [0, 1, 1]
+    assert ratings.items.tolist() == [1, 2, 0]
+    assert ratings.values.tolist() == [2.5, 4, 5]
+    assert ratings.times.tolist() == [0, 0, 0]
+    assert ratings.catalogue.titles == ("10", "20", "30")
+    assert ratings.catalogue.genres.shape == (3, 0)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint64, np.float32, object])
+def test_numbers_of_other_types_are_converted(dtype):
+    columns = (np.array(column, dtype) for column in (USERS, ITEMS, VALUES, [7, 8, 9]))
+    users, items, values, times = columns
+    ratings = from_triples(
+        users, items, values, scale=(1, 5), times=times, item_ids=np.array([10, 20, 30], dtype)
+    )
+    assert (ratings.user_ids.tolist(), ratings.items.tolist()) == ([3, 5], [1, 2, 0])
+    assert ratings.values.tolist() == [values[1], values[0], values[2]]
+    assert ratings.times.tolist() == [8, 7, 9]
+    kinds = (ratings.user_ids, ratings.item_ids, ratings.times, ratings.items, ratings.values)
+    assert [column.dtype for column in kinds] == ["i8", "i8", "i8", "i4", "f8"]
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "message"),
+    [
+        (
+            "users",
+            ["Ada", "Bo", "Cy"],
+            r"users\[0\] = 'Ada' is not .*np\.unique\(users, return_inv",
+        ),
+        ("items", [1, "Dune", 2], r"items\[1\] = 'Dune' is not an integer: number them"),
+        ("users", [5, 3.5, 5], r"users\[1\] = 3\.5 is not an integer$"),
+        ("users", [5, 3, np.nan], r"users\[2\] = nan is not an integer"),
+        (
+            "items",
+            np.array([1, 2, 2**63], np.uint64),
+            r"items\[2\] = 9223372036854775808 is not",
+        ),
+        ("items", [1, 2, 2**70], "items must be numbers of 64 bits"),
+        ("items", np.array([True, False, True]), r"items\[0\] = True is not"),
+        ("times", [1, 2, 0.5], r"times\[2\] = 0\.5 is not"),
+        ("values", [4, None, 5], r"values\[1\] = None is not a number"),
+        ("values", [4, 5, np.nan], r"values\[2\] = nan is not a number"),
+        ("values", ["4", "5", "5"], r"values\[0\] = '4' is not a number"),
+        ("values", [4, 5, 5.5], r"values\[2\] = 5\.5 is outside the scale from 1 to 5"),
+        ("values", [4, 5], "one length, not 3 users, 3 items, 2 values$"),
+        ("users", [5], "one length, not 1 users, 3 items, 3 values$"),
+        ("items", [30, 20, 10, 10], "one length, not 3 users, 4 items, 3 values$"),
+        ("times", [1, 2], "one length, not 3 users, 3 items, 3 values, 2 times$"),
+        ("users", [[5, 3, 5]], "users must be one column"),
+        ("users", [[5], [3, 5]], "users must be one column"),
+        ("users", "abc", "users must be one column"),
+        ("item_ids", [10, 20, 20, 30], r"item_ids\[2\] = 20 follows 20; list every item once"),
+        ("item_ids", [10, 30, 20], r"item_ids\[2\] = 20 follows 30; list every item once, asc"),
+        ("item_ids", [10, 30, 40], r"item 20 is rated \(items\[1\]\) but not in the item list"),
+        ("scale", 5, r"scale = 5 must be the lowest and the highest"),
+        ("scale", (5, 1), r"scale = \(5, 1\) must be"),
+        ("catalogue", ("a", "b", "c"), r"Ratings\.catalogue does not fit"),
+    ],
+)
+def test_what_is_no_rating_is_named_with_its_place(column, given, message):
+    right = {"users": USERS, "items": ITEMS, "values": VALUES, "scale": (1, 5)}
+    with pytest.raises(DataError, match=message):
+        from_triples(**{**right, column: given})

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.checks import check_ratings, check_whole, is_number, is_whole
 from fedmf.datasets.folders import folder_of
 from fedmf.datasets.formats import FORMATS
 from fedmf.datasets.lines import RatingTable, damaged, read_rating_table
@@ -34,12 +35,12 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
     Raises
     ------
     SettingError
-        If the fraction or the seed is out of range.
+        If the fraction or the seed is no such number, or `ratings` are not ratings.
     """
-    if not 0 < test_fraction < 1:
-        raise SettingError(f"test_fraction = {test_fraction} is not between 0 and 1")
-    if seed < 0:
-        raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+    check_ratings(ratings=ratings)
+    if not is_number(test_fraction) or not 0 < test_fraction < 1:
+        raise SettingError(f"test_fraction = {test_fraction!r} is not between 0 and 1")
+    check_whole(0, seed=seed)
     n_test = round(test_fraction * ratings.n_ratings)
     chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
     test = np.zeros(ratings.n_ratings, dtype=np.bool_)
@@ -61,10 +62,10 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
     Raises
     ------
     SettingError
-        If `k` is less than 1.
+        If `k` is not such an integer, or `ratings` are not ratings.
     """
-    if k < 1:
-        raise SettingError(f"k = {k} must be at least 1")
+    check_ratings(ratings=ratings)
+    check_whole(k=k)
     users = ratings.users
     oldest_first = np.lexsort((ratings.times, users))  # stable, so ties keep the file's order
     newer = ratings.indptr[users + 1] - 1 - np.arange(ratings.n_ratings)
@@ -90,13 +91,14 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     Raises
     ------
     SettingError
-        If `fold` is not 1 to 5.
+        If `fold` is not 1 to 5, or `ratings` are not ratings.
     DataError
         If `ratings` are of another data set, if a file is missing or damaged, or if the two
         files do not hold just these ratings.
     """
-    if fold not in FOLDS:
-        raise SettingError(f"fold = {fold} is not one of 1 to 5")
+    check_ratings(ratings=ratings)
+    if not is_whole(fold) or fold not in FOLDS:
+        raise SettingError(f"fold = {fold!r} is not one of 1 to 5")
     if ratings.name != "ml-100k":
         raise DataError(f"only ml-100k comes with official splits, {ratings.name} does not")
     form = FORMATS["ml-100k"]

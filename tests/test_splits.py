@@ -101,17 +101,26 @@ def test_random_split_takes_from_all_over_the_data():
     assert np.count_nonzero(np.diff(share.indptr)) == 200
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.2, float("nan")])
+@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.2, float("nan"), "0.2", True])
 def test_random_split_refuses_a_fraction_out_of_range(fraction):
     with pytest.raises(SettingError, match="test_fraction"):
         random_split(build([[1, 2]]), fraction)
 
 
-def test_negative_seeds_and_k_below_1_are_refused():
-    with pytest.raises(SettingError, match="seed = -1"):
-        random_split(build([[1, 2]]), seed=-1)
-    with pytest.raises(SettingError, match="k = 0"):
-        leave_last(build([[1, 2]]), 0)
+def test_what_is_no_seed_and_no_k_is_refused():
+    for seed in (-1, 0.5, None):
+        with pytest.raises(SettingError, match=f"seed = {seed}"):
+            random_split(build([[1, 2]]), seed=seed)
+    for k in (0, 1.5, "1"):
+        with pytest.raises(SettingError, match=f"k = {k!r}"):
+            leave_last(build([[1, 2, 3]]), k)
+
+
+@pytest.mark.parametrize("parted", [random_split, leave_last, lambda r: official(r, 1)])
+def test_what_is_no_ratings_is_refused(parted):
+    ratings = build([[1, 2]])
+    with pytest.raises(SettingError, match="ratings must be Ratings, not Split"):
+        parted(Split(ratings, ratings))
 
 
 def written(root: Path, base: list[str], test: list[str], fold: int = 1) -> Path:
@@ -154,8 +163,9 @@ def test_official_names_the_line_that_does_not_fit(tmp_path, test, message):
 
 
 def test_official_refuses_other_folds_and_other_data(tmp_path):
-    with pytest.raises(SettingError, match="fold = 6"):
-        official(build([[1]]), 6, tmp_path)
+    for fold in (6, 1.0, "1"):
+        with pytest.raises(SettingError, match=f"fold = {fold!r}"):
+            official(build([[1]]), fold, tmp_path)
     with pytest.raises(DataError, match="simulated does not"):
         official(simulate(5, 5, 10), 1, tmp_path)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fedmf.datasets.lastfm import BINS
 from fedmf.datasets.profiles import Profiles
@@ -14,40 +15,65 @@ from fedmf.datasets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
 from fedmf.ratings import Ratings
 
-__all__ = ["Features", "item_features", "known_features", "tag_features", "user_features"]
+__all__ = [
+    "Features",
+    "check_are_features",
+    "item_features",
+    "known_features",
+    "tag_features",
+    "user_features",
+]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Features:
     """One row of numbers per item (or per user); read-only.
 
     Parameters
     ----------
     matrix
-        float64, shape (n, d), finite.
+        Numbers or flags, shape (n, d), finite; kept as float64.
     names
-        One name per column, such as "genre:Drama", "year" or "tag:0".
+        One name per column, such as "genre:Drama", "year" or "tag:0"; kept as a tuple.
 
     Raises
     ------
     DataError
-        If the shapes do not fit together or a number is not finite.
+        If the shapes do not fit together, or something is not a finite number or not a name.
     """
 
     matrix: NDArray[np.float64]
     names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or self.matrix.shape[1] != len(self.names):
+    def __init__(self, matrix: ArrayLike, names: Iterable[str]) -> None:
+        no_list = isinstance(names, str) or not isinstance(names, Iterable)
+        columns = () if no_list else tuple(names)
+        if no_list or not all(isinstance(name, str) for name in columns):
+            raise DataError(f"names = {names!r} must be a list of strings, one per column")
+        try:
+            given = np.asarray(matrix)
+            if given.dtype.kind not in "biufO":
+                raise TypeError(given.dtype)
+            numbers = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
             raise DataError(
-                f"{len(self.names)} names do not fit a matrix of shape {self.matrix.shape}; "
-                "it must have one column per name"
+                "features must be an array of numbers, a row per item and a column per name"
+            ) from None
+        if numbers.ndim != 2 or numbers.shape[1] != len(columns):
+            raise DataError(
+                f"{len(columns)} names do not fit a matrix of shape {numbers.shape}; it must "
+                "have one column per name"
             )
-        if self.matrix.dtype != np.float64 or not np.isfinite(self.matrix).all():
-            raise DataError("features must be finite numbers of type float64")
-        view = self.matrix.view()
+        if not np.isfinite(numbers).all():
+            row, column = np.argwhere(~np.isfinite(numbers))[0]
+            raise DataError(
+                f"features must be finite numbers, but {columns[column]!r} of row {row} is "
+                f"{numbers[row, column]}"
+            )
+        view = numbers.view()
         view.flags.writeable = False
         object.__setattr__(self, "matrix", view)
+        object.__setattr__(self, "names", tuple(str(name) for name in columns))
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -63,6 +89,16 @@ class Features:
         if len(self) != len(other):
             raise DataError(f"features of {len(self)} rows do not fit those of {len(other)}")
         return Features(np.hstack((self.matrix, other.matrix)), self.names + other.names)
+
+
+def check_are_features(**values: object) -> None:
+    """Refuse what is not `Features` (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, Features):
+            raise SettingError(
+                f"{name} must be Features, not {type(value).__name__}: pass "
+                "Features(array, names)"
+            )
 
 
 def item_features(ratings: Ratings, *, year: bool = True) -> Features:

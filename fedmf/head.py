@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedmf.checks import check_parts, plain_numbers
 from fedmf.combined import Combined, Recommender, around, check_same_data
 from fedmf.data import Ratings
-from fedmf.features import Features, item_features
+from fedmf.features import Features, check_are_features, item_features
 from fedmf.masks import MeanMask, RidgeMask
 
 __all__ = ["LocalHead"]
@@ -67,11 +67,12 @@ class LocalHead:
         DataError
             If the features are of other items, or there is no rating.
         SettingError
-            If `train` is not ratings.
+            If `train` is not ratings, or `features` something else, such as an array.
         """
         check_parts(train)
         check_same_data(base, train)
         known = item_features(train) if features is None else features
+        check_are_features(features=known)
         residuals = train.values - base.predict(train.users, train.items)
         kind = self._ridge if known.names else MeanMask()
         head = kind.fit(known, train.with_values(residuals, around(0.0)))

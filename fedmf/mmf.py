@@ -90,7 +90,6 @@ class FedMMF:
 
         Interrupts and errors leave behind what `Trainer.fit` says.
 
-
         Parameters
         ----------
         train, test
@@ -103,7 +102,8 @@ class FedMMF:
         Raises
         ------
         SettingError
-            As of `Trainer.fit`, or if a mask has not found what it is to predict.
+            As of `Trainer.fit`, if `features` is something else, such as an array, or if a
+            mask has not found what it is to predict.
         DataError
             As of `Trainer.fit` and `Mask.fit`.
         """

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from fedmf.context import ContextTrainer, FedLR
 from fedmf.data import load
 from fedmf.datasets.lastfm import BINS
 from fedmf.datasets.profiles import Profiles
 from fedmf.datasets.simulated import simulate
 from fedmf.datasets.sources import SOURCES
 from fedmf.datasets.tags import read_tags
-from fedmf.errors import DataError
+from fedmf.errors import DataError, SettingError
 from fedmf.features import (
     Features,
     item_features,
@@ -21,7 +23,12 @@ from fedmf.features import (
     tag_features,
     user_features,
 )
+from fedmf.head import LocalHead
+from fedmf.masks import MeanMask, NNMask, RidgeMask
+from fedmf.mf import FedMF
+from fedmf.mmf import FedMMF
 from fedmf.ratings import Catalogue
+from fedmf.trainer import Trainer
 
 
 def with_catalogue(years: list[int], genres: list[list[int]], names: tuple[str, ...]):
@@ -94,11 +101,52 @@ def test_features_beside_each_other():
 
 
 @pytest.mark.parametrize(
-    "matrix", [np.ones((2, 2)), np.ones(2), np.array([[np.nan]]), np.ones((1, 1), dtype=int)]
+    ("matrix", "names", "message"),
+    [
+        (np.ones((2, 2)), ("a",), "1 names do not fit a matrix of shape"),
+        (np.ones(2), ("a",), "1 names do not fit a matrix of shape"),
+        ([[1, 2], [3, np.nan]], ("a", "b"), "must be finite numbers, but 'b' of row 1 is nan"),
+        ([["1"]], ("a",), "must be an array of numbers"),
+        ([[1j]], ("a",), "must be an array of numbers"),
+        ([[1], [2, 3]], ("a",), "must be an array of numbers"),
+        ([[1, 2]], "ab", "names = 'ab' must be a list of strings"),
+        ([[1]], None, "names = None must be"),
+        ([[1]], (3,), r"names = \(3,\) must be"),
+    ],
 )
-def test_features_that_do_not_fit_are_refused(matrix):
-    with pytest.raises(DataError, match=r"do not fit a matrix|must be finite"):
-        Features(matrix, ("a",))
+def test_features_that_do_not_fit_are_refused(matrix, names, message):
+    with pytest.raises(DataError, match=message):
+        Features(matrix, names)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0, 1], [1, 0]],
+        np.eye(2, dtype=np.float32)[::-1],
+        np.eye(2, dtype=int)[::-1],
+        np.eye(2)[::-1] > 0,
+    ],
+)
+def test_numbers_of_any_type_become_float64_and_names_a_tuple(matrix):
+    features = Features(matrix, ["a", "b"])
+    assert (features.matrix.dtype, features.matrix.tolist()) == (np.float64, [[0, 1], [1, 0]])
+    assert features.names == ("a", "b")
+
+
+def test_an_array_in_place_of_features_is_refused_wherever_they_are_taken():
+    ratings = simulate(6, 12, 40)
+    matrix = item_features(ratings).matrix
+    base = Trainer(FedMF(k=2), rounds=1).fit(ratings).factors_
+    for take in (
+        lambda: FedMMF(trainer=Trainer(rounds=1)).fit(ratings, features=matrix),
+        lambda: LocalHead().fit(base, ratings, matrix),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, matrix),
+        lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, item_features(ratings), matrix),
+        *(partial(mask.fit, matrix, ratings) for mask in (MeanMask(), RidgeMask(), NNMask())),
+    ):
+        with pytest.raises(SettingError, match=r"not ndarray: pass Features\(array, names\)"):
+            take()
 
 
 def test_features_are_read_only():

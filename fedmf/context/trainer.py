@@ -13,7 +13,7 @@ from fedmf.checks import check_able, check_how_many, check_ratings, number, pair
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Ratings
 from fedmf.errors import ModelError, SettingError
-from fedmf.features import Features
+from fedmf.features import Features, check_are_features
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Scheduled
 from fedmf.sums.integer_sum import Progress
@@ -93,6 +93,7 @@ class ContextTrainer(Scheduled):
         """Train from the start.
 
         A KeyboardInterrupt ends the training early and keeps what the finished rounds taught.
+        After an error, its own or that of `progress`, nothing is fitted.
 
         Parameters
         ----------
@@ -101,19 +102,19 @@ class ContextTrainer(Scheduled):
         items, users
             One row per item, and one per user (None where nothing is known of them).
 
-        After an error, its own or that of `progress`, nothing is fitted.
-
         Raises
         ------
         SettingError
-            If the features are not of these items and users, the settings do not fit, or a
-            user's numbers exceed the aggregation's clip or all bounds.
+            If the features are something else, such as an array, or not of these items and
+            users, the settings do not fit, or a user's numbers exceed the aggregation's clip or
+            all bounds.
         """
         for name in ("parameters_", "digests_", "interrupted_"):
             vars(self).pop(name, None)
         check_ratings(train=train)
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
+        check_are_features(items=items, users=users)
         for what, features, n in (
             ("item", items, train.n_items),
             ("user", users, train.n_users),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.errors import DataError, ModelError
-from fedmf.features import Features
+from fedmf.features import Features, check_are_features
 from fedmf.mf import NEUTRAL_PART
 
 __all__ = [
@@ -44,6 +44,8 @@ class Mask(Protocol):
 
         Raises
         ------
+        SettingError
+            If `features` is something else, such as an array.
         DataError
             If there is not one row of features per item, or no feature in it; `MeanMask` needs
             none.
@@ -133,9 +135,12 @@ def check_features(features: Features, ratings: Ratings) -> Floats:
 
     Raises
     ------
+    SettingError
+        If something else is passed.
     DataError
         If there is not one row per item.
     """
+    check_are_features(features=features)
     if len(features) != ratings.n_items:
         raise DataError(
             f"features of {len(features)} items do not fit ratings of {ratings.n_items}: take "
@@ -149,12 +154,15 @@ def check_some_features(features: Features, ratings: Ratings) -> Floats:
 
     Raises
     ------
+    SettingError
+        If something else is passed.
     DataError
         If there is not one row per item, or no feature in it.
     """
+    check_are_features(features=features)
     if not features.names:
         raise DataError(
             f"nothing is known of the items of {ratings.name} that a mask could use: pass "
-            "features, such as tag_features(read_tags(ratings)), or take MeanMask"
+            "Features(array, names), or take MeanMask"
         )
     return check_features(features, ratings)

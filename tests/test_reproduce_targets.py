@@ -126,9 +126,9 @@ REPORTED = {
         "High-order FedMMF": {"RMSE": (1.0860, 0.0055), "MAE": (0.7933, 0.0070)},
     },
     "fedmmf-4-ml-10m": {
-        "FedMF": {"RMSE": (0.7753, 0.0034), "MAE": (0.5827, 0.0015)},
+        "FedMF, preset large": {"RMSE": (0.7753, 0.0034), "MAE": (0.5827, 0.0015)},
         "LocalLR": {"RMSE": (0.8818, 0.0023), "MAE": (0.6766, 0.0011)},
-        "One-order FedMMF": {"RMSE": (0.7695, 0.0013), "MAE": (0.5808, 0.0008)},
+        "One-order FedMMF, preset large": {"RMSE": (0.7695, 0.0013), "MAE": (0.5808, 0.0008)},
     },
     "fcf-2": {  # Ammad-ud-din et al. 2019, table 2
         "CF, ml-1m, K 4": {

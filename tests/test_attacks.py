@@ -341,7 +341,7 @@ def test_users_may_come_as_a_list_in_any_order(few):
     assert ascending == attacks.on_masked_ratings(few, [5, 2, 5], ranked=False, amount=0.5)
 
 
-def test_side_information_can_be_passed_where_the_data_has_none(few):
+def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch):
     nothing = Catalogue(
         ("",) * 50, np.zeros(50, np.int16), np.zeros((50, 0), dtype=np.bool_), ()
     )
@@ -359,6 +359,8 @@ def test_side_information_can_be_passed_where_the_data_has_none(few):
     ]
     assert passed[0] == passed[1] == attacks.on_masked_ratings(few, users, **asked)
     assert passed[0] != attacks.on_masked_ratings(few, users, features=other, **asked)
+    monkeypatch.setattr("fedmf.adversary.mask_trials.known_features", lambda ratings: known)
+    assert given == attacks.inversion(bare, users, RidgeMask())  # as of Last.fm, by default
 
 
 @pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])

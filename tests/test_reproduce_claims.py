@@ -88,7 +88,7 @@ def test_attacks_see_the_training_ratings_and_singletons_all(row, monkeypatch):
     def attack(ratings, *_, **__):
         raise Attacked(ratings)
 
-    for name in ("leakage", "inversion", "singletons"):
+    for name in ("leakage", "inversion", "on_masked_ratings", "singletons"):
         monkeypatch.setattr(library, name, attack)
     with pytest.raises(Attacked) as found:
         row.run(Run(seed=1, quick=True))

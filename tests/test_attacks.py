@@ -348,7 +348,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
     bare = replace(few, catalogue=nothing)
     known = item_features(few)
     users = attacks.chosen(few, 5, 0)
-    with pytest.raises(DataError, match="pass features"):
+    with pytest.raises(DataError, match="nothing is known of the items"):
         attacks.inversion(bare, users, RidgeMask())
     given = attacks.inversion(bare, users, RidgeMask(), features=known)
     assert given == attacks.inversion(few, users, RidgeMask())

@@ -9,7 +9,9 @@ hundreds.
 
 Where users vanish from a round, the step is that of those who stayed. The server learns more
 from a sum of moments than from a sum of gradients, so that few raters are even less of a
-disguise: Σ p_u p_uᵀ over one rater is that rater's p_u but for its sign.
+disguise: Σ p_u p_uᵀ over one rater is that rater's p_u but for its sign, and over fewer raters
+than k it is the space that their p_u span, where a user of several such items is found. A
+`min_raters` of k prevents that, and leaves more items out.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def plain_numbers(settings: object) -> None:
         if isinstance(value, np.integer):
             object.__setattr__(settings, name, int(value))
         elif isinstance(value, np.floating):
-            object.__setattr__(settings, name, float(value))
+            object.__setattr__(settings, name, float(str(value)))  # .1, not that of 32 bits
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -184,7 +184,7 @@ def number(what: str, value: object, bound: int) -> int:
     ModelError
         If it is not one integer in 0 ≤ number < bound.
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not is_whole(value):
         raise ModelError(f"{what} {value!r} is not one number from 0 to {bound - 1}")
     return int(numbers(what, value, bound))
 
@@ -209,5 +209,5 @@ def pairs(
 
 def check_how_many(k: object) -> None:
     """Refuse a number of recommendations that is not an integer of at least 1 (ModelError)."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    if not is_whole(k) or k < 1:
         raise ModelError(f"k = {k!r} recommendations: ask for at least one, a whole number")

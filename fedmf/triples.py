@@ -156,6 +156,8 @@ def _floats(name: str, what: str, given: ArrayLike) -> NDArray[np.float64]:
 
 def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
     """Return a column of integers or of floats."""
+    if np.ma.is_masked(given):
+        raise DataError(f"{name}: {what} has masked entries; leave their rows out")
     try:
         array = np.asarray(given)
         if array.dtype == object:  # as of a table that once held other things

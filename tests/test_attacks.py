@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf import attacks
+from fedmf.adversary import mask_trials
 from fedmf.adversary.observed import in_the_clear, train, under_masks
 from fedmf.adversary.outcome import chance, grid_of, share_right
 from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge
@@ -267,6 +268,14 @@ def test_the_papers_attacks_find_nothing_in_masked_inputs(few, everyone, ranked)
     n = 24 * 2 if ranked else 24 * 20
     spread = np.sqrt(outcome.chance * (1 - outcome.chance) / n)
     assert abs(outcome.secure - outcome.chance) < 4 * spread
+
+
+def test_chance_shuffles_numbers_within_each_user(few, everyone, monkeypatch):
+    """Where all numbers of a user are the same, nothing can be gained or lost by shuffling."""
+    same = [np.full(few.of_user(user)[0].size, float(user)) for user in everyone]
+    monkeypatch.setattr(mask_trials, "leaked", lambda view, users, model: same)
+    outcome = attacks.on_masked_ratings(few, everyone, ranked=False, amount=0.5)
+    assert outcome.secure == pytest.approx(outcome.chance, abs=1e-12)
 
 
 def test_attacked_users_are_drawn_from_those_who_rated(few):

@@ -45,8 +45,14 @@ def test_items_with_few_raters_are_left_out_as_if_they_were_not_rated():
     np.testing.assert_allclose(
         ours.factors_.item_factors, theirs.factors_.item_factors, atol=1e-7
     )
+
+
+@BOTH
+def test_what_is_left_out_is_known_to_be_seen_all_the_same(system):
+    ratings = rare()
     (user,) = ratings.users[ratings.items == 3]
-    assert 3 not in ours.recommend(int(user), 32)[0]  # it is known to be seen all the same
+    model = system(Implicit(k=2), epochs=1).fit(ratings)
+    assert 3 not in model.recommend(int(user), 32)[0]
 
 
 def test_what_is_sent_does_not_tell_of_items_with_few_raters():
@@ -134,6 +140,20 @@ def test_a_lost_sum_leaves_the_item_factors_and_the_training_goes_on():
     assert (steps[1].item_factors != steps[0].item_factors).any()
 
 
+def test_a_count_is_repeated_with_others_vanishing():
+    watched = Watched(LOST, LOST)
+    FederatedCF(Implicit(k=2), watched, epochs=3, dropout=0.3).fit(simulate_views(40, 32))
+    gone = [tuple(dropouts) for kind, _, dropouts, _ in watched.calls if kind == "count"]
+    assert len(set(gone)) == 3
+
+
+def test_one_lost_sum_an_epoch_does_not_end_the_training():
+    fcf = FCF(Implicit(k=2), Watched(None, LOST), epochs=2, steps=1)
+    fcf.fit(simulate_views(40, 32, seed=1))
+    once = FCF(Implicit(k=2), Watched(), epochs=1, steps=1).fit(simulate_views(40, 32, seed=1))
+    np.testing.assert_array_equal(fcf.factors_.item_factors, once.factors_.item_factors)
+
+
 def test_lost_moments_leave_the_factors_of_the_epoch_before():
     ratings = simulate_views(40, 32, seed=1)
     model = Implicit(k=2)
@@ -150,7 +170,7 @@ def test_where_every_sum_is_lost_nothing_is_learnt(system, counted):
     with pytest.raises(RoundAborted, match=r"only 2 of 40 are left\. Lower .* threshold"):
         model.fit(simulate_views(40, 32, seed=1))
     assert not hasattr(model, "factors_")
-    assert len(model.aggregation.calls) == (3 if not counted else 11 if system is FCF else 4)
+    assert len(model.aggregation.calls) == (3 if not counted else 31 if system is FCF else 4)
 
 
 def test_counts_and_sums_have_names_of_their_own():

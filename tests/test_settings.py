@@ -43,6 +43,8 @@ from fedmf.trainer import Trainer
         (Descent, {"rate": 0.5}),
         (Schedule, {"seed": 9, "cohort": 0.5, "dropout": 0.25}),
         (Schedule, {"cohort": 20}),
+        (Schedule, {"cohort": 0.1}),  # in 32 bits a hair more: of 6040 one user more
+        (PlainSum, {"clip": 8.5, "fractional_bits": 12}),
     ],
 )
 def test_numpys_numbers_are_as_good_and_become_pythons(kind, settings):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedmf import attacks
+from fedmf.adversary.outcome import chance
 from fedmf.attacks import from_sum
 from fedmf.datasets.simulated import simulate
 
@@ -40,6 +41,8 @@ def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
     lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
     exposed = attacks.singletons(lonely, 1)
     assert exposed.ratings >= 10
+    alone = lonely.values[np.bincount(lonely.items, minlength=50)[lonely.items] == 1]
+    assert exposed.chance == chance(alone)
     assert exposed.plain == exposed.secure == exposed.summed == 1.0, "a secure sum is a sum"
     kept = attacks.singletons(lonely, 3)
     assert kept.plain == kept.secure == kept.summed == 0.0

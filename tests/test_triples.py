@@ -23,6 +23,19 @@ def test_the_columns_alone_will_do():
     assert ratings.catalogue.genres.shape == (3, 0)
 
 
+def test_masked_entries_are_refused():
+    users = np.ma.array(USERS, mask=[False, True, False])
+    with pytest.raises(DataError, match="users has masked entries"):
+        from_triples(users, ITEMS, VALUES, scale=(1, 5))
+
+
+def test_each_users_ratings_stay_in_the_order_of_the_rows():
+    users = np.arange(400) % 7
+    ratings = from_triples(users, np.arange(400)[::-1], np.full(400, 3), scale=(1, 5))
+    for user in range(7):
+        assert (np.diff(ratings.of_user(user)[0]) < 0).all()
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint64, np.float32, object])
 def test_numbers_of_other_types_are_converted(dtype):
     columns = (np.array(column, dtype) for column in (USERS, ITEMS, VALUES, [7, 8, 9]))

@@ -20,7 +20,7 @@ EXACT = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The shares of ratings that an attack gives exactly.
+    """The shares of ratings that an attack gives exactly; see `on_masked_ratings` for others.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class Outcome:
     summed
         The same from the sum over all users; None where the attack has no use for it.
     chance
-        What who knows nothing of the user gets by always guessing the most frequent rating.
+        What who knows nothing of the user gets by always guessing the most frequent rating; of
+        the attacks on masked ratings, what shuffled numbers give.
     ratings
         How many there were to be found.
     """

@@ -124,7 +124,8 @@ class Implicit:
         K, the number of latent factors, k ≥ 1.
     alpha
         α of eq. 4, by how much a rating r raises the confidence above 1, alpha > 0. Of counts
-        take the logarithm, or an α such that α times the largest is some 10 to 50.
+        take the logarithm, or an α such that α times the largest is some 10 to 50; the clip
+        that FCF has by default bears 5.
     reg
         λ of eq. 5, per user and per item (not per rating, as of FedMF), reg > 0.
     spread

@@ -77,15 +77,14 @@ class FCF(FederatedRecommender):
         Whether the optimiser forgets the past when an epoch begins.
     min_raters
         Ratings of items that fewer users rated, 3 by default, are left out as if they were not
-        there; the raters are counted first, by a sum of its own. With x_u held fixed and Y
-        known, the sums of an epoch tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u of every item,
-        which for one rater are x_u itself. The paper's protocol has no such minimum: 1.
+        there; `FederatedRecommender` says what is prevented so, and what is not. The paper's
+        protocol has no such minimum: 1.
     dropout
         The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
         sum of those who stayed is scaled to all users; a sum that is lost, as too few stayed,
         leaves Y as it is. Whoever is missing from one sum of an epoch and not from the others
-        is exposed, as their x_u, held fixed, makes out the difference: with ``steps=1`` no two
-        sums are of the same x_u.
+        is exposed, as their x_u, held fixed, makes out the difference. With ``steps=1`` no two
+        sums are of the same x_u; but of an item whose raters but one vanish, one sum tells.
     seed
         Of the starting Y and of who vanishes, at least 0. CF with the same seed has the same
         start.
@@ -136,14 +135,16 @@ class FCF(FederatedRecommender):
         SettingError
             If the gradients exceed the aggregation's clip, or the factors all bounds.
         RoundAborted
-            If the raters cannot be counted, or no sum of the first epoch comes about.
+            If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
             On Ctrl-C; the finished epochs are kept, see `Recommender`.
         """
         self._forget()
         confidence = self._confidence(ratings)
+        learnt = False
         for done, step in enumerate(self._iterate(confidence), start=1):
-            if step.step == self.steps:
+            learnt = learnt or step.aggregate is not None
+            if learnt and step.step == self.steps:
                 y = step.item_factors  # with each user's own last update
                 x = solve(y, *confidence.tables(), self.model.reg)
                 self.factors_ = Factors.of(x, y, ratings)
@@ -169,8 +170,7 @@ class FCF(FederatedRecommender):
                     total, of_all = self._sum(_vectors(x, y, confidence), number)
                 except RoundAborted as error:
                     lost = str(error)
-                    if step < self.steps or summed:
-                        yield Step(epoch, step, x, y, None)
+                    yield Step(epoch, step, x, y, None)
                     continue
                 summed = True
                 _check(total)
@@ -178,8 +178,8 @@ class FCF(FederatedRecommender):
                 slope = -2.0 * of_all.reshape(y.T.shape).T + 2.0 * self.model.reg * y
                 y = y - move(slope)
                 yield Step(epoch, step, x, y, total)
-            if not summed:
-                raise nothing_learnt(lost)
+        if not summed:
+            raise nothing_learnt(lost)
 
 
 def _vectors(x: Floats, y: Floats, confidence: Confidence) -> Vectors:
@@ -238,9 +238,8 @@ def _check(total: Aggregate) -> None:
     if total.clipped:
         raise SettingError(
             f"{total.clipped} elements of the users' gradients lie beyond the clip of the "
-            "aggregation: lower alpha such that alpha times the largest value is 50 or less, "
-            "raise the clip, as in aggregation=SecAggSum(clip=256, fractional_bits=24), or "
-            "lower the optimiser's rate if the factors diverge"
+            "aggregation: raise that, as in aggregation=SecAggSum(clip=256, fractional_bits="
+            "24), or lower alpha, or the optimiser's rate if the factors diverge"
         )
     if not np.isfinite(total.sum).all():
         raise SettingError(

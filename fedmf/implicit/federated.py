@@ -35,7 +35,13 @@ class FederatedRecommender(Recommender):
     min_raters
         Ratings of items that fewer users rated are left out of the training, as if they were
         not there: users count first, by a sum of its own. 1 leaves none out and counts
-        nothing.
+        nothing. The sums tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u over an item's raters (of
+        FCF those of one epoch together, where x_u is held fixed and Y is known). Over one
+        rater that is x_u itself, which 3 prevents where nobody vanishes. Over fewer raters
+        than K it is the space that their x_u span, and a user of several such items is found
+        where the spaces meet: K and more are safe from that, which is no proof. Where users
+        vanish a margin must be added as of `FedMF.min_raters`, there times the rounds, here
+        times all sums, for raters are counted once.
     dropout
         The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`.
     seed

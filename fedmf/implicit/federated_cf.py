@@ -52,12 +52,13 @@ class FederatedCF(FederatedRecommender):
         As of `CF`; with the same seed it has the same start.
     min_raters
         Ratings of items that fewer users rated, 3 by default, are left out as if they were not
-        there; the raters are counted first, by a sum of its own. The moments of an item with
-        one rater are that rater's x_u. With 1 the result is CF's on all ratings.
+        there; `FederatedRecommender` says what is prevented so, and what is not. With 1 the
+        result is CF's on all ratings.
     dropout
         The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
         sum of those who stayed is scaled to all users, and everyone updates x_u by what comes
-        of it; a sum that is lost, as too few stayed, leaves Y as it is.
+        of it; a sum that is lost, as too few stayed, leaves Y as it is. Once x_u hardly moves
+        any more, whoever is missing from one sum is made out by its difference to the next.
 
     Raises
     ------

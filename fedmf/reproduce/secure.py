@@ -241,9 +241,9 @@ TABLES = (
         f"`PaillierSum`, a key holder apart from users and server decrypting each sum, with a "
         f"key of {KEY_BITS} bits. *{LOST}*: how many users were left out of a round's sum for "
         "having vanished, over all rounds. Sums are compared by the SHA-256 of their "
-        "integers, the count of the raters and what is summed in each round. Where all are "
-        "the same, what holds for the plain integers holds for the secure ones: the table "
-        "`fixed-point` compares those with floating point over whole trainings.",
+        "integers, the count of the raters (but of FCF) and what is summed in each round. "
+        "Where all are the same, what holds for the plain integers holds for the secure ones: "
+        "the table `fixed-point` compares those with floating point over whole trainings.",
     ),
     Table(
         key="end-to-end",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import secagg
+from fedmf.checks import plain_numbers
 from fedmf.errors import FedMFError, SettingError
 from fedmf.sums.vectors import Aggregate, Vectors
 
@@ -76,6 +77,7 @@ class IntegerSum(ABC):
     fractional_bits: int = 16
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         _ = self.encoding  # an impossible one is refused at once
 
     def sum(

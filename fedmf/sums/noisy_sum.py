@@ -163,7 +163,7 @@ class NoisySum:
         """Refuse: see the notes of the class."""
         raise SettingError(
             "exact counts of raters would not be differentially private: train a model that "
-            "needs none, such as DPFedMF()"
+            "needs none, such as DPFedMF(), or has min_raters=1"
         )
 
     def _clipped(self, rows: Rows) -> Rows:

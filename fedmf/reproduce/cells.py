@@ -101,6 +101,8 @@ def _together(names: list[str], of: int) -> str:
 def number(value: float, like: float | None = None) -> str:
     """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
     size = abs(value if like is None else like)
+    if size >= 1e9:  # what has diverged
+        return f"{value:.1e}"
     if like is None and value == int(value):  # a count
         return f"{value:,.0f}"
     if size >= 1000:

@@ -13,10 +13,11 @@ from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_righ
 from fedmf.adversary.singletons import from_sum
 from fedmf.adversary.views import PAPER, Users, View, attacked, quiet, views
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
-from fedmf.checks import check_ratings, check_whole, is_number, is_whole
+from fedmf.checks import check_ratings, check_whole, is_whole
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
+from fedmf.schedule import Schedule
 from fedmf.sums.vectors import Vectors
 
 __all__ = ["chosen", "leakage", "singletons"]
@@ -166,9 +167,7 @@ def singletons(
         If ratings are not in whole or half steps.
     """
     check_ratings(ratings=ratings)
-    check_whole(0, seed=seed)
-    if not is_number(dropout) or not 0 <= dropout < 1:
-        raise SettingError(f"dropout = {dropout!r} must be a probability in [0, 1)")
+    Schedule(seed=seed, dropout=dropout)  # refuses what is out of range
     grid = grid_of(ratings)
     gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
     vanished: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")

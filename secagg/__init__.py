@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from secagg import graph, paillier, shamir, threshold
 from secagg.client import Client
+from secagg.encoding import FixedPoint, Integers
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
@@ -14,7 +15,6 @@ from secagg.errors import (
     TooFewSurvivors,
 )
 from secagg.field import Field
-from secagg.fixedpoint import FixedPoint, Integers
 from secagg.identities import Identity, Registry
 from secagg.journal import Journal
 from secagg.packing import Packing

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from secagg import keys, masks
 from secagg.arguments import is_integer
 from secagg.client_state import Shared
-from secagg.encoding import Entropy, Vector
+from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.params import RoundParams
-from secagg.ring import Lanes
 from secagg.rounds import Phase
 
 __all__ = ["add_masks", "encode_input"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from secagg import _fast
-from secagg.ring import Lanes, Ring
+from secagg.encoding import Lanes, Ring
 
 __all__ = ["MaskSum", "subtracts"]
 

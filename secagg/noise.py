@@ -12,7 +12,8 @@ from typing import Protocol
 
 import gmpy2
 
-from secagg.encoding import Entropy, take
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
 from secagg.modular import Batch, FixedBase, Modulus, to_batch
 from secagg.primes import random_bits, recover, uniform_below
 

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.arguments import check_integer, check_kind
-from secagg.encoding import Encoding, Entropy, Vector
+from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
-from secagg.ring import Ring
 
 __all__ = ["Packing"]
 

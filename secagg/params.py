@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from secagg.arguments import check_integer
-from secagg.encoding import Encoding
+from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
-from secagg.ring import Ring
 
 __all__ = ["RoundParams", "Security"]
 

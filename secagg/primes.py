@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import check_integer
-from secagg.encoding import Entropy, take
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
 
 __all__ = [

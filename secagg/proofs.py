@@ -23,7 +23,8 @@ from dataclasses import dataclass
 
 import gmpy2
 
-from secagg.encoding import Entropy, take
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
 from secagg.modular import Batch, Modulus
 
 __all__ = ["Statement", "proof_bytes"]

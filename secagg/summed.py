@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from secagg.cohort import Cohort
+from secagg.encoding import Lanes
 from secagg.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
-from secagg.ring import Lanes
 
 __all__ = ["Question", "Summed"]
 

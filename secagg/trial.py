@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import check_integer
+from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, SecAggError
-from secagg.fixedpoint import FixedPoint
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.rounds import Phase

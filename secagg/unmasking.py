@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import keys, masks
+from secagg.encoding import Lanes
 from secagg.field import M61
 from secagg.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.recovery import Recovery
-from secagg.ring import Lanes
 from secagg.rounds import Phase
 from secagg.stage import SessionStage
 from secagg.summed import Summed

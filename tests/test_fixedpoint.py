@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from harness import ReplayedEntropy, make_params
 from secagg import FixedPoint, Integers, ParameterError
-from secagg.ring import Ring
+from secagg.encoding import Ring
 
 RING = Ring(1 << 32)
 

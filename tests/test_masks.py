@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from secagg import masks
-from secagg.ring import Ring
+from secagg.encoding import Ring
 
 
 def test_the_lower_id_adds_and_the_higher_subtracts() -> None:

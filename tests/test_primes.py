@@ -19,7 +19,7 @@ from secagg.primes import (
     recover,
     uniform_below,
 )
-from secagg.testing.entropy import InsecureReplayedEntropy
+from secagg.testing import InsecureReplayedEntropy
 
 SIZES = (64, 129, 512)
 Maker = Callable[[int, Entropy], StructuredPrime]

@@ -9,7 +9,7 @@ import pytest
 
 import protocol_doc
 from secagg import Client, FixedPoint, Identity, Registry, RoundParams, Server, keys, masks
-from secagg.ring import Ring
+from secagg.encoding import Ring
 from secagg.rounds import NEXT, Phase
 
 IDS = (1, 2, 3, 300)

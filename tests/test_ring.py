@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg import ParameterError
-from secagg.ring import Ring
+from secagg.encoding import Ring
 
 MODULI = st.integers(1, 64).map(lambda b: 1 << b) | st.integers(2, 1 << 62)
 

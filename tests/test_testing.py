@@ -26,7 +26,7 @@ from secagg import (
     simulate_round,
     testing,
 )
-from secagg.ring import Ring
+from secagg.encoding import Ring
 from secagg.stages import Masking
 from secagg.testing.case import plain_encoding
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from secagg import Identity, ParameterError, Registry, _fast, graph, keys, masks, shamir
+from secagg.encoding import Ring
 from secagg.identities import signed_keys, signed_survivors
 from secagg.masking import encode_input
-from secagg.ring import Ring
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
 
 no_kernels = pytest.mark.skipif(

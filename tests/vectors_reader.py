@@ -18,7 +18,7 @@ from secagg import (
     RoundParams,
     Server,
 )
-from secagg.ring import Lanes, Ring
+from secagg.encoding import Lanes, Ring
 
 FOLDER = Path(__file__).parent / "vectors"
 Vector = dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import check_integer
-from secagg.fixedpoint import FixedPoint
+from secagg.encoding import FixedPoint
 from secagg.trial import RandomVectors
 
 __all__ = ["ENCODING", "Case", "Figure", "Load", "Row", "System", "sample"]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from secagg.client import Client
-from secagg.encoding import Entropy, Vector
+from secagg.encoding import Entropy, FixedPoint, Vector
 from secagg.errors import ParameterError
-from secagg.fixedpoint import FixedPoint
 from secagg.identities import Identity, Registry
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from secagg.encoding import FixedPoint
 from secagg.errors import TooFewSurvivors
-from secagg.fixedpoint import FixedPoint
 from secagg.params import RoundParams
 from secagg.result import RoundResult
 from secagg.rounds import NEXT, Phase

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg.encoding import Encoding, Vector
-from secagg.fixedpoint import FixedPoint, Integers
+from secagg.encoding import Encoding, FixedPoint, Integers, Vector
 from secagg.params import RoundParams
 from secagg.simulate import DROPOUT_PHASES
 from secagg.testing.case import Round, toy_policy

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
-from secagg.ring import Lanes, Ring
 
 __all__ = ["Encoding", "Entropy", "Vector", "take"]
 

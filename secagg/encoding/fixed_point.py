@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg.arguments import check_integer, is_integer
-from secagg.encoding import Entropy, Vector
+from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
-from secagg.ring import Lanes, Ring
 
 __all__ = ["FixedPoint", "Integers"]
 

@@ -14,7 +14,6 @@ from secagg.errors import (
     SecAggError,
     TooFewSurvivors,
 )
-from secagg.field import Field
 from secagg.identities import Identity, Registry
 from secagg.journal import Journal
 from secagg.packing import Packing
@@ -24,6 +23,7 @@ from secagg.policy import ClientPolicy
 from secagg.result import RoundResult
 from secagg.rounds import Phase
 from secagg.server import Server
+from secagg.shamir import Field
 from secagg.simulate import SimulatedRound, simulate_round
 
 __all__ = [

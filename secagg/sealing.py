@@ -10,9 +10,9 @@ from secagg import keys, shamir
 from secagg.client_state import Advertised, Entrusted, Shared
 from secagg.encoding import Entropy
 from secagg.errors import RemoteProtocolError
-from secagg.field import M61
 from secagg.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.rounds import Phase
+from secagg.shamir.field import M61
 
 __all__ = ["open_from", "seal_for"]
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from secagg import keys, masks
 from secagg.encoding import Lanes
-from secagg.field import M61
 from secagg.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.recovery import Recovery
 from secagg.rounds import Phase
+from secagg.shamir.field import M61
 from secagg.stage import SessionStage
 from secagg.summed import Summed
 

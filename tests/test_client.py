@@ -24,11 +24,9 @@ from secagg import (
     Phase,
     RemoteProtocolError,
     messages,
-    reedsolomon,
     simulate_round,
 )
 from secagg import keys as key_functions
-from secagg.field import M61
 from secagg.keys import roster_digest
 from secagg.messages import (
     SEALED_BYTES,
@@ -41,6 +39,8 @@ from secagg.messages import (
     pack_ids,
     unpack_ids,
 )
+from secagg.shamir import reed_solomon as reedsolomon
+from secagg.shamir.field import M61
 from test_keys import LOW_ORDER
 
 ids = pack_ids

@@ -23,7 +23,6 @@ from secagg import (
     TooFewSurvivors,
     shamir,
 )
-from secagg.field import M61
 from secagg.messages import (
     SHARE_BYTES,
     AdvertiseKeys,
@@ -36,6 +35,7 @@ from secagg.messages import (
 )
 from secagg.recovery import Recovery
 from secagg.rounds import NEXT
+from secagg.shamir.field import M61
 from test_keys import LOW_ORDER
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import ReplayedEntropy
-from secagg import ParameterError, reedsolomon, shamir
-from secagg.field import M61
+from secagg import ParameterError, shamir
+from secagg.shamir import reed_solomon as reedsolomon
+from secagg.shamir.field import M61
 
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 8), st.data())

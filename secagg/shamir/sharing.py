@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg import _fast, reedsolomon
+from secagg import _fast
 from secagg.arguments import check_integer, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.field import M61
+from secagg.shamir import reed_solomon as reedsolomon
+from secagg.shamir.field import M61
 
 __all__ = [
     "LIMB_BYTES",

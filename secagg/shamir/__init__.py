@@ -1,0 +1,36 @@
+"""Shamir's secret sharing (1979) of byte strings over GF(2^61 − 1).
+
+A secret is the constant term of a random polynomial of degree t − 1; a share is its value at a
+point. Any t shares give the secret back, fewer tell nothing of it. Shares are a Reed–Solomon
+word, so wrong ones can be found when there are enough of them.
+"""
+
+from __future__ import annotations
+
+from secagg.shamir.field import Field
+from secagg.shamir.sharing import (
+    LIMB_BYTES,
+    Share,
+    combine,
+    combine_limbs,
+    find_wrong,
+    from_limbs,
+    limb_count,
+    split,
+    split_limbs,
+    to_limbs,
+)
+
+__all__ = [
+    "LIMB_BYTES",
+    "Field",
+    "Share",
+    "combine",
+    "combine_limbs",
+    "find_wrong",
+    "from_limbs",
+    "limb_count",
+    "split",
+    "split_limbs",
+    "to_limbs",
+]

@@ -16,7 +16,7 @@ from secagg.costs import client_traffic
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
 from secagg.estimate import estimate
-from secagg.expected import to_adversary
+from secagg.graph.assumptions import to_adversary
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.trial import peak_memory, run

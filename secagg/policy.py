@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg import finder
 from secagg.arguments import check_integer
 from secagg.errors import ParameterError
-from secagg.expected import check_fractions, count, to_float
+from secagg.graph import finder
+from secagg.graph.assumptions import check_fractions, count, to_float
 from secagg.params import RoundParams
 
 __all__ = ["ClientPolicy"]

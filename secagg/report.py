@@ -7,9 +7,9 @@ from rich.table import Table
 
 from secagg.costs import Traffic
 from secagg.estimate import Seconds
-from secagg.expected import Adversary
+from secagg.graph import Recommendation
+from secagg.graph.assumptions import Adversary
 from secagg.params import RoundParams
-from secagg.recommendation import Recommendation
 from secagg.rounds import Phase
 from secagg.simulate import SimulatedRound
 

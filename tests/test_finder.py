@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import secagg
 from harness import make_params
-from secagg import ParameterError, finder, tails
-from secagg.graph import Recommendation, privacy_bits, recommend
+from secagg import ParameterError
+from secagg.graph import Recommendation, finder, privacy_bits, recommend, tails
 
 FRACTIONS = st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.33, 0.45])
 SECURITY = st.sampled_from(["semi-honest", "semi-malicious"])

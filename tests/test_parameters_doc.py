@@ -12,18 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness import make_params
-from secagg import (
-    ClientPolicy,
-    FixedPoint,
-    Integers,
-    ParameterError,
-    Phase,
-    finder,
-    messages,
-    tails,
-)
+from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase, messages
 from secagg.costs import client_traffic
-from secagg.graph import privacy_bits, recommend
+from secagg.graph import finder, privacy_bits, recommend, tails
 
 TEXT = (Path(__file__).parent.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg import tails
-from secagg.graph import Graph
+from secagg.graph import Graph, tails
 
 RINGS = [(7, 2), (8, 4), (9, 4), (10, 2), (10, 6), (11, 4)]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from secagg import tails
 from secagg.arguments import check_integer
 from secagg.errors import ParameterError
-from secagg.expected import Adversary, check_fractions, count, to_adversary
-from secagg.recommendation import Recommendation
+from secagg.graph import tails
+from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary
+from secagg.graph.recommendation import Recommendation
 
 __all__ = [
     "MOST_SEARCHED",
@@ -71,7 +71,7 @@ def recommend(
 
     Notes
     -----
-    Bell et al. 2020, section 3, by exact tails: `secagg.tails`.
+    Bell et al. 2020, section 3, by exact tails: `secagg.graph.tails`.
     """
     check_integer("n", n, 3, 1 << 20)
     check_integer("sigma", sigma, 1, 128)

@@ -1,0 +1,15 @@
+"""Graphs of clients: who shares keys and masks with whom.
+
+On the complete graph (Bonawitz 2017) every client deals with every other. On a k-regular Harary
+graph in random order (Bell et al. 2020, §3.2) it deals with k of them, and the cost of a client
+no longer grows with n. `recommend` finds the smallest k and its threshold t for which, by exact
+counting, privacy fails with probability 2^−σ at most and the round with 2^−η at most.
+"""
+
+from __future__ import annotations
+
+from secagg.graph.finder import privacy_bits, recommend
+from secagg.graph.graph import SEED_BYTES, Graph, draw
+from secagg.graph.recommendation import Recommendation
+
+__all__ = ["SEED_BYTES", "Graph", "Recommendation", "draw", "privacy_bits", "recommend"]

@@ -12,7 +12,7 @@ from fedmf.splits import leave_last, official, random_split
 from fedmf.sums.integer_sum import Progress
 from fedmf.sums.paillier_sum import FEWEST_TRUSTEES
 from fedmf.sums.trust import Trust
-from secagg.public_key import MAX_BITS, MIN_BITS
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold_key import MAX_TRUSTEES
 
 __all__ = [

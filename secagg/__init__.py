@@ -16,8 +16,7 @@ from secagg.errors import (
 )
 from secagg.identities import Identity, Registry
 from secagg.journal import Journal
-from secagg.packing import Packing
-from secagg.parallel import set_threads
+from secagg.paillier import Packing, set_threads
 from secagg.params import RoundParams
 from secagg.policy import ClientPolicy
 from secagg.result import RoundResult

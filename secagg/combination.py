@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import gmpy2
 
-from secagg.ciphertexts import Ciphertexts
+from secagg.paillier import Ciphertexts
 from secagg.partials import refusal
 
 __all__ = ["combine_parts", "lagrange_at_zero"]

@@ -9,9 +9,9 @@ from typing import Self
 import gmpy2
 
 from secagg.arguments import as_bytes, check_integer, check_kind
-from secagg.ciphertexts import Ciphertexts
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
+from secagg.paillier import Ciphertexts
 from secagg.partials import PartialDecryption
 from secagg.threshold_key import ThresholdKey
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from secagg.ciphertexts import CiphertextGroup, Ciphertexts
 from secagg.errors import RemoteProtocolError
+from secagg.paillier import Ciphertexts
+from secagg.paillier.ciphertexts import CiphertextGroup
 
 __all__ = ["PHASE", "PartialDecryption", "decode_partial", "refusal"]
 

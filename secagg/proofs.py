@@ -25,7 +25,7 @@ import gmpy2
 
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
-from secagg.modular import Batch, Modulus
+from secagg.paillier.modular import Batch, Modulus
 
 __all__ = ["Statement", "proof_bytes"]
 

@@ -31,9 +31,10 @@ from secagg.arguments import check_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.key_share import KeyShare
+from secagg.paillier import PublicKey
+from secagg.paillier.primes import StructuredPrime, random_safe_prime, uniform_below
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.partials import PartialDecryption
-from secagg.primes import StructuredPrime, random_safe_prime, uniform_below
-from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
 from secagg.threshold_key import MAX_TRUSTEES, ThresholdKey
 
 __all__ = ["KeyShare", "PartialDecryption", "ThresholdKey", "deal", "deal_insecure"]

@@ -14,13 +14,12 @@ from typing import Self
 import gmpy2
 
 from secagg.arguments import as_bytes, check_integer, check_kind
-from secagg.ciphertexts import Ciphertexts
 from secagg.combination import combine_parts
-from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum
 from secagg.errors import ParameterError, TooFewSurvivors
+from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
+from secagg.paillier.vectors import decode_sum
 from secagg.partials import PHASE, PartialDecryption, decode_partial, refusal
 from secagg.proofs import Statement, proof_bytes
-from secagg.public_key import PublicKey
 
 __all__ = ["MAX_TRUSTEES", "ThresholdKey"]
 

@@ -20,7 +20,7 @@ from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
 from secagg.compare.units import duration, memory, seconds, size, volume
 from secagg.costs import client_traffic
 from secagg.errors import ParameterError, SecAggError
-from secagg.parallel import threads
+from secagg.paillier.threads import threads
 
 PLAIN = System("plain", "plain", "he", 1, "-", "everybody")
 MEGABYTES = 1 << 26

@@ -10,7 +10,7 @@ import pytest
 from paillier_keys import keypair
 from secagg.compare import per_float
 from secagg.compare.per_float import Work
-from secagg.parallel import threads
+from secagg.paillier.threads import threads
 
 
 def test_per_float_is_in_proportion_to_the_floats_and_to_the_peer(

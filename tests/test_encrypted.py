@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import secagg
 from paillier_keys import keypair
 from secagg import FixedPoint, Integers, ParameterError, RemoteProtocolError
-from secagg.encrypted import HEADER, EncryptedVector
-from secagg.packing import Packing
+from secagg.paillier import EncryptedVector, Packing
+from secagg.paillier.vectors import HEADER
 
 KEY = keypair()
 PUBLIC = KEY.public_key

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secagg import parallel
 from secagg.errors import ParameterError
-from secagg.modular import FixedBase, Modulus
+from secagg.paillier import threads as parallel
+from secagg.paillier.modular import FixedBase, Modulus
 
 MODULI = st.integers(3, 1 << 700).map(lambda n: n | 1)
 

@@ -12,8 +12,8 @@ import pytest
 
 from paillier_keys import foreign, keypair
 from secagg import Integers, Packing, ParameterError
-from secagg.modular import Modulus
-from secagg.noise import FixedBaseNoise, OwnerNoise, TextbookNoise
+from secagg.paillier.modular import Modulus
+from secagg.paillier.noise import FixedBaseNoise, OwnerNoise, TextbookNoise
 
 KEY = keypair()
 PUBLIC = KEY.public_key

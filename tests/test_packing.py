@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg import FixedPoint, Integers, ParameterError
-from secagg.packing import Packing
+from secagg.paillier import Packing
 
 KEY_BITS = 512
 

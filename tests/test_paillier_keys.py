@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from paillier_keys import foreign, keypair
 from secagg import ParameterError, RemoteProtocolError
-from secagg.encrypted import EncryptedVector
-from secagg.packing import Packing
 from secagg.paillier import (
     Ciphertexts,
+    EncryptedVector,
+    Packing,
     PrivateKey,
     PublicKey,
     generate_insecure_keypair,
     generate_keypair,
 )
-from secagg.primes import random_prime, random_safe_prime, recover
-from secagg.public_key import short_exponent
+from secagg.paillier.primes import random_prime, random_safe_prime, recover
+from secagg.paillier.public_key import short_exponent
 
 KEY = keypair()
 PUBLIC = KEY.public_key

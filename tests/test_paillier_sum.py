@@ -17,7 +17,7 @@ from fedmf.sums.vectors import Rows, Vectors
 from paillier_keys import keypair
 from paillier_parties import K, paillier, tables
 from secagg import ParameterError
-from secagg.encrypted import HEADER
+from secagg.paillier.vectors import HEADER
 from threshold_keys import dealing
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg import primes
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.primes import (
+from secagg.paillier import primes
+from secagg.paillier.primes import (
     StructuredPrime,
     random_prime,
     random_safe_prime,

@@ -21,8 +21,8 @@ from secagg import (
     TooFewSurvivors,
 )
 from secagg.combination import lagrange_at_zero
-from secagg.encrypted import EncryptedVector
 from secagg.key_share import KeyShare
+from secagg.paillier import EncryptedVector
 from secagg.partials import PartialDecryption
 from threshold_keys import GROUPS, claim, dealing, ordinary, square_root_of_one, values_of
 

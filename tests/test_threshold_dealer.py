@@ -16,7 +16,7 @@ from paillier_keys import Stream
 from secagg import ParameterError, threshold
 from secagg.combination import lagrange_at_zero
 from secagg.key_share import KeyShare
-from secagg.primes import StructuredPrime
+from secagg.paillier.primes import StructuredPrime
 from secagg.threshold import ThresholdKey, _share, deal, deal_insecure
 from threshold_keys import GROUPS, SAFE, dealing
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paillier_keys import Stream
 from secagg import proofs
-from secagg.modular import Modulus
+from secagg.paillier.modular import Modulus
 from secagg.proofs import Statement, proof_bytes
 from threshold_keys import SAFE
 

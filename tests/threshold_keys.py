@@ -7,11 +7,10 @@ from functools import cache
 import gmpy2
 
 from paillier_keys import Stream
-from secagg.ciphertexts import Ciphertexts
 from secagg.key_share import KeyShare
-from secagg.paillier import PrivateKey
+from secagg.paillier import Ciphertexts, PrivateKey
+from secagg.paillier.primes import StructuredPrime
 from secagg.partials import PartialDecryption
-from secagg.primes import StructuredPrime
 from secagg.threshold import _share
 from secagg.threshold_key import ThresholdKey
 

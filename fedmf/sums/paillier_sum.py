@@ -23,8 +23,8 @@ from fedmf.sums.integer_sum import (
 )
 from fedmf.sums.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
 from fedmf.sums.vectors import Aggregate, Vectors
-from secagg.paillier import EncryptedVector, PrivateKey, generate_keypair
-from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey
+from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
 from secagg.threshold_key import MAX_TRUSTEES
 

@@ -11,7 +11,7 @@ from secagg.compare.keyed import Keyed, measure
 from secagg.compare.per_float import PerFloat, Work, per_float
 from secagg.compare.rows import Case, Row, System
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
-from secagg.public_key import MIN_BITS
+from secagg.paillier.public_key import MIN_BITS
 
 __all__ = ["Candidate", "Tell", "candidates", "per_floats"]
 

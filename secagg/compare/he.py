@@ -10,10 +10,7 @@ import numpy as np
 
 from secagg.compare.keyed import F64, Holder, Keyed, Opened
 from secagg.compare.rows import ENCODING, System
-from secagg.encrypted import EncryptedVector
-from secagg.packing import Packing
-from secagg.paillier import PrivateKey, PublicKey
-from secagg.parallel import set_threads
+from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
 
 __all__ = ["Aggregator", "KeyHolder", "Owner", "Sender", "packing", "public", "shared", "under"]
 

@@ -13,9 +13,7 @@ from statistics import median
 import numpy as np
 
 from secagg.compare.rows import CLIP, ENCODING
-from secagg.packing import Packing
-from secagg.paillier import PrivateKey
-from secagg.parallel import set_threads
+from secagg.paillier import Packing, PrivateKey, set_threads
 
 __all__ = [
     "ADD",

@@ -9,8 +9,8 @@ import numpy as np
 from secagg.compare import he
 from secagg.compare.keyed import Keyed, Opened
 from secagg.compare.rows import System
-from secagg.parallel import set_threads
-from secagg.public_key import MIN_BITS
+from secagg.paillier import set_threads
+from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
 __all__ = ["SYSTEM", "Trustees", "generate", "keyed"]

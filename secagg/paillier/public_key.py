@@ -9,15 +9,15 @@ from typing import Self
 import gmpy2
 
 from secagg.arguments import as_bytes, check_integer, check_kind
-from secagg.ciphertexts import CiphertextGroup, remote
 from secagg.encoding import Entropy, Vector
-from secagg.encrypted import EncryptedVector, encrypt_vector, load_vector
 from secagg.errors import ParameterError
-from secagg.key_bytes import check_bits, decode_key, encode_key, fixed, number
-from secagg.modular import Modulus
-from secagg.noise import FixedBaseNoise, Noise, TextbookNoise
-from secagg.packing import Packing
-from secagg.primes import has_small_factor
+from secagg.paillier.ciphertexts import CiphertextGroup, remote
+from secagg.paillier.key_bytes import check_bits, decode_key, encode_key, fixed, number
+from secagg.paillier.modular import Modulus
+from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
+from secagg.paillier.packing import Packing
+from secagg.paillier.primes import has_small_factor
+from secagg.paillier.vectors import EncryptedVector, encrypt_vector, load_vector
 
 __all__ = ["MAX_BITS", "MIN_BITS", "PublicKey", "short_exponent"]
 

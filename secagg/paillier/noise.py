@@ -14,8 +14,8 @@ import gmpy2
 
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
-from secagg.modular import Batch, FixedBase, Modulus, to_batch
-from secagg.primes import random_bits, recover, uniform_below
+from secagg.paillier.modular import Batch, FixedBase, Modulus, to_batch
+from secagg.paillier.primes import random_bits, recover, uniform_below
 
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from secagg.arguments import as_bytes, check_kind, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.modular import Batch, Modulus
-from secagg.noise import Noise
-from secagg.parallel import in_slices
+from secagg.paillier.modular import Batch, Modulus
+from secagg.paillier.noise import Noise
+from secagg.paillier.threads import in_slices
 
 __all__ = ["CiphertextGroup", "Ciphertexts", "remote"]
 

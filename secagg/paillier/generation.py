@@ -13,13 +13,13 @@ from typing import Literal
 import gmpy2
 
 from secagg.arguments import check_integer, check_kind
-from secagg.ciphertexts import Ciphertexts
 from secagg.encoding import Entropy
-from secagg.encrypted import DecryptedSum, EncryptedVector
 from secagg.errors import ParameterError
-from secagg.primes import StructuredPrime, random_prime, uniform_below
-from secagg.private_key import PrivateKey
-from secagg.public_key import MAX_BITS, MIN_BITS, PublicKey, short_exponent
+from secagg.paillier.ciphertexts import Ciphertexts
+from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
+from secagg.paillier.private_key import PrivateKey
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS, PublicKey, short_exponent
+from secagg.paillier.vectors import DecryptedSum, EncryptedVector
 
 __all__ = [
     "Blinding",

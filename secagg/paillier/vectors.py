@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import as_bytes, check_integer, check_kind, is_integer
-from secagg.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
-from secagg.packing import LANES, Packing
+from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
+from secagg.paillier.packing import LANES, Packing
 
 __all__ = ["DecryptedSum", "EncryptedVector", "decode_sum", "encrypt_vector", "load_vector"]
 

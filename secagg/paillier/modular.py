@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.parallel import in_slices
+from secagg.paillier.threads import in_slices
 
 __all__ = ["Batch", "FixedBase", "Modulus", "to_batch"]
 

@@ -10,15 +10,15 @@ from typing import Self
 import gmpy2
 
 from secagg.arguments import as_bytes, check_kind
-from secagg.ciphertexts import CiphertextGroup, Ciphertexts
 from secagg.encoding import Entropy, Vector
-from secagg.encrypted import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
 from secagg.errors import ParameterError
-from secagg.key_bytes import check_bits, decode_key, encode_key, fixed, number
-from secagg.modular import Modulus
-from secagg.noise import OwnerNoise
-from secagg.packing import Packing
-from secagg.public_key import PublicKey
+from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
+from secagg.paillier.key_bytes import check_bits, decode_key, encode_key, fixed, number
+from secagg.paillier.modular import Modulus
+from secagg.paillier.noise import OwnerNoise
+from secagg.paillier.packing import Packing
+from secagg.paillier.public_key import PublicKey
+from secagg.paillier.vectors import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
 
 __all__ = ["PrivateKey"]
 

@@ -13,7 +13,7 @@ from fedmf.sums.integer_sum import Progress
 from fedmf.sums.paillier_sum import FEWEST_TRUSTEES
 from fedmf.sums.trust import Trust
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
-from secagg.threshold_key import MAX_TRUSTEES
+from secagg.threshold.key import MAX_TRUSTEES
 
 __all__ = [
     "LAST",

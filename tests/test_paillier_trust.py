@@ -11,9 +11,9 @@ from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum
 from fedmf.errors import SettingError
 from paillier_parties import paillier, tables
 from secagg import Integers, Packing, RemoteProtocolError, TooFewSurvivors
-from secagg.combination import combine_parts
 from secagg.paillier import PrivateKey, PublicKey
 from secagg.threshold import KeyShare, ThresholdKey
+from secagg.threshold.combination import combine_parts
 from threshold_keys import claim, dealing
 
 

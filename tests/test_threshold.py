@@ -20,10 +20,9 @@ from secagg import (
     RemoteProtocolError,
     TooFewSurvivors,
 )
-from secagg.combination import lagrange_at_zero
-from secagg.key_share import KeyShare
 from secagg.paillier import EncryptedVector
-from secagg.partials import PartialDecryption
+from secagg.threshold import KeyShare, PartialDecryption
+from secagg.threshold.combination import lagrange_at_zero
 from threshold_keys import GROUPS, claim, dealing, ordinary, square_root_of_one, values_of
 
 KEY, SHARES = dealing(5, 3)

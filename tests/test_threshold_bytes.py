@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg import ParameterError, RemoteProtocolError, SecAggError
-from secagg.key_share import KeyShare
-from secagg.threshold_key import ThresholdKey
+from secagg.threshold import KeyShare, ThresholdKey
 from threshold_keys import SAFE, dealing, values_of
 
 KEY, SHARES = dealing(4, 2)

@@ -14,10 +14,10 @@ import pytest
 
 from paillier_keys import Stream
 from secagg import ParameterError, threshold
-from secagg.combination import lagrange_at_zero
-from secagg.key_share import KeyShare
 from secagg.paillier.primes import StructuredPrime
-from secagg.threshold import ThresholdKey, _share, deal, deal_insecure
+from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
+from secagg.threshold.combination import lagrange_at_zero
+from secagg.threshold.dealing import _share
 from threshold_keys import GROUPS, SAFE, dealing
 
 # made by random_safe_prime(512, InsecureReplayedEntropy(("safe 512", i))), i = 0, 1
@@ -176,7 +176,7 @@ def test_exponents_of_a_dealt_key_have_half_the_length_of_n() -> None:
 def test_the_two_primes_are_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     p, q = safe(*SAFE[:2])
     found = iter([p, p, p, q])
-    monkeypatch.setattr("secagg.threshold.random_safe_prime", lambda *_: next(found))
+    monkeypatch.setattr("secagg.threshold.dealing.random_safe_prime", lambda *_: next(found))
     assert deal_insecure(3, 2, bits=512)[0].public_key.n == p.p * q.p
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paillier_keys import Stream
-from secagg import proofs
 from secagg.paillier.modular import Modulus
-from secagg.proofs import Statement, proof_bytes
+from secagg.threshold import proofs
+from secagg.threshold.proofs import Statement, proof_bytes
 from threshold_keys import SAFE
 
 P, Q = (gmpy2.mpz(p) for p in SAFE[:2])

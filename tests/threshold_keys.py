@@ -7,12 +7,10 @@ from functools import cache
 import gmpy2
 
 from paillier_keys import Stream
-from secagg.key_share import KeyShare
 from secagg.paillier import Ciphertexts, PrivateKey
 from secagg.paillier.primes import StructuredPrime
-from secagg.partials import PartialDecryption
-from secagg.threshold import _share
-from secagg.threshold_key import ThresholdKey
+from secagg.threshold import KeyShare, PartialDecryption, ThresholdKey
+from secagg.threshold.dealing import _share
 
 # safe primes, made by random_safe_prime(256, InsecureReplayedEntropy(("safe", i))), i = 0 … 3
 SAFE = (

@@ -26,7 +26,7 @@ from fedmf.sums.vectors import Aggregate, Vectors
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal
-from secagg.threshold_key import MAX_TRUSTEES
+from secagg.threshold.key import MAX_TRUSTEES
 
 __all__ = ["PaillierSum"]
 

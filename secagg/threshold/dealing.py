@@ -30,12 +30,12 @@ import gmpy2
 from secagg.arguments import check_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.key_share import KeyShare
 from secagg.paillier import PublicKey
 from secagg.paillier.primes import StructuredPrime, random_safe_prime, uniform_below
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
-from secagg.partials import PartialDecryption
-from secagg.threshold_key import MAX_TRUSTEES, ThresholdKey
+from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
+from secagg.threshold.partials import PartialDecryption
+from secagg.threshold.share import KeyShare
 
 __all__ = ["KeyShare", "PartialDecryption", "ThresholdKey", "deal", "deal_insecure"]
 

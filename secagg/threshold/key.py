@@ -14,12 +14,12 @@ from typing import Self
 import gmpy2
 
 from secagg.arguments import as_bytes, check_integer, check_kind
-from secagg.combination import combine_parts
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
 from secagg.paillier.vectors import decode_sum
-from secagg.partials import PHASE, PartialDecryption, decode_partial, refusal
-from secagg.proofs import Statement, proof_bytes
+from secagg.threshold.combination import combine_parts
+from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, refusal
+from secagg.threshold.proofs import Statement, proof_bytes
 
 __all__ = ["MAX_TRUSTEES", "ThresholdKey"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import gmpy2
 
 from secagg.paillier import Ciphertexts
-from secagg.partials import refusal
+from secagg.threshold.partials import refusal
 
 __all__ = ["combine_parts", "lagrange_at_zero"]
 

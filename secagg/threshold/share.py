@@ -12,8 +12,8 @@ from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import Ciphertexts
-from secagg.partials import PartialDecryption
-from secagg.threshold_key import ThresholdKey
+from secagg.threshold.key import ThresholdKey
+from secagg.threshold.partials import PartialDecryption
 
 __all__ = ["KeyShare"]
 

@@ -1,0 +1,30 @@
+"""Decryption by t of l trustees together: nobody has the key (Damgård and Jurik, PKC 2001).
+
+A dealer makes the key, gives every trustee a share of it (Shamir 1979, over Z_{n p' q'}), and
+forgets it. Clients encrypt with ``ThresholdKey.public_key`` as with any other key. To read a
+sum, t trustees each send a partial decryption with a proof of its correctness (Shoup, Eurocrypt
+2000), and anybody combines them. A wrong one is rejected with its trustee's number.
+
+Any t trustees can read everything, single vectors too. Fewer can read nothing; once more than
+l − t are gone, nobody can.
+
+**That no single party can decrypt holds as long as the aggregator follows the protocol.** The
+number of vectors in a sum stands in a header that nobody has authenticated: an aggregator can
+write n into that of one client's vector, or multiply the vector by n. Honest trustees answer,
+and the combiner of the answers, often the aggregator, reads that client's vector. Trustees who
+do not want to rely on it add the clients' authenticated messages themselves, and decrypt
+nothing else.
+
+**The dealer knows the key while it deals.** Run it where nobody looks on, on a machine that is
+wiped afterwards, and hand out the shares over channels that only their trustees can read. A
+dealer that keeps a copy reads everything, and no proof would show it.
+"""
+
+from __future__ import annotations
+
+from secagg.threshold.dealing import deal, deal_insecure
+from secagg.threshold.key import ThresholdKey
+from secagg.threshold.partials import PartialDecryption
+from secagg.threshold.share import KeyShare
+
+__all__ = ["KeyShare", "PartialDecryption", "ThresholdKey", "deal", "deal_insecure"]

@@ -23,7 +23,7 @@ import secagg
 from secagg import graph
 from secagg.compare import ss
 from secagg.compare.machine import machine
-from secagg.costs import client_traffic
+from secagg.protocol.traffic import client_traffic
 from secagg.trial import RandomVectors
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"

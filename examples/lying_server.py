@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 import secagg
-from secagg import messages
+from secagg.protocol import messages
 
 IDENTITIES = {client_id: secagg.Identity.generate() for client_id in range(6)}
 REGISTRY = secagg.Registry({u: identity.public for u, identity in IDENTITIES.items()})

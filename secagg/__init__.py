@@ -14,13 +14,10 @@ from secagg.errors import (
     SecAggError,
     TooFewSurvivors,
 )
-from secagg.identities import Identity, Registry
 from secagg.journal import Journal
 from secagg.paillier import Packing, set_threads
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
+from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.result import RoundResult
-from secagg.rounds import Phase
 from secagg.server import Server
 from secagg.shamir import Field
 from secagg.simulate import SimulatedRound, simulate_round

@@ -12,13 +12,12 @@ from secagg import graph
 from secagg.compare.document import comparison_document
 from secagg.compare.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
 from secagg.compare.save import prepare
-from secagg.costs import client_traffic
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
 from secagg.estimate import estimate
 from secagg.graph.assumptions import to_adversary
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
+from secagg.protocol import ClientPolicy, RoundParams
+from secagg.protocol.traffic import client_traffic
 from secagg.trial import peak_memory, run
 
 try:

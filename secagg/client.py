@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import os
 
-from secagg import _fast, keys
+from secagg import _fast
 from secagg.arguments import as_bytes, check_integer, check_kind
 from secagg.client_state import Advertised, Agreed, Ended, Masked, New, Shared
 from secagg.consistency import check_agreement, check_survivors
 from secagg.encoding import Entropy, Vector
-from secagg.identities import (
-    Identity,
-    Registry,
-    check_identity,
-    signed_keys,
-    signed_survivors,
-)
 from secagg.masking import add_masks, encode_input
-from secagg.messages import (
+from secagg.one_life import OneLife
+from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
+from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
+from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,
@@ -35,15 +31,7 @@ from secagg.messages import (
     decode,
     encode,
 )
-from secagg.one_life import OneLife
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
-from secagg.rounds import (
-    Phase,
-    check_roster,
-    check_senders,
-    check_unmask_request,
-)
+from secagg.protocol.phases import check_roster, check_senders, check_unmask_request
 from secagg.sealing import open_from, seal_for
 
 __all__ = ["Client"]

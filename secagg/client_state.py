@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg import keys
-from secagg.rounds import Phase
+from secagg.protocol import Phase, keys
 
 __all__ = [
     "Advertised",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from secagg import graph, keys
-from secagg.identities import Registry
-from secagg.messages import Roster, encode, pack_ids
-from secagg.params import RoundParams
+from secagg import graph
+from secagg.protocol import Registry, RoundParams, keys
+from secagg.protocol.messages import Roster, encode, pack_ids
 
 __all__ = ["Cohort"]
 

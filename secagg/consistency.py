@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from secagg.identities import SIGNATURE_BYTES, Registry, signed_survivors
-from secagg.messages import ConsistencyRequest, UnmaskRequest, unpack_ids
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
-from secagg.rounds import Phase, check_size, refuse
+from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
+from secagg.protocol.identities import SIGNATURE_BYTES, signed_survivors
+from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, unpack_ids
+from secagg.protocol.phases import check_size, refuse
 
 __all__ = ["check_agreement", "check_survivors"]
 

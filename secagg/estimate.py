@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secagg import _fast, keys, shamir
-from secagg.masks import MaskSum
-from secagg.messages import SHARE_BYTES, SHARE_LIMBS
-from secagg.params import RoundParams
+from secagg import _fast, shamir
+from secagg.protocol import RoundParams, keys
+from secagg.protocol.masks import MaskSum
+from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.recovery import Recovery
 
 __all__ = ["Seconds", "estimate"]

@@ -37,8 +37,8 @@ from secagg.errors import JournalError
 from secagg.held import HeldFile
 from secagg.journal_errors import our_errors, spoilt
 from secagg.log import Entry, first_link, link
-from secagg.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
-from secagg.params import RoundParams
+from secagg.protocol import RoundParams
+from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 
 __all__ = ["Journal"]
 

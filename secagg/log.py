@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from secagg.arguments import check_kind
-from secagg.params import RoundParams
+from secagg.protocol import RoundParams
 
 __all__ = ["Entry", "Log", "check_log", "first_link", "link"]
 

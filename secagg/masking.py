@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from secagg import keys, masks
 from secagg.arguments import is_integer
 from secagg.client_state import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.params import RoundParams
-from secagg.rounds import Phase
+from secagg.protocol import Phase, RoundParams, keys, masks
 
 __all__ = ["add_masks", "encode_input"]
 

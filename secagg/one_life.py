@@ -12,8 +12,9 @@ from typing import NoReturn, TypeVar
 
 from secagg.client_state import ClientState, Ended, New
 from secagg.errors import LocalProtocolError, RemoteProtocolError
-from secagg.exclusive import Exclusive
-from secagg.rounds import Phase, out_of_order
+from secagg.protocol import Phase
+from secagg.protocol.exclusive import Exclusive
+from secagg.protocol.phases import out_of_order
 
 __all__ = ["OneLife"]
 

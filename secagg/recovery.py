@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from secagg import _fast, shamir
 from secagg.errors import RemoteProtocolError
-from secagg.keys import SEED_BYTES
-from secagg.rounds import Phase
+from secagg.protocol import Phase
+from secagg.protocol.keys import SEED_BYTES
 
 __all__ = ["Recovery"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from secagg.costs import Traffic
 from secagg.estimate import Seconds
 from secagg.graph import Recommendation
 from secagg.graph.assumptions import Adversary
-from secagg.params import RoundParams
-from secagg.rounds import Phase
+from secagg.protocol import Phase, RoundParams
+from secagg.protocol.traffic import Traffic
 from secagg.simulate import SimulatedRound
 
 __all__ = ["Document", "params_document", "print_params", "print_trial", "trial_document"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
-from secagg.params import RoundParams
+from secagg.protocol import RoundParams
 from secagg.unmasking import Unmasked
 
 __all__ = ["RoundResult", "decode_sum"]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from secagg import keys, shamir
+from secagg import shamir
 from secagg.client_state import Advertised, Entrusted, Shared
 from secagg.encoding import Entropy
 from secagg.errors import RemoteProtocolError
-from secagg.messages import SEALED_BYTES, SHARE_BYTES
-from secagg.rounds import Phase
+from secagg.protocol import Phase, keys
+from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.shamir.field import M61
 
 __all__ = ["open_from", "seal_for"]

@@ -21,13 +21,13 @@ from secagg.errors import (
     RemoteProtocolError,
     TooFewSurvivors,
 )
-from secagg.exclusive import Exclusive
 from secagg.graph import SEED_BYTES
-from secagg.identities import Registry, check_registry
 from secagg.log import Entry, Log, check_log
-from secagg.params import RoundParams
+from secagg.protocol import Phase, Registry, RoundParams
+from secagg.protocol.exclusive import Exclusive
+from secagg.protocol.identities import check_registry
+from secagg.protocol.phases import out_of_order
 from secagg.result import RoundResult, decode_sum
-from secagg.rounds import Phase, out_of_order
 from secagg.stages import Advertising, Consistency, Masking, Sharing
 from secagg.unmasking import Unmasked, Unmasking
 

@@ -12,11 +12,8 @@ from secagg.arguments import check_integer, check_kind
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
-from secagg.identities import Identity, Registry
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
+from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.result import RoundResult
-from secagg.rounds import NEXT, Phase
 from secagg.server import Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]

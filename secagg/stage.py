@@ -9,15 +9,14 @@ from msgspec import Struct
 
 from secagg.cohort import Cohort
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.messages import (
+from secagg.protocol import Phase, RoundParams
+from secagg.protocol.messages import (
     ConsistencySignature,
     MaskedInput,
     ShareKeys,
     UnmaskShares,
     decode,
 )
-from secagg.params import RoundParams
-from secagg.rounds import Phase
 
 __all__ = ["SessionStage", "Stage"]
 

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from secagg import _fast, keys
+from secagg import _fast
 from secagg.cohort import Cohort
 from secagg.errors import TooFewSurvivors
-from secagg.identities import Registry, signed_keys, signed_survivors
-from secagg.messages import (
+from secagg.protocol import Phase, Registry, RoundParams, keys
+from secagg.protocol.identities import signed_keys, signed_survivors
+from secagg.protocol.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
     ConsistencySignature,
@@ -26,8 +27,6 @@ from secagg.messages import (
     encode,
     pack_ids,
 )
-from secagg.params import RoundParams
-from secagg.rounds import Phase
 from secagg.stage import SessionStage, Stage
 from secagg.summed import Question, Summed
 from secagg.unmasking import Unmasking

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from secagg.cohort import Cohort
 from secagg.encoding import Lanes
-from secagg.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
+from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
 
 __all__ = ["Question", "Summed"]
 

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from secagg.arguments import check_integer
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, SecAggError
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
-from secagg.rounds import Phase
+from secagg.protocol import ClientPolicy, Phase, RoundParams
 from secagg.simulate import SimulatedRound, simulate_round
 
 __all__ = ["RandomVectors", "dropouts", "peak_memory", "run"]

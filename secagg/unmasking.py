@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg import keys, masks
 from secagg.encoding import Lanes
-from secagg.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
+from secagg.protocol import Phase, keys, masks
+from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.recovery import Recovery
-from secagg.rounds import Phase
 from secagg.shamir.field import M61
 from secagg.stage import SessionStage
 from secagg.summed import Summed

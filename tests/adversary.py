@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from harness import Cohort, make_params, pieces, read
 from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
 from secagg.client_state import Agreed, Masked
-from secagg.messages import SHARE_BYTES, Shares, UnmaskRequest, UnmaskShares, unpack_ids
+from secagg.protocol.messages import (
+    SHARE_BYTES,
+    Shares,
+    UnmaskRequest,
+    UnmaskShares,
+    unpack_ids,
+)
 
 Lie = Callable[[int, bytes], bytes]
 

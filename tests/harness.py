@@ -7,17 +7,8 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from secagg import (
-    ClientPolicy,
-    FixedPoint,
-    Integers,
-    Phase,
-    Registry,
-    RoundParams,
-    messages,
-    testing,
-)
-from secagg.rounds import NEXT
+from secagg import ClientPolicy, FixedPoint, Integers, Phase, Registry, RoundParams, testing
+from secagg.protocol import NEXT, messages
 from secagg.testing import InsecureReplayedEntropy as ReplayedEntropy
 from secagg.testing import make_identity
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from secagg.rounds import NEXT, Phase
+from secagg.protocol import NEXT, Phase
 
 ROOT = Path(__file__).parent.parent
 DOC = ROOT / "docs" / "protocol.md"

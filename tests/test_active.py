@@ -24,9 +24,10 @@ from secagg import (
     client_state,
     simulate_round,
 )
-from secagg.identities import signed_keys, signed_survivors
-from secagg.keys import roster_digest
-from secagg.messages import (
+from secagg.protocol import NEXT
+from secagg.protocol.identities import signed_keys, signed_survivors
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,
@@ -36,7 +37,6 @@ from secagg.messages import (
     pack_ids,
     unpack_ids,
 )
-from secagg.rounds import NEXT
 from test_client import refuses
 from test_server import finish, refused
 

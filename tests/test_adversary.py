@@ -13,8 +13,8 @@ import pytest
 from adversary import Lie, LyingServer
 from harness import TWO, Cohort, altered, make_params, pieces, read
 from secagg import ClientPolicy, LocalProtocolError, Phase, RemoteProtocolError
-from secagg.keys import KeyPair, roster_digest
-from secagg.messages import (
+from secagg.protocol.keys import KeyPair, roster_digest
+from secagg.protocol.messages import (
     SEALED_BYTES,
     ConsistencyRequest,
     ConsistencySignature,

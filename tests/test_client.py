@@ -23,12 +23,12 @@ from secagg import (
     ParameterError,
     Phase,
     RemoteProtocolError,
-    messages,
     simulate_round,
 )
-from secagg import keys as key_functions
-from secagg.keys import roster_digest
-from secagg.messages import (
+from secagg.protocol import keys as key_functions
+from secagg.protocol import messages
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import (
     SEALED_BYTES,
     AdvertiseKeys,
     MaskedInput,

@@ -18,9 +18,9 @@ from secagg.compare.memory import Peak
 from secagg.compare.roles import Role
 from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
 from secagg.compare.units import duration, memory, seconds, size, volume
-from secagg.costs import client_traffic
 from secagg.errors import ParameterError, SecAggError
 from secagg.paillier.threads import threads
+from secagg.protocol.traffic import client_traffic
 
 PLAIN = System("plain", "plain", "he", 1, "-", "everybody")
 MEGABYTES = 1 << 26

@@ -8,7 +8,12 @@ import pytest
 
 from harness import Cohort, altered, make_params, pieces, read
 from secagg import TooFewSurvivors, stages, summed
-from secagg.messages import ConsistencyRequest, ConsistencySignature, UnmaskRequest, unpack_ids
+from secagg.protocol.messages import (
+    ConsistencyRequest,
+    ConsistencySignature,
+    UnmaskRequest,
+    unpack_ids,
+)
 from test_server import finish, refused
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from harness import TOY, Cohort, make_params
-from secagg import Integers, ParameterError, Phase, RoundParams, messages, simulate_round
-from secagg.costs import client_traffic
+from secagg import Integers, ParameterError, Phase, RoundParams, simulate_round
+from secagg.protocol import messages
+from secagg.protocol.traffic import client_traffic
 
 PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMASKING)
 

@@ -15,8 +15,8 @@ from fuzz.paillier_targets import PACKINGS, paillier
 from fuzz.targets import KINDS, TARGETS, WORLDS, decoders, seeds, transcripts
 from paillier_keys import keypair
 from secagg import ParameterError, RemoteProtocolError
-from secagg.messages import decode, max_bytes
 from secagg.paillier import PrivateKey, PublicKey
+from secagg.protocol.messages import decode, max_bytes
 
 CORPUS = Path(__file__).parent / "fuzz" / "corpus"
 

@@ -7,7 +7,8 @@ import hashlib
 import pytest
 
 from harness import make_identity
-from secagg import Identity, ParameterError, Registry, identities
+from secagg import Identity, ParameterError, Registry
+from secagg.protocol import identities
 
 P = 2**255 - 19
 D = -121665 * pow(121666, -1, P) % P

@@ -30,7 +30,7 @@ from secagg import (
     _fast,
     testing,
 )
-from secagg.rounds import NEXT
+from secagg.protocol import NEXT
 
 # the other client is plain Python in either run: without kernels only the package's own changes
 EXAMPLES = 60 if _fast.COMPILED else 20

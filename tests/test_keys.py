@@ -8,7 +8,7 @@ import struct
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from secagg import keys
+from secagg.protocol import keys
 
 SESSION = bytes(range(32))
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secagg import masks
 from secagg.encoding import Ring
+from secagg.protocol import masks
 
 
 def test_the_lower_id_adds_and_the_higher_subtracts() -> None:

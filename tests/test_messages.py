@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fuzz.targets import KINDS
 from harness import Cohort, altered, make_params
-from secagg import RemoteProtocolError, messages
-from secagg.messages import (
+from secagg import RemoteProtocolError
+from secagg.protocol import messages
+from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness import make_params
-from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase, messages
-from secagg.costs import client_traffic
+from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
 from secagg.graph import finder, privacy_bits, recommend, tails
+from secagg.protocol import messages
+from secagg.protocol.traffic import client_traffic
 
 TEXT = (Path(__file__).parent.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
 

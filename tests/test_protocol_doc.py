@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import protocol_doc
-from secagg import Client, FixedPoint, Identity, Registry, RoundParams, Server, keys, masks
+from secagg import Client, FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
-from secagg.rounds import NEXT, Phase
+from secagg.protocol import NEXT, Phase, keys, masks
 
 IDS = (1, 2, 3, 300)
 VECTORS = {1: (0.5, -0.25, 1.5), 2: (0.001953125, 0.005859375, -1.0), 3: (0.1, 0.2, -0.3)}

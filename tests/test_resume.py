@@ -18,7 +18,7 @@ from secagg import (
     TooFewSurvivors,
 )
 from secagg.log import Entry
-from secagg.messages import SHARE_BYTES, UnmaskShares
+from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
 
 KINDS = [
     {},

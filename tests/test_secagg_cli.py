@@ -21,9 +21,9 @@ import secagg.trial
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams, report
 from secagg.cli import app
-from secagg.costs import client_traffic
 from secagg.estimate import estimate
 from secagg.graph import recommend
+from secagg.protocol.traffic import client_traffic
 from secagg.trial import RandomVectors, dropouts
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")

@@ -23,7 +23,8 @@ from secagg import (
     TooFewSurvivors,
     shamir,
 )
-from secagg.messages import (
+from secagg.protocol import NEXT
+from secagg.protocol.messages import (
     SHARE_BYTES,
     AdvertiseKeys,
     MaskedInput,
@@ -34,7 +35,6 @@ from secagg.messages import (
     unpack_ids,
 )
 from secagg.recovery import Recovery
-from secagg.rounds import NEXT
 from secagg.shamir.field import M61
 from test_keys import LOW_ORDER
 

@@ -22,11 +22,11 @@ from secagg import (
     Server,
     TooFewSurvivors,
     masking,
-    masks,
     simulate_round,
     testing,
 )
 from secagg.encoding import Ring
+from secagg.protocol import masks
 from secagg.stages import Masking
 from secagg.testing.case import plain_encoding
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg import Identity, ParameterError, Registry, _fast, graph, keys, masks, shamir
+from secagg import Identity, ParameterError, Registry, _fast, graph, shamir
 from secagg.encoding import Ring
-from secagg.identities import signed_keys, signed_survivors
 from secagg.masking import encode_input
+from secagg.protocol import keys, masks
+from secagg.protocol.identities import signed_keys, signed_survivors
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
 
 no_kernels = pytest.mark.skipif(

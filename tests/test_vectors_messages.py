@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors, messages
+from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
+from secagg.protocol import messages
 from vectors_reader import FOLDER, ROUNDS, Replay, b, load, params_of
 
 MALFORMED = load("malformed")

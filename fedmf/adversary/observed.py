@@ -22,8 +22,8 @@ from fedmf.raters import Raters
 from fedmf.sums.vectors import Rows, Vectors
 from secagg import _fast
 from secagg.encoding import Entropy
-from secagg.messages import MaskedInput, decode
-from secagg.rounds import Phase
+from secagg.protocol import Phase
+from secagg.protocol.messages import MaskedInput, decode
 
 __all__ = [
     "Progress",

@@ -18,9 +18,8 @@ from secagg.compare.roles import Role
 from secagg.compare.rows import ENCODING, Case, Figure, Load, Row, System
 from secagg.encoding import Entropy
 from secagg.errors import SecAggError
-from secagg.params import RoundParams
+from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.result import RoundResult
-from secagg.rounds import NEXT, Phase
 from secagg.server import Server
 
 __all__ = ["CORRUPT", "DROPOUT", "SS", "Costs", "measure", "parameters", "run_round"]

@@ -9,10 +9,7 @@ from functools import cached_property
 from secagg.client import Client
 from secagg.encoding import Entropy, FixedPoint, Vector
 from secagg.errors import ParameterError
-from secagg.identities import Identity, Registry
-from secagg.params import RoundParams
-from secagg.policy import ClientPolicy
-from secagg.rounds import Phase
+from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.server import Server
 from secagg.simulate import DROPOUT_PHASES
 from secagg.testing.entropy import InsecureReplayedEntropy

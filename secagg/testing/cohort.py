@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from secagg.client import Client
 from secagg.encoding import Vector
-from secagg.rounds import Phase
+from secagg.protocol import Phase
 from secagg.testing.case import Round, plain_sum
 
 __all__ = ["Cohort", "answer"]

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from secagg.encoding import FixedPoint
 from secagg.errors import TooFewSurvivors
-from secagg.params import RoundParams
+from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.result import RoundResult
-from secagg.rounds import NEXT, Phase
 from secagg.testing.case import Round, needed
 
 __all__ = ["assert_exact_sum", "check_result", "require"]

@@ -9,9 +9,8 @@ import numpy as np
 
 from secagg import _fast
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.messages import MaskedInput, decode
-from secagg.params import RoundParams
-from secagg.rounds import Phase
+from secagg.protocol import Phase, RoundParams
+from secagg.protocol.messages import MaskedInput, decode
 from secagg.testing.case import Round, plain_encoding
 from secagg.testing.exact import require
 

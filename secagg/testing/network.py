@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.protocol import Phase
 from secagg.result import RoundResult
-from secagg.rounds import Phase
 from secagg.testing.case import Round, needed
 from secagg.testing.cohort import answer
 from secagg.testing.exact import check_result, require

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg.encoding import Encoding, FixedPoint, Integers, Vector
-from secagg.params import RoundParams
+from secagg.protocol import RoundParams
 from secagg.simulate import DROPOUT_PHASES
 from secagg.testing.case import Round, toy_policy
 from secagg.testing.schedule import FAULTS, Schedule

@@ -18,7 +18,7 @@ from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
 from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
 from secagg.consistency import check_agreement, check_survivors
-from secagg.messages import (
+from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
     ConsistencySignature,
@@ -32,7 +32,7 @@ from secagg.messages import (
     encode,
     max_bytes,
 )
-from secagg.rounds import check_roster, check_senders, check_unmask_request
+from secagg.protocol.phases import check_roster, check_senders, check_unmask_request
 
 __all__ = [
     "KINDS",

@@ -8,7 +8,7 @@ from secagg.arguments import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import finder
 from secagg.graph.assumptions import check_fractions, count, to_float
-from secagg.params import RoundParams
+from secagg.protocol.params import RoundParams
 
 __all__ = ["ClientPolicy"]
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from secagg.arguments import check_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.params import RoundParams
+from secagg.protocol.params import RoundParams
 
 __all__ = [
     "SIGNATURE_BYTES",

@@ -18,11 +18,11 @@ from enum import StrEnum
 from typing import NoReturn
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError
-from secagg.identities import SIGNATURE_BYTES, Registry, signed_keys
-from secagg.keys import roster_digest
-from secagg.messages import Roster, unpack_ids
-from secagg.params import RoundParams, Security
-from secagg.policy import ClientPolicy
+from secagg.protocol.identities import SIGNATURE_BYTES, Registry, signed_keys
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import Roster, unpack_ids
+from secagg.protocol.params import RoundParams, Security
+from secagg.protocol.policy import ClientPolicy
 
 __all__ = [
     "NEXT",

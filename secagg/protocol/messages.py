@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from secagg.errors import RemoteProtocolError
-from secagg.identities import SIGNATURE_BYTES
-from secagg.params import RoundParams
+from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.params import RoundParams
 
 __all__ = [
     "SEALED_BYTES",

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from secagg.arguments import check_integer
 from secagg.errors import ParameterError
-from secagg.identities import SIGNATURE_BYTES
-from secagg.keys import KEY_BYTES
-from secagg.messages import SEALED_BYTES, SHARE_BYTES
-from secagg.params import RoundParams
-from secagg.rounds import NEXT, Phase
+from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.protocol.keys import KEY_BYTES
+from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
+from secagg.protocol.params import RoundParams
+from secagg.protocol.phases import NEXT, Phase
 
 __all__ = ["Traffic", "client_traffic"]
 

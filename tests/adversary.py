@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness import Cohort, make_params, pieces, read
 from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
-from secagg.client_state import Agreed, Masked
+from secagg.client.states import Agreed, Masked
 from secagg.protocol.messages import (
     SHARE_BYTES,
     Shares,

@@ -21,9 +21,9 @@ from secagg import (
     RemoteProtocolError,
     Server,
     TooFewSurvivors,
-    client_state,
     simulate_round,
 )
+from secagg.client import states as client_state
 from secagg.protocol import NEXT
 from secagg.protocol.identities import signed_keys, signed_survivors
 from secagg.protocol.keys import roster_digest

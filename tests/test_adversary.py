@@ -63,7 +63,7 @@ def test_a_client_that_gave_both_shares_would_be_seen(monkeypatch: pytest.Monkey
     ) -> tuple[tuple[int, ...] | None, ...]:
         return tuple(unpack_ids(part) for part in request)
 
-    monkeypatch.setattr("secagg.client.check_unmask_request", credulous)
+    monkeypatch.setattr("secagg.client.client.check_unmask_request", credulous)
     server = LyingServer("semi-honest")
     server.play("unmasking")
     server.tell(

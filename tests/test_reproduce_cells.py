@@ -281,7 +281,11 @@ def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monk
     names = {path.as_posix() for path in origin.paths()}
     assert {
         *("fedmf/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
-        *("fedmf/_fast/src/steps.h", "fedmf/reproduce/beyond.py", "secagg/masking.py"),
+        *(
+            "fedmf/_fast/src/steps.h",
+            "fedmf/reproduce/beyond.py",
+            "secagg/client/masked_input.py",
+        ),
         *("secagg/_fast/_modular.pxi", "secagg/_fast/src/modular.c"),
     } <= names
     assert not names & {

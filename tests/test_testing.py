@@ -21,10 +21,10 @@ from secagg import (
     RoundResult,
     Server,
     TooFewSurvivors,
-    masking,
     simulate_round,
     testing,
 )
+from secagg.client import masked_input as masking
 from secagg.encoding import Ring
 from secagg.protocol import masks
 from secagg.stages import Masking
@@ -421,7 +421,7 @@ def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch
         params.ring.reduce(values)
         return values, clipped
 
-    monkeypatch.setattr("secagg.client.encode_input", doubled)
+    monkeypatch.setattr("secagg.client.client.encode_input", doubled)
     with pytest.raises(AssertionError, match=r"integers of|differ by something else"):
         hidden(transmit)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from secagg import Identity, ParameterError, Registry, _fast, graph, shamir
+from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
-from secagg.masking import encode_input
 from secagg.protocol import keys, masks
 from secagg.protocol.identities import signed_keys, signed_survivors
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of

@@ -17,7 +17,13 @@ from fuzz.paillier_targets import paillier, paillier_seeds
 from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
 from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
-from secagg.consistency import check_agreement, check_survivors
+from secagg.client.checks import (
+    check_agreement,
+    check_roster,
+    check_senders,
+    check_survivors,
+    check_unmask_request,
+)
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
@@ -32,7 +38,6 @@ from secagg.protocol.messages import (
     encode,
     max_bytes,
 )
-from secagg.protocol.phases import check_roster, check_senders, check_unmask_request
 
 __all__ = [
     "KINDS",

@@ -11,11 +11,18 @@ import os
 
 from secagg import _fast
 from secagg.arguments import as_bytes, check_integer, check_kind
-from secagg.client_state import Advertised, Agreed, Ended, Masked, New, Shared
-from secagg.consistency import check_agreement, check_survivors
+from secagg.client.checks import (
+    check_agreement,
+    check_roster,
+    check_senders,
+    check_survivors,
+    check_unmask_request,
+)
+from secagg.client.lifecycle import OneLife
+from secagg.client.masked_input import add_masks, encode_input
+from secagg.client.sealing import open_from, seal_for
+from secagg.client.states import Advertised, Agreed, Ended, Masked, New, Shared
 from secagg.encoding import Entropy, Vector
-from secagg.masking import add_masks, encode_input
-from secagg.one_life import OneLife
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
 from secagg.protocol.messages import (
@@ -31,8 +38,6 @@ from secagg.protocol.messages import (
     decode,
     encode,
 )
-from secagg.protocol.phases import check_roster, check_senders, check_unmask_request
-from secagg.sealing import open_from, seal_for
 
 __all__ = ["Client"]
 

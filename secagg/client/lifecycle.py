@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from secagg.client_state import ClientState, Ended, New
+from secagg.client.states import ClientState, Ended, New
 from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.protocol import Phase
 from secagg.protocol.exclusive import Exclusive

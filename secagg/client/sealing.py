@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from secagg import shamir
-from secagg.client_state import Advertised, Entrusted, Shared
+from secagg.client.states import Advertised, Entrusted, Shared
 from secagg.encoding import Entropy
 from secagg.errors import RemoteProtocolError
 from secagg.protocol import Phase, keys

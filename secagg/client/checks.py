@@ -1,0 +1,279 @@
+"""What a client checks of the server's messages: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
+
+A client on a graph sees only its neighbours, so each check is on what it sees: its
+neighbourhood, itself included. Every check is the client's own; the server's word for the size
+of anything is never enough.
+
+In the active variant every client signs the one U3 it was shown, and reveals shares only for a
+U3 that at least t clients signed. Two sets would need 2t signatures; with fewer than a third of
+the clients lying and t above two thirds there are not that many (Bonawitz 2017, §6.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NoReturn
+
+from secagg.errors import RemoteProtocolError
+from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
+from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
+
+__all__ = [
+    "check_agreement",
+    "check_roster",
+    "check_senders",
+    "check_size",
+    "check_survivors",
+    "check_unmask_request",
+    "refuse",
+]
+
+
+def check_roster(
+    roster: Roster,
+    params: RoundParams,
+    policy: ClientPolicy,
+    me: tuple[int, bytes, bytes],
+    registry: Registry | None,
+) -> dict[int, tuple[bytes, bytes]]:
+    """Check the roster a client was sent, before it computes anything with it.
+
+    Parameters
+    ----------
+    roster : Roster
+    params, policy
+        The client's own.
+    me : (id, public sealing key, public masking key)
+        As the client advertised them.
+    registry : Registry or None
+        Whose signatures the keys bear, in the active variant.
+
+    Returns
+    -------
+    dict of id to (sealing key, masking key): the holders of this client's shares, ascending.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Names the check that failed.
+    """
+    phase = Phase.SHARE_KEYS
+    if roster.parameters != params.digest:
+        refuse(phase, "parameters", "the server runs this round with other parameters")
+    ids = unpack_ids(roster.ids)
+    if ids is None:
+        refuse(phase, "ids", "the ids are not strictly ascending")
+    if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
+        refuse(phase, "length", f"not one pair of keys for each of {len(ids)} ids")
+    entries = [
+        (u, roster.seal_keys[32 * i : 32 * i + 32], roster.mask_keys[32 * i : 32 * i + 32])
+        for i, u in enumerate(ids)
+    ]
+    if me not in entries:
+        refuse(phase, "own keys", "this client's id is missing or bears other keys")
+    if len({key for _, c, s in entries for key in (c, s)}) != 2 * len(entries):
+        refuse(phase, "duplicate key", "a public key appears twice")
+    if not len(ids) <= roster.size <= params.n_clients:
+        refuse(phase, "cohort", f"{roster.size} clients where {params.n_clients} is the most")
+    if len(ids) != min(roster.size, params.holders):
+        refuse(phase, "neighbours", f"{len(ids)} of {roster.size} clients in the roster")
+    check_size(phase, len(ids), params, policy)
+    if len(ids) == roster.size and roster_digest(entries) != roster.digest:
+        refuse(phase, "digest", "the roster is not the one the session is named after")
+    _check_signatures(entries, roster.signatures, params, registry)
+    return {u: (c, s) for u, c, s in entries}
+
+
+def _check_signatures(
+    entries: list[tuple[int, bytes, bytes]],
+    signatures: bytes,
+    params: RoundParams,
+    registry: Registry | None,
+) -> None:
+    phase = Phase.SHARE_KEYS
+    if len(signatures) != (SIGNATURE_BYTES * len(entries) if params.active else 0):
+        refuse(phase, "length", f"{len(signatures)} bytes of signatures for {len(entries)} ids")
+    if registry is None:
+        return
+    for i, (u, seal_key, mask_key) in enumerate(entries):
+        if u not in registry:
+            refuse(phase, "unknown client", f"client {u} is not in this client's registry")
+        signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
+        if not registry.verifies(
+            u, signed_keys(params.digest, u, seal_key, mask_key), signature
+        ):
+            refuse(phase, "signature", f"client {u} did not sign these keys for this round")
+
+
+def check_senders(
+    senders: bytes,
+    holders: Iterable[int],
+    params: RoundParams,
+    policy: ClientPolicy,
+    me: int,
+) -> tuple[int, ...]:
+    """Check which neighbours shared their keys: U2 as this client sees it, itself left out.
+
+    Returns
+    -------
+    tuple of ids, ascending.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Names the check that failed.
+    """
+    phase = Phase.MASKED_INPUT
+    ids = unpack_ids(senders)
+    if ids is None:
+        refuse(phase, "ids", "the ids are not strictly ascending")
+    if me in ids:
+        refuse(phase, "reflection", "this client's own shares were handed back to it")
+    if not set(ids) <= set(holders):
+        refuse(phase, "unknown id", "a sender is not in the roster")
+    check_size(phase, len(ids) + 1, params, policy)
+    return ids
+
+
+def check_survivors(
+    request: ConsistencyRequest,
+    u2: Collection[int],
+    params: RoundParams,
+    policy: ClientPolicy,
+    me: int,
+) -> None:
+    """Check the U3 a client is asked to sign.
+
+    Parameters
+    ----------
+    request : ConsistencyRequest
+    u2 : ids
+        The clients whose shares this client holds, itself included.
+    params, policy, me
+        The client's own.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Names the check that failed.
+    """
+    phase = Phase.CONSISTENCY_CHECK
+    survivors = unpack_ids(request.survivors)
+    if survivors is None:
+        refuse(phase, "ids", "the ids are not strictly ascending")
+    if not set(u2).issuperset(survivors):
+        refuse(phase, "unknown id", "a client is named that never shared its keys")
+    if me not in survivors:
+        refuse(phase, "self", "this client sent its input and is not among the survivors")
+    check_size(phase, len(survivors), params, policy)
+
+
+def check_unmask_request(
+    request: tuple[bytes, bytes],
+    u2: Iterable[int],
+    params: RoundParams,
+    policy: ClientPolicy,
+    me: int,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Check whose masks a client is asked to help remove (Bonawitz 2017, round 4).
+
+    Parameters
+    ----------
+    request : (survivors, dropped)
+        Packed ids as received.
+    u2 : ids
+        The clients whose shares this client holds, itself included.
+    params, policy, me
+        The client's own.
+
+    Returns
+    -------
+    survivors, dropped : tuples of ids, ascending
+        Disjoint, together all of `u2`; this client among the survivors.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Names the check that failed.
+    """
+    phase = Phase.UNMASKING
+    survivors, dropped = (unpack_ids(ids) for ids in request)
+    if survivors is None or dropped is None:
+        refuse(phase, "ids", "the ids are not strictly ascending")
+    if set(survivors) & set(dropped):
+        refuse(phase, "both shares", "a client is named a survivor and dropped")
+    known = set(u2)
+    if not known.issuperset(survivors) or not known.issuperset(dropped):
+        refuse(phase, "unknown id", "a client is named that never shared its keys")
+    if me not in survivors:
+        refuse(phase, "self", "this client sent its input and is not among the survivors")
+    if len(survivors) + len(dropped) != len(known):
+        refuse(phase, "missing id", "a client that shared its keys is not named")
+    check_size(phase, len(survivors), params, policy)
+    return survivors, dropped
+
+
+def check_agreement(
+    request: UnmaskRequest,
+    agreed: bytes | None,
+    session: bytes,
+    params: RoundParams,
+    policy: ClientPolicy,
+    registry: Registry | None,
+) -> None:
+    """Check that enough clients signed the survivors of an unmask request.
+
+    Parameters
+    ----------
+    request : UnmaskRequest
+        Past the checks of the semi-honest variant.
+    agreed : bytes or None
+        U3 as this client signed it, packed; None in the semi-honest variant, where nobody
+        signs.
+    session : bytes
+    params, policy, registry
+        The client's own.
+
+    Raises
+    ------
+    RemoteProtocolError
+        Names the check that failed.
+    """
+    phase = Phase.UNMASKING
+    if agreed is None or registry is None:
+        if request.signers or request.signatures:
+            refuse(phase, "length", "signatures, where nobody was to sign")
+        return
+    if request.survivors != agreed:
+        refuse(phase, "consistency", "these are not the survivors this client signed")
+    signers = unpack_ids(request.signers)
+    if signers is None:
+        refuse(phase, "ids", "the signers' ids are not strictly ascending")
+    survivors = unpack_ids(agreed)
+    if survivors is None or not set(survivors).issuperset(signers):
+        refuse(phase, "unknown id", "a signer is not among the survivors")
+    if len(request.signatures) != SIGNATURE_BYTES * len(signers):
+        refuse(phase, "length", f"not one signature for each of {len(signers)} signers")
+    check_size(phase, len(signers), params, policy)
+    for i, v in enumerate(signers):
+        signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
+        if not registry.verifies(v, signed_survivors(session, v, agreed), signature):
+            refuse(phase, "signature", f"client {v} did not sign these survivors")
+
+
+def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
+    """Refuse a set of clients that is too small for the parameters or for this client."""
+    if size < max(params.min_survivors, policy.min_clients):
+        refuse(
+            phase,
+            "size",
+            f"{size} clients; the threshold is {params.threshold} and this client insists on "
+            f"{max(params.min_survivors, policy.min_clients)}",
+        )
+
+
+def refuse(phase: Phase, check: str, why: str) -> NoReturn:
+    """Raise the error for a message of the server that breaks the protocol."""
+    raise RemoteProtocolError(why, sender=None, phase=phase, check=check)

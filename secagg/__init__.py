@@ -17,8 +17,7 @@ from secagg.errors import (
 from secagg.journal import Journal
 from secagg.paillier import Packing, set_threads
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
-from secagg.result import RoundResult
-from secagg.server import Server
+from secagg.server import RoundResult, Server
 from secagg.shamir import Field
 from secagg.simulate import SimulatedRound, simulate_round
 

@@ -16,7 +16,7 @@ from secagg import _fast, shamir
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
-from secagg.recovery import Recovery
+from secagg.server.recovery import Recovery
 
 __all__ = ["Seconds", "estimate"]
 

@@ -36,9 +36,10 @@ from secagg.arguments import check_kind
 from secagg.errors import JournalError
 from secagg.held import HeldFile
 from secagg.journal_errors import our_errors, spoilt
-from secagg.log import Entry, first_link, link
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
+from secagg.server import Entry
+from secagg.server.log import first_link, link
 
 __all__ = ["Journal"]
 

@@ -13,8 +13,7 @@ from secagg.client import Client
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
-from secagg.result import RoundResult
-from secagg.server import Server
+from secagg.server import RoundResult, Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 

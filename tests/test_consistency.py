@@ -7,13 +7,15 @@ import os
 import pytest
 
 from harness import Cohort, altered, make_params, pieces, read
-from secagg import TooFewSurvivors, stages, summed
+from secagg import TooFewSurvivors
 from secagg.protocol.messages import (
     ConsistencyRequest,
     ConsistencySignature,
     UnmaskRequest,
     unpack_ids,
 )
+from secagg.server import masked_sum as summed
+from secagg.server import stages
 from test_server import finish, refused
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from harness import Cohort, make_params
 from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server, journal
-from secagg.log import Entry
+from secagg.server import Entry
 
 PARAMS = make_params(5)
 ENTRIES: list[Entry] = [

@@ -17,8 +17,8 @@ from secagg import (
     Server,
     TooFewSurvivors,
 )
-from secagg.log import Entry
 from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
+from secagg.server import Entry
 
 KINDS = [
     {},

@@ -34,7 +34,7 @@ from secagg.protocol.messages import (
     pack_ids,
     unpack_ids,
 )
-from secagg.recovery import Recovery
+from secagg.server.recovery import Recovery
 from secagg.shamir.field import M61
 from test_keys import LOW_ORDER
 

@@ -27,7 +27,7 @@ from secagg import (
 from secagg.client import masked_input as masking
 from secagg.encoding import Ring
 from secagg.protocol import masks
-from secagg.stages import Masking
+from secagg.server.stages import Masking
 from secagg.testing.case import plain_encoding
 
 

@@ -19,8 +19,7 @@ from secagg.compare.rows import ENCODING, Case, Figure, Load, Row, System
 from secagg.encoding import Entropy
 from secagg.errors import SecAggError
 from secagg.protocol import NEXT, Phase, RoundParams
-from secagg.result import RoundResult
-from secagg.server import Server
+from secagg.server import RoundResult, Server
 
 __all__ = ["CORRUPT", "DROPOUT", "SS", "Costs", "measure", "parameters", "run_round"]
 

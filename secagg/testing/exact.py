@@ -7,7 +7,7 @@ from collections.abc import Callable
 from secagg.encoding import FixedPoint
 from secagg.errors import TooFewSurvivors
 from secagg.protocol import NEXT, Phase, RoundParams
-from secagg.result import RoundResult
+from secagg.server import RoundResult
 from secagg.testing.case import Round, needed
 
 __all__ = ["assert_exact_sum", "check_result", "require"]

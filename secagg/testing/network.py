@@ -13,7 +13,7 @@ from typing import Protocol
 
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import Phase
-from secagg.result import RoundResult
+from secagg.server import RoundResult
 from secagg.testing.case import Round, needed
 from secagg.testing.cohort import answer
 from secagg.testing.exact import check_result, require

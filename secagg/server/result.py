@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
 from secagg.protocol import RoundParams
-from secagg.unmasking import Unmasked
+from secagg.server.unmasking import Unmasked
 
 __all__ = ["RoundResult", "decode_sum"]
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from secagg import _fast
-from secagg.cohort import Cohort
 from secagg.errors import TooFewSurvivors
 from secagg.protocol import Phase, Registry, RoundParams, keys
 from secagg.protocol.identities import signed_keys, signed_survivors
@@ -27,9 +26,10 @@ from secagg.protocol.messages import (
     encode,
     pack_ids,
 )
-from secagg.stage import SessionStage, Stage
-from secagg.summed import Question, Summed
-from secagg.unmasking import Unmasking
+from secagg.server.cohort import Cohort
+from secagg.server.masked_sum import Question, Summed
+from secagg.server.stage import SessionStage, Stage
+from secagg.server.unmasking import Unmasking
 
 __all__ = ["Advertising", "Consistency", "Masking", "Sharing"]
 

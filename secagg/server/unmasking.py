@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from secagg.encoding import Lanes
 from secagg.protocol import Phase, keys, masks
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
-from secagg.recovery import Recovery
+from secagg.server.masked_sum import Summed
+from secagg.server.recovery import Recovery
+from secagg.server.stage import SessionStage
 from secagg.shamir.field import M61
-from secagg.stage import SessionStage
-from secagg.summed import Summed
 
 __all__ = ["Unmasked", "Unmasking"]
 

@@ -7,7 +7,6 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct
 
-from secagg.cohort import Cohort
 from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import Phase, RoundParams
 from secagg.protocol.messages import (
@@ -17,6 +16,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     decode,
 )
+from secagg.server.cohort import Cohort
 
 __all__ = ["SessionStage", "Stage"]
 

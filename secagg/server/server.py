@@ -22,14 +22,14 @@ from secagg.errors import (
     TooFewSurvivors,
 )
 from secagg.graph import SEED_BYTES
-from secagg.log import Entry, Log, check_log
 from secagg.protocol import Phase, Registry, RoundParams
 from secagg.protocol.exclusive import Exclusive
 from secagg.protocol.identities import check_registry
 from secagg.protocol.phases import out_of_order
-from secagg.result import RoundResult, decode_sum
-from secagg.stages import Advertising, Consistency, Masking, Sharing
-from secagg.unmasking import Unmasked, Unmasking
+from secagg.server.log import Entry, Log, check_log
+from secagg.server.result import RoundResult, decode_sum
+from secagg.server.stages import Advertising, Consistency, Masking, Sharing
+from secagg.server.unmasking import Unmasked, Unmasking
 
 __all__ = ["Server"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from secagg.cohort import Cohort
 from secagg.encoding import Lanes
 from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
+from secagg.server.cohort import Cohort
 
 __all__ = ["Question", "Summed"]
 

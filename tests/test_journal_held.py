@@ -24,7 +24,7 @@ from secagg import (
     Server,
     TooFewSurvivors,
 )
-from secagg.held import HeldFile
+from secagg.journal.lock import HeldFile
 from test_journal import ENTRIES, PARAMS, other_process, path, read, write
 
 __all__ = ["path"]

@@ -34,8 +34,8 @@ from pathlib import Path
 
 from secagg.arguments import check_kind
 from secagg.errors import JournalError
-from secagg.held import HeldFile
-from secagg.journal_errors import our_errors, spoilt
+from secagg.journal.errors import our_errors, spoilt
+from secagg.journal.lock import HeldFile
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 from secagg.server import Entry

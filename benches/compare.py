@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benches import compare_ratios as ratios
-from secagg.compare.rows import Case, Row
-from secagg.compare.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
-from secagg.compare.save import saving
-from secagg.compare.table import FLOAT_HEADS, HEADS, cells, float_cells, notes, settings
+from secagg.bench.rows import Case, Row
+from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
+from secagg.bench.save import saving
+from secagg.bench.table import FLOAT_HEADS, HEADS, cells, float_cells, notes, settings
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
 PICTURE = DOC.with_suffix(".png")

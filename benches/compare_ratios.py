@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from secagg.compare.rows import Figure, Row
-from secagg.compare.units import NONE
+from secagg.bench.rows import Figure, Row
+from secagg.bench.units import NONE
 
 __all__ = ["heads", "lines"]
 

@@ -21,10 +21,10 @@ from rich.progress import Progress
 
 import secagg
 from secagg import graph
-from secagg.compare import ss
-from secagg.compare.machine import machine
+from secagg.bench import ss
+from secagg.bench.machine import machine
+from secagg.bench.trial import RandomVectors
 from secagg.protocol.traffic import client_traffic
-from secagg.trial import RandomVectors
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
 CLIP = 8.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from fedmf.sums.phe_sums import PheSample
-from secagg.compare.machine import machine
-from secagg.compare.units import NONE, duration, volume
+from secagg.bench.machine import machine
+from secagg.bench.units import NONE, duration, volume
 
 __all__ = ["Comparison", "Cost"]
 

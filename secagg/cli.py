@@ -9,23 +9,23 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from secagg import graph
-from secagg.compare.document import comparison_document
-from secagg.compare.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
-from secagg.compare.save import prepare
+from secagg.bench.document import comparison_document
+from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
+from secagg.bench.save import prepare
+from secagg.bench.trial import peak_memory, run
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
 from secagg.estimate import estimate
 from secagg.graph.assumptions import to_adversary
 from secagg.protocol import ClientPolicy, RoundParams
 from secagg.protocol.traffic import client_traffic
-from secagg.trial import peak_memory, run
 
 try:
     import typer
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from secagg.compare.table import print_comparison
+    from secagg.bench.table import print_comparison
     from secagg.report import params_document, print_params, print_trial, trial_document
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from secagg.compare import ss
-from secagg.compare.rows import Case, Figure, Load, Row
+from secagg.bench import ss
+from secagg.bench.rows import Case, Figure, Load, Row
 
 
 def widest(

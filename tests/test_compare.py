@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg.compare import he, keyed, run, ss, trustees
-from secagg.compare.keyed import F64, Keyed, Opened
-from secagg.compare.memory import Peak
-from secagg.compare.roles import Role
-from secagg.compare.rows import ENCODING, Case, Figure, Load, System, sample
-from secagg.compare.units import duration, memory, seconds, size, volume
+from secagg.bench import he, keyed, run, ss, trustees
+from secagg.bench.keyed import F64, Keyed, Opened
+from secagg.bench.memory import Peak
+from secagg.bench.roles import Role
+from secagg.bench.rows import ENCODING, Case, Figure, Load, System, sample
+from secagg.bench.units import duration, memory, seconds, size, volume
 from secagg.errors import ParameterError, SecAggError
 from secagg.paillier.threads import threads
 from secagg.protocol.traffic import client_traffic

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 import secagg.cli
 from compare_rows import widest
-from secagg.compare import per_float, run, ss
-from secagg.compare.candidates import Candidate, candidates
-from secagg.compare.rows import Case, Row
-from secagg.compare.run import Comparison
-from secagg.compare.save import prepare
+from secagg.bench import per_float, run, ss
+from secagg.bench.candidates import Candidate, candidates
+from secagg.bench.rows import Case, Row
+from secagg.bench.run import Comparison
+from secagg.bench.save import prepare
 
 TOY = ("bench", "--clients", "6", "--length", "20", "--budget", "0.001")
 FIGURES = ("bytes_up", "bytes_down", "holder_bytes_in", "holder_bytes_out")
@@ -164,8 +164,8 @@ def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
 ) -> None:
     for package, module in (("phe", "peers"), ("tenseal", "ckks")):
         monkeypatch.setitem(sys.modules, package, None)
-        monkeypatch.delitem(sys.modules, f"secagg.compare.{module}", raising=False)
-        monkeypatch.delattr(f"secagg.compare.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"secagg.bench.{module}", raising=False)
+        monkeypatch.delattr(f"secagg.bench.{module}", raising=False)
     ran = invoke(*TOY, COLUMNS="120")
     assert ran.exit_code == 0, ran.stderr
     assert not re.search(r"(?m)^(phe,|CKKS)", ran.stdout)
@@ -176,8 +176,8 @@ def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
 def test_without_matplotlib_it_says_what_to_install_before_it_measures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.delitem(sys.modules, "secagg.compare.picture", raising=False)
-    monkeypatch.delattr("secagg.compare.picture", raising=False)
+    monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
+    monkeypatch.delattr("secagg.bench.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     monkeypatch.setattr(secagg.cli, "compare", None)
     ran = invoke(*TOY, "--out", str(tmp_path / "out"))

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import secagg.cli
 from benches import compare as bench
 from benches import compare_ratios
-from secagg.compare import run
-from secagg.compare.rows import Case, Figure, Row
-from secagg.compare.run import Comparison
+from secagg.bench import run
+from secagg.bench.rows import Case, Figure, Row
+from secagg.bench.run import Comparison
 
 PAGE = bench.DOC.read_text(encoding="utf-8")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg.compare import per_float
-from secagg.compare.per_float import Work
+from secagg.bench import per_float
+from secagg.bench.per_float import Work
 from secagg.paillier.threads import threads
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from compare_rows import widest
-from secagg.compare import run, table
-from secagg.compare.per_float import PerFloat
-from secagg.compare.picture import canvas, draw, spread
-from secagg.compare.rows import Case, Figure, Load
-from secagg.compare.run import Comparison
+from secagg.bench import run, table
+from secagg.bench.per_float import PerFloat
+from secagg.bench.picture import canvas, draw, spread
+from secagg.bench.rows import Case, Figure, Load
+from secagg.bench.run import Comparison
 
 
 def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import secagg.compare
+import secagg.bench
 from fedmf import FedMF, PlainSum, Trainer, experiments, under_encryption
 from fedmf.comparison import Comparison, Cost
 from fedmf.data import load
@@ -25,7 +25,7 @@ from fedmf.subset import most_rated
 from fedmf.sums.phe_sums import PheSample, measure_phe
 from fedmf.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
 from paillier_keys import keypair
-from secagg.compare import peers
+from secagg.bench import peers
 from secagg.paillier import generate_keypair
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
@@ -147,8 +147,8 @@ def test_what_phe_takes_is_told_per_float_and_addition(monkeypatch):
 
 def test_without_phe_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "phe", None)
-    monkeypatch.delitem(sys.modules, "secagg.compare.peers", raising=False)
-    monkeypatch.delattr(secagg.compare, "peers", raising=False)
+    monkeypatch.delitem(sys.modules, "secagg.bench.peers", raising=False)
+    monkeypatch.delattr(secagg.bench, "peers", raising=False)
     named = r"pip install 'secagg\[bench\]', or leave it out \(--no-phe"
     with pytest.raises(MissingExtra, match=named):
         measure_phe([np.zeros(1)] * 2, 512)

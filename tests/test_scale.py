@@ -8,7 +8,7 @@ import pytest
 from rich.progress import Progress
 
 from benches import scale
-from secagg.compare import ss
+from secagg.bench import ss
 
 SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
 

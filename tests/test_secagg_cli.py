@@ -16,15 +16,15 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+import secagg.bench.trial
 import secagg.estimate
-import secagg.trial
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams, report
+from secagg.bench.trial import RandomVectors, dropouts
 from secagg.cli import app
 from secagg.estimate import estimate
 from secagg.graph import recommend
 from secagg.protocol.traffic import client_traffic
-from secagg.trial import RandomVectors, dropouts
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
 
@@ -175,14 +175,14 @@ def test_what_is_refused_is_told_in_one_line(arguments: tuple[str, ...], message
 
 
 def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = secagg.trial.simulate_round
+    real = secagg.bench.trial.simulate_round
 
     def wrong(*arguments: object, **options: object) -> object:
         result = real(*arguments, **options)
         result.integers[7] += 1
         return result
 
-    monkeypatch.setattr(secagg.trial, "simulate_round", wrong)
+    monkeypatch.setattr(secagg.bench.trial, "simulate_round", wrong)
     ran = invoke(*SMALL)
     assert ran.exit_code == 2
     assert "the sum is not exact" in ran.stderr
@@ -241,7 +241,7 @@ def test_the_machines_limits_are_told_in_one_line(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(secagg.trial, "simulate_round", fails)
+    monkeypatch.setattr(secagg.bench.trial, "simulate_round", fails)
     ran = invoke(*SMALL)
     assert ran.exit_code == 1
     assert ran.stderr.startswith(told)
@@ -250,7 +250,7 @@ def test_the_machines_limits_are_told_in_one_line(
 
 def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A real signal, after the sixth masked input."""
-    real = secagg.trial.simulate_round
+    real = secagg.bench.trial.simulate_round
 
     def impatient(*arguments: object, progress: object, **options: object) -> object:
         def kill(phase: str, done: int, of: int) -> None:
@@ -259,7 +259,7 @@ def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> N
 
         return real(*arguments, progress=kill, **options)
 
-    monkeypatch.setattr(secagg.trial, "simulate_round", impatient)
+    monkeypatch.setattr(secagg.bench.trial, "simulate_round", impatient)
     ran = invoke(*SMALL, FORCE_COLOR="1")
     assert ran.exit_code == 130
     assert ran.stderr.endswith("secagg: interrupted\n")

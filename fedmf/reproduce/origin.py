@@ -10,7 +10,7 @@ from pathlib import Path
 import fedmf
 import secagg
 from fedmf.data import Ratings
-from secagg.compare.machine import machine
+from secagg.bench.machine import machine
 
 __all__ = ["DISTRIBUTION", "here", "paths", "sources", "state"]
 
@@ -22,7 +22,7 @@ SHOWN = ("cells", "document", "live", "markdown", "picture", "pool", "write")
 APART = (  # of the sources: what only runs and shows, fetches, or measures other things
     *("fedmf/cli.py", "fedmf/commands/", "fedmf/fetching/"),
     *(f"fedmf/reproduce/{name}.py" for name in SHOWN),
-    *("secagg/cli.py", "secagg/compare/", "secagg/testing/"),
+    *("secagg/cli.py", "secagg/bench/", "secagg/testing/"),
 )
 
 

@@ -56,7 +56,7 @@ def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
         If phe is not installed.
     """
     try:
-        from secagg.compare import peers
+        from secagg.bench import peers
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "phe":
             raise

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from secagg.compare.rows import CLIP, ENCODING
+from secagg.bench.rows import CLIP, ENCODING
 from secagg.paillier import Packing, PrivateKey, set_threads
 
 __all__ = [

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from secagg.compare import ss
-from secagg.compare.candidates import candidates, per_floats
-from secagg.compare.per_float import PerFloat
-from secagg.compare.rows import Case, Row
+from secagg.bench import ss
+from secagg.bench.candidates import candidates, per_floats
+from secagg.bench.per_float import PerFloat
+from secagg.bench.rows import Case, Row
 from secagg.errors import ParameterError
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secagg.compare.rows import Figure
+from secagg.bench.rows import Figure
 
 __all__ = ["NONE", "duration", "memory", "micro", "seconds", "size", "volume"]
 

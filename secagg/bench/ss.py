@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import graph
+from secagg.bench.roles import Role
+from secagg.bench.rows import ENCODING, Case, Figure, Load, Row, System
 from secagg.client import Client
-from secagg.compare.roles import Role
-from secagg.compare.rows import ENCODING, Case, Figure, Load, Row, System
 from secagg.encoding import Entropy
 from secagg.errors import SecAggError
 from secagg.protocol import NEXT, Phase, RoundParams

@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from secagg.compare.machine import machine
-from secagg.compare.rows import Figure, Row
-from secagg.compare.units import duration, volume
+from secagg.bench.machine import machine
+from secagg.bench.rows import Figure, Row
+from secagg.bench.units import duration, volume
 from secagg.errors import MissingExtra
 
 try:

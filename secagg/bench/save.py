@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from secagg.compare.document import comparison_document
-from secagg.compare.run import Comparison
+from secagg.bench.document import comparison_document
+from secagg.bench.run import Comparison
 from secagg.errors import ParameterError
 
 __all__ = ["prepare", "saving"]
@@ -39,7 +39,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.compare.picture import draw  # needs matplotlib, which the commands do not
+    from secagg.bench.picture import draw  # needs matplotlib, which the commands do not
 
     for path in (document, picture):
         _try(path)

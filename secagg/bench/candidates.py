@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from secagg.compare import he, ss, trustees
-from secagg.compare.keyed import Keyed, measure
-from secagg.compare.per_float import PerFloat, Work, per_float
-from secagg.compare.rows import Case, Row, System
+from secagg.bench import he, ss, trustees
+from secagg.bench.keyed import Keyed, measure
+from secagg.bench.per_float import PerFloat, Work, per_float
+from secagg.bench.rows import Case, Row, System
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
 from secagg.paillier.public_key import MIN_BITS
 
@@ -52,13 +52,13 @@ def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[
     dealt = trustees.generate(bits)
     found.append(_with_key(trustees.SYSTEM, lambda clients: trustees.keyed(*dealt, clients)))
     with _optional("phe", absent):
-        from secagg.compare import peers
+        from secagg.bench import peers
 
         pair = peers.generate(bits)
         found.append(_with_key(peers.PACKED, lambda clients: peers.packed(*pair, clients)))
         found.append(_with_key(peers.FLOATS, lambda _: peers.floats(*pair)))
     with _optional("tenseal", absent):
-        from secagg.compare import ckks
+        from secagg.bench import ckks
 
         context = ckks.keyed()
         found.append(_with_key(ckks.SYSTEM, lambda _: context))
@@ -69,7 +69,7 @@ def per_floats(bits: int) -> list[PerFloat]:
     """Measure Paillier per float with a key of so many bits, against phe if it is installed."""
     works: Mapping[str, Work] = {}
     with _optional("phe", {}):
-        from secagg.compare import peers
+        from secagg.bench import peers
 
         works = peers.works(*peers.generate(bits))
     return list(per_float(_generate(bits), works))

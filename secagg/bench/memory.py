@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from secagg.trial import peak_memory
+from secagg.bench.trial import peak_memory
 
 __all__ = ["Peak"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from secagg.compare.machine import machine
-from secagg.compare.per_float import PerFloat
-from secagg.compare.rows import Figure, Load, Row
-from secagg.compare.run import Comparison
+from secagg.bench.machine import machine
+from secagg.bench.per_float import PerFloat
+from secagg.bench.rows import Figure, Load, Row
+from secagg.bench.run import Comparison
 
 __all__ = ["Document", "comparison_document"]
 

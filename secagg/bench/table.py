@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.table import Table
 
-from secagg.compare.machine import machine
-from secagg.compare.per_float import PerFloat, owners_gain
-from secagg.compare.rows import Case, Row
-from secagg.compare.run import Comparison
-from secagg.compare.ss import CORRUPT, DROPOUT
-from secagg.compare.units import NONE, duration, memory, micro, seconds, size
+from secagg.bench.machine import machine
+from secagg.bench.per_float import PerFloat, owners_gain
+from secagg.bench.rows import Case, Row
+from secagg.bench.run import Comparison
+from secagg.bench.ss import CORRUPT, DROPOUT
+from secagg.bench.units import NONE, duration, memory, micro, seconds, size
 
 __all__ = [
     "FLOAT_HEADS",

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from secagg.compare.keyed import F64, Holder, Keyed, Opened
-from secagg.compare.rows import ENCODING, System
+from secagg.bench.keyed import F64, Holder, Keyed, Opened
+from secagg.bench.rows import ENCODING, System
 from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
 
 __all__ = ["Aggregator", "KeyHolder", "Owner", "Sender", "packing", "public", "shared", "under"]

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from secagg.compare import he
-from secagg.compare.keyed import Keyed, Opened
-from secagg.compare.rows import System
+from secagg.bench import he
+from secagg.bench.keyed import Keyed, Opened
+from secagg.bench.rows import System
 from secagg.paillier import set_threads
 from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.arguments import check_integer
+from secagg.bench.trial import RandomVectors
 from secagg.encoding import FixedPoint
-from secagg.trial import RandomVectors
 
 __all__ = ["ENCODING", "Case", "Figure", "Load", "Row", "System", "sample"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from secagg.arguments import check_integer, check_kind
+from secagg._check import check_integer, check_kind
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError

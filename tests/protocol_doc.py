@@ -34,19 +34,13 @@ ANSWERED = {
 """What the server answers on its way into each phase."""
 
 SIDES = {
-    "client": {"client", "consistency", "masking", "rounds", "sealing"},
-    "server": {"recovery", "server", "stage", "stages", "unmasking"},
-    "encryption": {
-        "ciphertexts",
-        "combination",
-        "encrypted",
-        "key_share",
-        "partials",
-        "public_key",
-        "threshold_key",
-    },
+    "client": ["client"],
+    "server": ["server"],
+    "messages": ["client", "server"],
+    "paillier": ["encryption"],
+    "threshold": ["encryption"],
 }
-"""Which modules check messages of the peer; ``messages`` does on both sides."""
+"""Whose checks those of a package are; ``messages`` checks on both sides."""
 
 
 def diagram(variant: str) -> str:
@@ -100,16 +94,20 @@ def checks_in_code() -> set[tuple[str, str]]:
 
 def _checks() -> set[tuple[str, str]]:
     """(check, side) of every literal that is passed for a parameter named `check`."""
-    trees = {path.stem: ast.parse(path.read_text()) for path in (ROOT / "secagg").glob("*.py")}
+    trees = {
+        path: ast.parse(path.read_text())
+        for package in ("protocol", "client", "server", "paillier", "threshold")
+        for path in (ROOT / "secagg" / package).glob("*.py")
+    }
     shared: dict[str, int] = {}
     for tree in trees.values():
         for node in tree.body:
             shared |= _places(node.body if isinstance(node, ast.ClassDef) else [node])
     return {
         (check, side)
-        for module, tree in trees.items()
+        for path, tree in trees.items()
         for check in _literals(tree, shared | _places(ast.walk(tree)))
-        for side in _sides(module)
+        for side in SIDES.get(path.stem, []) or SIDES[path.parent.name]
     }
 
 
@@ -121,14 +119,6 @@ def _places(nodes: Iterable[ast.AST]) -> dict[str, int]:
         if isinstance(node, ast.FunctionDef)
     }
     return {name: args.index("check") for name, args in names.items() if "check" in args}
-
-
-def _sides(module: str) -> list[str]:
-    if module == "messages":
-        return ["client", "server"]
-    sides = [side for side, modules in SIDES.items() if module in modules]
-    assert sides, f"say in SIDES whose checks those of secagg.{module} are"
-    return sides
 
 
 def _literals(tree: ast.Module, place: dict[str, int]) -> Iterator[str]:

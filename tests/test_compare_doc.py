@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import secagg.cli
+import secagg.cli.commands
 from benches import compare as bench
 from benches import compare_ratios
 from secagg.bench import run
@@ -75,8 +75,8 @@ def test_the_commands_of_the_page_are_understood(monkeypatch: pytest.MonkeyPatch
         asked.append((wanted, len(cases)))
         raise secagg.ParameterError("enough")
 
-    monkeypatch.setattr(secagg.cli, "compare", compare)
-    monkeypatch.setattr(secagg.cli, "prepare", lambda _: None)
+    monkeypatch.setattr(secagg.cli.commands, "compare", compare)
+    monkeypatch.setattr(secagg.cli.commands, "prepare", lambda _: None)
     for line in re.findall(r"(?m)^    secagg (bench .*?) *(?:#|$)", PAGE):
         ran = CliRunner().invoke(secagg.cli.app, line.split())
         assert ran.stderr == "secagg: enough\n", line

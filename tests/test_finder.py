@@ -108,7 +108,7 @@ LIMIT = 30_000
 def steps(call: Callable[[], object]) -> int:
     """How many lines of tails, finder and policy a call runs through."""
     count, before = 0, sys.gettrace()
-    files = {module.__file__ for module in (tails, finder, secagg.policy)}
+    files = {module.__file__ for module in (tails, finder, secagg.protocol.policy)}
 
     def line(frame: FrameType, event: str, _: object) -> object:
         nonlocal count

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from harness import Cohort, make_params
-from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server, journal
+from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server
+from secagg.journal import journal
 from secagg.server import Entry
 
 PARAMS = make_params(5)

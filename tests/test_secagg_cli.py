@@ -17,12 +17,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 import secagg.bench.trial
-import secagg.estimate
+import secagg.cli.estimate
 from harness import make_params
-from secagg import FixedPoint, Integers, RoundParams, report
+from secagg import FixedPoint, Integers, RoundParams
 from secagg.bench.trial import RandomVectors, dropouts
-from secagg.cli import app
-from secagg.estimate import estimate
+from secagg.cli import app, report
+from secagg.cli.estimate import estimate
 from secagg.graph import recommend
 from secagg.protocol.traffic import client_traffic
 
@@ -316,7 +316,7 @@ def test_an_estimate_counts_what_was_timed(
         call()
         return 1.0
 
-    monkeypatch.setattr(secagg.estimate, "_seconds", one_second)
+    monkeypatch.setattr(secagg.cli.estimate, "_seconds", one_second)
     g = n if neighbours is None else neighbours + 1
     params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
     vector = max(1, length / 2**18)
@@ -337,13 +337,13 @@ def test_a_primitive_is_timed_by_its_mean_without_the_first_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(secagg.estimate.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(secagg.cli.estimate.time, "perf_counter", lambda: clock[0])
     durations = iter([5.0, 0.015, 0.010, 0.011, 0.012])
 
     def call() -> None:
         clock[0] += next(durations)
 
-    assert secagg.estimate._seconds(call) == pytest.approx(0.012)
+    assert secagg.cli.estimate._seconds(call) == pytest.approx(0.012)
     assert next(durations, None) is None  # 15 + 10 + 11 ms were not long enough, 48 ms were
 
 

@@ -22,7 +22,7 @@ SHOWN = ("cells", "document", "live", "markdown", "picture", "pool", "write")
 APART = (  # of the sources: what only runs and shows, fetches, or measures other things
     *("fedmf/cli.py", "fedmf/commands/", "fedmf/fetching/"),
     *(f"fedmf/reproduce/{name}.py" for name in SHOWN),
-    *("secagg/cli.py", "secagg/bench/", "secagg/testing/"),
+    *("secagg/cli/app.py", "secagg/bench/", "secagg/testing/"),
 )
 
 

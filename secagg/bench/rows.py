@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.bench.trial import RandomVectors
 from secagg.encoding import FixedPoint
 

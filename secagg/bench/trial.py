@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, SecAggError
 from secagg.protocol import ClientPolicy, Phase, RoundParams

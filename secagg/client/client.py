@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from secagg import _fast
-from secagg.arguments import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.client.checks import (
     check_agreement,
     check_roster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from secagg.arguments import is_integer
+from secagg._check import is_integer
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError, RemoteProtocolError

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.arguments import check_integer, is_integer
+from secagg._check import check_integer, is_integer
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError

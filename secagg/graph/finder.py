@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import tails
 from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary

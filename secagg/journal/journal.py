@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from secagg.arguments import check_kind
+from secagg._check import check_kind
 from secagg.errors import JournalError
 from secagg.journal.errors import our_errors, spoilt
 from secagg.journal.lock import HeldFile

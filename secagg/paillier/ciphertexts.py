@@ -15,7 +15,7 @@ from typing import Self
 import gmpy2
 import numpy as np
 
-from secagg.arguments import as_bytes, check_kind, is_integer
+from secagg._check import as_bytes, check_kind, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.paillier.modular import Batch, Modulus

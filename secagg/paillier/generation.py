@@ -12,7 +12,7 @@ from typing import Literal
 
 import gmpy2
 
-from secagg.arguments import check_integer, check_kind
+from secagg._check import check_integer, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import Ciphertexts

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.arguments import check_integer, check_kind
+from secagg._check import check_integer, check_kind
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
 

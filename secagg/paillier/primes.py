@@ -23,7 +23,7 @@ import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import ParameterError

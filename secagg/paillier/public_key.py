@@ -8,7 +8,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 
 __all__ = ["in_slices", "set_threads", "threads"]
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.arguments import as_bytes, check_integer, check_kind, is_integer
+from secagg._check import as_bytes, check_integer, check_kind, is_integer
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote

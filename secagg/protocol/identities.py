@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.params import RoundParams

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import finder
 from secagg.graph.assumptions import check_fractions, count, to_float

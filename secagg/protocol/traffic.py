@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.keys import KEY_BYTES

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
-from secagg.arguments import check_kind
+from secagg._check import check_kind
 from secagg.protocol import RoundParams
 
 __all__ = ["Entry", "Log", "check_log", "first_link", "link"]

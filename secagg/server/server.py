@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from secagg.arguments import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,

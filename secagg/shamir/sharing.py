@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg.arguments import check_integer, is_integer
+from secagg._check import check_integer, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.shamir import reed_solomon as reedsolomon

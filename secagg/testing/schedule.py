@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.errors import ParameterError
 
 __all__ = ["FAULTS", "Schedule"]

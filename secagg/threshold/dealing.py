@@ -27,7 +27,7 @@ import os
 
 import gmpy2
 
-from secagg.arguments import check_integer
+from secagg._check import check_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import PublicKey

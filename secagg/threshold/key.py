@@ -13,7 +13,7 @@ from typing import Self
 
 import gmpy2
 
-from secagg.arguments import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
 from secagg.paillier.vectors import decode_sum

@@ -13,9 +13,9 @@ from secagg.bench.document import comparison_document
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
 from secagg.bench.save import prepare
 from secagg.bench.trial import peak_memory, run
+from secagg.cli.estimate import estimate
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
-from secagg.estimate import estimate
 from secagg.graph.assumptions import to_adversary
 from secagg.protocol import ClientPolicy, RoundParams
 from secagg.protocol.traffic import client_traffic
@@ -26,7 +26,7 @@ try:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from secagg.bench.table import print_comparison
-    from secagg.report import params_document, print_params, print_trial, trial_document
+    from secagg.cli.report import params_document, print_params, print_trial, trial_document
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from secagg.estimate import Seconds
+from secagg.cli.estimate import Seconds
 from secagg.graph import Recommendation
 from secagg.graph.assumptions import Adversary
 from secagg.protocol import Phase, RoundParams

@@ -7,7 +7,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benches.training import MODELS, TWINS, plain_round
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 
 
 @pytest.mark.parametrize("name", MODELS)

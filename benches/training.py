@@ -11,8 +11,8 @@ import numpy as np
 from benches.ratio import Row, compare
 from fedmf import FedALS, FederatedModel, FedMF, PlainSum, Trainer, _fast
 from fedmf._fast import reference
-from fedmf.datasets.simulated import simulate
-from fedmf.ratings import Ratings
+from fedmf.data import Ratings
+from fedmf.data.sets.simulated import simulate
 
 __all__ = ["MODELS", "ROWS", "TWINS", "plain_round"]
 

@@ -4,8 +4,8 @@ The keys are short so that it runs in a second; leave `key` out, and they have 3
 """
 
 from fedmf import FedMF, PaillierSum, PlainSum, Trainer
-from fedmf.datasets.simulated import simulate
-from fedmf.splits import random_split
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from secagg.paillier import generate_insecure_keypair
 from secagg.threshold import deal_insecure
 

@@ -11,9 +11,8 @@ from fedmf.aggregate import (
     SecAggSum,
 )
 from fedmf.als import FedALS
-from fedmf.data import Catalogue, Ratings, Split, from_triples, load
+from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
 from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
-from fedmf.features import Features
 from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import History, RoundRecord

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.blocks import Block
-from fedmf.checks import plain_numbers
 from fedmf.data import Ratings
+from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.mf import WIDE, FedMF
 from fedmf.raters import Raters
+from fedmf.settings import plain_numbers
 from fedmf.sums.vectors import Rows
 
 __all__ = ["FedALS"]

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import Ratings, Split
+from fedmf.data.splits import leave_last, official, random_split
 from fedmf.errors import SettingError
-from fedmf.splits import leave_last, official, random_split
 from fedmf.sums.integer_sum import Progress
 from fedmf.sums.paillier_sum import FEWEST_TRUSTEES
 from fedmf.sums.trust import Trust

@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import Identified, check_how_many, number, same_ids
 from fedmf.data import Ratings
+from fedmf.data.checks import Identified, same_ids
 from fedmf.errors import ModelError
 from fedmf.masks import FittedMask
 from fedmf.mf import NEUTRAL_PART
 from fedmf.model import Factors
+from fedmf.settings import check_how_many, number
 
 __all__ = ["Combined", "Recommender", "around", "check_same_data"]
 

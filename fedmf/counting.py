@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation
-from fedmf.blocks import Block, blocks
+from fedmf.data import Ratings
+from fedmf.data.blocks import Block, blocks
 from fedmf.raters import Raters
-from fedmf.ratings import Ratings
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.vectors import Rows, Vectors
 

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secagg
+from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.model import Factors
-from fedmf.ratings import Ratings
 from fedmf.stopwatch import Stopwatch
 from fedmf.sums.integer_sum import refusals
 from secagg.paillier import EncryptedVector, PrivateKey

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.blocks import Block
+from fedmf.data import Ratings
+from fedmf.data.blocks import Block
 from fedmf.raters import Raters
-from fedmf.ratings import Ratings
 from fedmf.sums.vectors import Rows
 
 __all__ = ["FederatedModel"]

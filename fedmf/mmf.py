@@ -11,11 +11,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_parts
 from fedmf.combined import Combined, around
-from fedmf.data import Ratings
+from fedmf.data import Features, Ratings
+from fedmf.data.checks import check_parts
+from fedmf.data.features import item_features
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.features import Features, item_features
 from fedmf.history import History
 from fedmf.masks import FittedMask, Mask, RidgeMask
 from fedmf.masks.protocol import neutral

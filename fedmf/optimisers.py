@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_positive, is_number, plain_numbers
 from fedmf.errors import SettingError
+from fedmf.settings import check_positive, is_number, plain_numbers
 
 __all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
 

@@ -12,10 +12,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_ratings, is_number
 from fedmf.data import Ratings
+from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.masks import FittedMask
+from fedmf.settings import is_number
 
 __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
-from fedmf.checks import check_able, check_whole, is_number, part_of, plain_numbers
 from fedmf.errors import SettingError
+from fedmf.settings import check_able, check_whole, is_number, part_of, plain_numbers
 
 __all__ = ["Draw", "Schedule", "Scheduled"]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, RoundAborted
-from fedmf.blocks import Block, blocks
-from fedmf.checks import check_able, check_parts
 from fedmf.counting import count_raters, vectors_of
 from fedmf.data import Ratings
+from fedmf.data.blocks import Block, blocks
+from fedmf.data.checks import check_parts
 from fedmf.errors import ModelError, SettingError
 from fedmf.federated import FederatedModel
 from fedmf.history import History, RoundRecord
@@ -31,6 +31,7 @@ from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Scheduled
+from fedmf.settings import check_able
 from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors
 
 __all__ = ["Trainer"]

@@ -8,13 +8,13 @@ import numpy as np
 
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
 from fedmf.comparison import Comparison, Cost
+from fedmf.data import Ratings, Split
 from fedmf.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.errors import SettingError
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
-from fedmf.ratings import Ratings, Split
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.integer_sum import Progress
 from fedmf.sums.phe_sums import PheSample, measure_phe

@@ -11,8 +11,8 @@ import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
+from fedmf.data.splits import random_split
 from fedmf.presets import preset
-from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 
 pytestmark = [

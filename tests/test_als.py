@@ -3,12 +3,12 @@ import pytest
 
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.als import FedALS
-from fedmf.blocks import Block
-from fedmf.datasets.simulated import simulate
+from fedmf.data.blocks import Block
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
-from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 
 ALS = FedALS(k=3, reg=0.1, min_raters=1)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fedmf.data.fetch.archive import unpack
 from fedmf.errors import DataError
-from fedmf.fetching.archive import unpack
 
 NAME = "ml-latest-small"
 FILES = dict.fromkeys(("ratings.csv", "movies.csv", "tags.csv"), b"a,b\r\n1,2\r\n")

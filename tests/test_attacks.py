@@ -21,13 +21,13 @@ from fedmf.adversary.observed import in_the_clear, train, under_masks
 from fedmf.adversary.outcome import chance, grid_of, share_right
 from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge
 from fedmf.cli import app
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Catalogue, Features, Split
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.features import Features, item_features
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mmf import masked
 from fedmf.presets import PRESETS
-from fedmf.ratings import Catalogue, Split
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum
-from fedmf.datasets.simulated import simulate
-from fedmf.description import describe
+from fedmf.data import Ratings, Split, from_triples
+from fedmf.data.description import describe
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import leave_last, random_split
 from fedmf.errors import DataError
-from fedmf.features import item_features
 from fedmf.mf import FedMF
-from fedmf.ratings import Ratings, Split
-from fedmf.splits import leave_last, random_split
 from fedmf.trainer import Trainer
-from fedmf.triples import from_triples
 
 
 def built(users: list[int], items: list[int], values: list[float]) -> Ratings:

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.context.trainer import UNIT
-from fedmf.data import Ratings
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Catalogue, Features, Ratings
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
-from fedmf.features import Features
 from fedmf.optimisers import BETA_1, BETA_2, Adam
-from fedmf.ratings import Catalogue
-from fedmf.splits import random_split
 from fedmf.sums.float_sum import FloatSum
 
 MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]

@@ -11,8 +11,8 @@ import pytest
 
 import fedmf.data
 from fedmf.data import NAMES, load, source_of
-from fedmf.datasets.simulated import simulate
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, FedMFError
 
 

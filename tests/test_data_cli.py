@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 import fedmf.data
 from fedmf.cli import app
 from fedmf.data import NAMES, load
-from fedmf.datasets.formats import FORMATS
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.sources import SOURCES
 from file_server import serving
 from test_fetch import FILES, GOOD, NAME, md5
 
@@ -34,7 +34,7 @@ def tiny(monkeypatch, tmp_path) -> Path:
     monkeypatch.setitem(FORMATS, NAME, replace(FORMATS[NAME], counts=(2, 2, 2)))
     files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     known = replace(SOURCES[NAME], files=files | {"tags.csv": ""}, md5=md5(GOOD))
-    monkeypatch.setattr(fedmf.data, "SOURCES", {**SOURCES, NAME: known})
+    monkeypatch.setattr(fedmf.data.loading, "SOURCES", {**SOURCES, NAME: known})
     return tmp_path / "cache"
 
 

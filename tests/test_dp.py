@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedmf import PlainSum, SecAggSum, Trainer
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.errors import SettingError
 from fedmf.schedule import Schedule

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedmf import FedMF
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
 from fedmf.errors import SettingError
 from fedmf.metrics import rmse

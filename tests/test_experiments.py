@@ -16,12 +16,12 @@ import secagg.bench
 from fedmf import FedMF, PlainSum, Trainer, experiments, under_encryption
 from fedmf.comparison import Comparison, Cost
 from fedmf.data import load
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
+from fedmf.data.subset import most_rated
 from fedmf.encrypted_items import PlainItems
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.experiments import main
-from fedmf.splits import random_split
-from fedmf.subset import most_rated
 from fedmf.sums.phe_sums import PheSample, measure_phe
 from fedmf.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
 from paillier_keys import keypair

@@ -9,25 +9,18 @@ import numpy as np
 import pytest
 
 from fedmf.context import ContextTrainer, FedLR
-from fedmf.data import load
-from fedmf.datasets.lastfm import BINS
-from fedmf.datasets.profiles import Profiles
-from fedmf.datasets.simulated import simulate
-from fedmf.datasets.sources import SOURCES
-from fedmf.datasets.tags import read_tags
+from fedmf.data import Catalogue, Features, load
+from fedmf.data.features import item_features, known_features, tag_features, user_features
+from fedmf.data.sets.lastfm import BINS
+from fedmf.data.sets.profiles import Profiles
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.sources import SOURCES
+from fedmf.data.sets.tags import read_tags
 from fedmf.errors import DataError, SettingError
-from fedmf.features import (
-    Features,
-    item_features,
-    known_features,
-    tag_features,
-    user_features,
-)
 from fedmf.head import LocalHead
 from fedmf.masks import MeanMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
-from fedmf.ratings import Catalogue
 from fedmf.trainer import Trainer
 
 

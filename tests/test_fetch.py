@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-import fedmf.fetching.archive
-import fedmf.fetching.download
+import fedmf.data.fetch.archive
+import fedmf.data.fetch.download
 from fedmf.data import load
-from fedmf.datasets.formats import FORMATS
-from fedmf.datasets.sources import SOURCES, Source
+from fedmf.data.fetch.fetch import fetch
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
-from fedmf.fetching.fetch import fetch
 from file_server import FileServer, serving
 
 NAME = "ml-latest-small"
@@ -200,7 +200,7 @@ def test_a_redirection_to_a_safe_address_is_followed(server, cache):
 
 
 def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch):
-    monkeypatch.setattr(fedmf.fetching.download, "LARGEST", len(GOOD) - 1)
+    monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
     refused(source(server), cache, f"sends more than {len(GOOD) - 1} bytes")
     monkeypatch.undo()
 
@@ -243,7 +243,7 @@ def test_an_archive_that_asks_for_a_password_is_refused(server, cache):
 
 
 def test_an_archive_that_swells_is_refused(server, cache, monkeypatch):
-    monkeypatch.setattr(fedmf.fetching.archive, "LARGEST", 100)
+    monkeypatch.setattr(fedmf.data.fetch.archive, "LARGEST", 100)
     refused(source(server), cache, r"unpacks to \d+ bytes, over 100")
     monkeypatch.undo()
 

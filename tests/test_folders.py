@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedmf.datasets.folders import cache_folder, folder_of, found_folder
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.sets.folders import cache_folder, folder_of, found_folder
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
 TEN = SOURCES["ml-10m"]

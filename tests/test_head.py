@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Features
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.features import Features, item_features
 from fedmf.head import LocalHead
 from fedmf.masks import MeanMask
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
 from fedmf.model import Factors
-from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 
 EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:60, :80])

@@ -10,7 +10,7 @@ import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit, packed_products, solve, symmetric, views

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, SettingError
 from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
-from fedmf.datasets.lastfm import BINS, HEADER, read
+from fedmf.data.sets.lastfm import BINS, HEADER, read
 from fedmf.errors import DataError
 
 needs_data = pytest.mark.skipif(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedmf.datasets.lines import read_bytes, read_lines, read_rating_table
+from fedmf.data.sets.lines import read_bytes, read_lines, read_rating_table
 from fedmf.errors import DataError
 
 SOUND = b"1::10::5::100\n1::20::3::90\n2::10::4::0\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.sums.mixed_sum import MixedSum

@@ -5,16 +5,17 @@ import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.combined import Combined, around
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Features
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.features import Features, item_features
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.protocol import neutral
 from fedmf.metrics import mae, rmse
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF, masked
 from fedmf.model import Factors
-from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 
 MASKS = [RidgeMask(), NNMask(steps=20)]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
-from fedmf.datasets.formats import FORMATS, GENRES_100K
-from fedmf.datasets.movielens import read
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.sets.formats import FORMATS, GENRES_100K
+from fedmf.data.sets.movielens import read
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
 needs_data = pytest.mark.skipif(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fedmf import FedMF, Trainer
 from fedmf.aggregate import PHASES, WARNINGS, PaillierSum, PlainSum, RoundAborted, SecAggSum
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.splits import random_split
 from fedmf.sums.trust import SharedClientKey, Trustees
 from fedmf.sums.vectors import Rows, Vectors
 from paillier_keys import keypair

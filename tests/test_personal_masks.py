@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Features, from_triples
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.features import Features, item_features
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.fm import _Descent as FMDescent
 from fedmf.masks.nn import _Descent as NNDescent
 from fedmf.masks.padded import adam, padded
-from fedmf.triples import from_triples
 
 MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]
 QUICK = [MeanMask(), RidgeMask(), FMMask(steps=5), NNMask(steps=5)]

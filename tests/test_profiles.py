@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf.datasets.profiles import GENDERS, Profiles, read_profiles
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.profiles import GENDERS, Profiles, read_profiles
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError
 
 needs_data = pytest.mark.skipif(

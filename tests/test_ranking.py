@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split

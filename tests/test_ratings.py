@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Catalogue, Ratings, from_triples
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings
-from fedmf.triples import from_triples
 
 CATALOGUE = Catalogue(
     titles=("Seven (1995)", "Nine (2009)", "Ten"),

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf.cli import app
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.presets import PRESETS

@@ -7,12 +7,12 @@ from email.message import Message
 
 import pytest
 
-import fedmf.fetching.download
+import fedmf.data.fetch.download
 from fedmf.errors import DataError
 
 
 def test_a_redirection_never_leaves_https_not_even_for_this_machine():
-    handler = fedmf.fetching.download._SafeRedirects()
+    handler = fedmf.data.fetch.download._SafeRedirects()
     start = urllib.request.Request("https://example.org/a.zip")
     answer = (None, 302, "Found", Message())
     with pytest.raises(DataError, match="which is not https: refused"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.reproduce import attacks, masked_ratings
 from fedmf.reproduce.table import Run
 

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.reproduce import context, dp, thesis
 from fedmf.reproduce.table import Run
 

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.reproduce import convergence, fcf2
 from fedmf.reproduce.convergence import TABLE as FCF_CONVERGENCE

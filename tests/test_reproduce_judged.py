@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum
-from fedmf.datasets.simulated import simulate
-from fedmf.datasets.simulated_views import simulate_views
-from fedmf.features import Features, item_features
+from fedmf.data import Features
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.data.splits import leave_last, random_split
 from fedmf.implicit.cf import CF
 from fedmf.implicit.fcf import FCF
 from fedmf.implicit.federated_cf import FederatedCF
@@ -19,7 +21,6 @@ from fedmf.implicit.user_split import user_split
 from fedmf.reproduce import beyond, context, fcf2, rounds, secure, thesis
 from fedmf.reproduce.table import Run
 from fedmf.reproduce.tables import MODULES, find_table
-from fedmf.splits import leave_last, random_split
 
 SEED = 1  # of the runs: not the one whose test ratings the selection parts off
 FAR = 25.0  # beyond every error that the simulated ratings leave

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from fedmf.aggregate import PaillierSum, PlainSum
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 from fedmf.reproduce import secure
 from fedmf.reproduce.table import Run
 from paillier_keys import keypair

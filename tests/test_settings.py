@@ -9,7 +9,8 @@ import pytest
 from fedmf.als import FedALS
 from fedmf.centralised import SVD
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.dp import DPFedMF, noise_multiplier
 from fedmf.errors import SettingError
 from fedmf.head import LocalHead
@@ -19,7 +20,6 @@ from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.optimisers import Adam, Descent
 from fedmf.schedule import Schedule
-from fedmf.splits import random_split
 from fedmf.sums.plain_sum import PlainSum
 from fedmf.trainer import Trainer
 

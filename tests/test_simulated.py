@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings, load
-from fedmf.datasets.simulated import SHARES, simulate
+from fedmf.data.sets.simulated import SHARES, simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.splits import random_split
 
 
 def columns(ratings: Ratings) -> list[NDArray]:

@@ -8,7 +8,7 @@ import pytest
 from fedmf import attacks
 from fedmf.adversary.outcome import chance
 from fedmf.attacks import from_sum
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1

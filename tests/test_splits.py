@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedmf.data import Ratings, Split, load
-from fedmf.datasets.simulated import simulate
+from fedmf.data import Catalogue, Ratings, Split, load
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import leave_last, official, random_split
 from fedmf.errors import DataError, SettingError
-from fedmf.ratings import Catalogue
-from fedmf.splits import leave_last, official, random_split
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with MovieLens"

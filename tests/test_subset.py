@@ -3,11 +3,9 @@ import os
 import numpy as np
 import pytest
 
-from fedmf.data import load
+from fedmf.data import Catalogue, from_triples, load
+from fedmf.data.subset import most_rated
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue
-from fedmf.subset import most_rated
-from fedmf.triples import from_triples
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
-from fedmf.datasets.simulated import simulate
-from fedmf.datasets.sources import SOURCES
-from fedmf.datasets.tags import Tags, read_tags
+from fedmf.data.features import tag_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.sources import SOURCES
+from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
-from fedmf.features import tag_features
 
 needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with the data"

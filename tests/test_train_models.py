@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 from fedmf.choices import MaskName, ModelName
 from fedmf.cli import app
 from fedmf.commands import models
-from fedmf.data import load
-from fedmf.features import Features
+from fedmf.data import Features, load
+from fedmf.data.splits import random_split
 from fedmf.metrics import rmse
 from fedmf.model import Factors
-from fedmf.splits import random_split
 from fedmf.trainer import Trainer
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")

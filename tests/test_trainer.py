@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import fedmf.blocks
+import fedmf.data.blocks
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
-from fedmf.datasets.simulated import simulate
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.schedule import Draw, Schedule
-from fedmf.splits import random_split
 from fedmf.sums.vectors import Vectors
 from fedmf.trainer import Trainer
 from watched_sum import Watched
@@ -81,7 +81,7 @@ def test_blocks_of_any_size_give_the_integers_of_single_users(
     found = []
     settings = {"rounds": 3, "seed": 8, "cohort": cohort, "dropout": 0.2}
     for elements, aggregation in ((1 << 17, OneByOne()), (1, PlainSum()), (200, PlainSum())):
-        monkeypatch.setattr(fedmf.blocks, "ELEMENTS", elements)
+        monkeypatch.setattr(fedmf.data.blocks, "ELEMENTS", elements)
         trainer = Trainer(model, aggregation, **settings).fit(split.train, split.test)
         found.append(
             [(one.digest, one.count_digest, one.test_rmse) for one in trainer.history_]

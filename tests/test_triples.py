@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedmf.data import from_triples
 from fedmf.errors import DataError
-from fedmf.triples import from_triples
 
 USERS, ITEMS, VALUES = [5, 3, 5], [30, 20, 10], [4, 2.5, 5]
 

@@ -11,9 +11,9 @@ from fedmf.adversary.observed import Progress
 from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_right
 from fedmf.adversary.retraining import OTHER_SEED, from_retraining
 from fedmf.adversary.views import PAPER, Users, attacked, leaked, quiet, views
-from fedmf.data import Ratings
+from fedmf.data import Features, Ratings
+from fedmf.data.features import known_features
 from fedmf.errors import SettingError
-from fedmf.features import Features, known_features
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.mmf import masked

@@ -11,9 +11,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_positive, check_ratings, is_number
 from fedmf.data import Ratings
+from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
+from fedmf.settings import check_positive, is_number
 
 __all__ = ["ranking", "recovery"]
 

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.adversary.leakage import on_grid
-from fedmf.data import Ratings
-from fedmf.features import Features
+from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
 
 __all__ = ["OTHER_SEED", "from_retraining"]

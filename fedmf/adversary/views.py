@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.adversary.leakage import Seen, from_two_rounds
 from fedmf.adversary.observed import Progress, in_the_clear, train, under_masks
-from fedmf.checks import check_ratings, check_whole, numbers
 from fedmf.data import Ratings
+from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.presets import PRESETS
+from fedmf.settings import check_whole, numbers
 
 __all__ = ["PAPER", "Users", "View", "attacked", "leaked", "quiet", "views"]
 

@@ -15,12 +15,12 @@ from rich.table import Table
 
 from fedmf.commands.manners import errors_in_one_line, stderr
 from fedmf.data import NAMES, SIZES, load, source_of
-from fedmf.datasets.folders import folder_of, found_folder
-from fedmf.datasets.sources import SOURCES, Source
-from fedmf.description import Description, describe
+from fedmf.data.description import Description, describe
+from fedmf.data.fetch.fetch import fetch
+from fedmf.data.fetch.integrity import check_content, check_files
+from fedmf.data.sets.folders import folder_of, found_folder
+from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
-from fedmf.fetching.fetch import fetch
-from fedmf.fetching.integrity import check_content, check_files
 
 __all__ = ["app"]
 

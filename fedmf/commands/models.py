@@ -5,8 +5,8 @@ from __future__ import annotations
 from fedmf.choices import MaskName, ModelName
 from fedmf.combined import Combined
 from fedmf.data import Split
+from fedmf.data.features import known_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.features import known_features
 from fedmf.head import LocalHead
 from fedmf.metrics import mae, rmse
 from fedmf.mmf import FedMMF

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative, check_positive, plain_numbers
+from fedmf.settings import check_not_negative, check_positive, plain_numbers
 
 __all__ = ["ContextModel", "Floats"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedmf.checks import check_whole
 from fedmf.context.model import ContextModel, Floats
+from fedmf.settings import check_whole
 
 __all__ = ["FedNN"]
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, RoundAborted
-from fedmf.checks import check_able, check_how_many, check_ratings, number, pairs
 from fedmf.context.model import ContextModel, Floats
-from fedmf.data import Ratings
+from fedmf.data import Features, Ratings
+from fedmf.data.checks import check_ratings
+from fedmf.data.features import check_are_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.features import Features, check_are_features
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Scheduled
+from fedmf.settings import check_able, check_how_many, number, pairs
 from fedmf.sums.integer_sum import Progress
 from fedmf.sums.vectors import Rows, Vectors
 

@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_able, check_whole, plain_numbers
 from fedmf.data import Ratings
 from fedmf.implicit.confidence import Implicit, Recommender, solve
 from fedmf.model import Factors
+from fedmf.settings import check_able, check_whole, plain_numbers
 
 __all__ = ["CF"]
 

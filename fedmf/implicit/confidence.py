@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.checks import check_parts, check_positive, check_ratings, check_whole, plain_numbers
 from fedmf.data import Ratings
+from fedmf.data.checks import check_parts, check_ratings
 from fedmf.errors import DataError, MissingExtra, ModelError
 from fedmf.model import Factors
+from fedmf.settings import check_positive, check_whole, plain_numbers
 
 try:
     from scipy import sparse

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_whole
 from fedmf.data import Ratings
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.metrics import rmse
 from fedmf.model import Factors
+from fedmf.settings import check_whole
 
 __all__ = ["Ranking", "ranking"]
 

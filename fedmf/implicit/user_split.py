@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedmf.data import Ratings, Split
 from fedmf.errors import SettingError
-from fedmf.ratings import Ratings, Split
 
 __all__ = ["user_split"]
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative, check_whole, plain_numbers
-from fedmf.data import Ratings
-from fedmf.features import Features
+from fedmf.data import Features, Ratings
 from fedmf.masks.padded import Padded, adam, padded
 from fedmf.masks.protocol import (
     FittedMask,
@@ -19,6 +17,7 @@ from fedmf.masks.protocol import (
     check_some_features,
     neutral,
 )
+from fedmf.settings import check_not_negative, check_whole, plain_numbers
 
 __all__ = ["FMMask", "FittedFMMask"]
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.data import Ratings
+from fedmf.data import Features, Ratings
+from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
-from fedmf.features import Features, check_are_features
 from fedmf.mf import NEUTRAL_PART
 
 __all__ = [

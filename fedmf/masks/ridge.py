@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_not_negative, plain_numbers
-from fedmf.data import Ratings
-from fedmf.features import Features
+from fedmf.data import Features, Ratings
 from fedmf.masks.protocol import (
     FittedMask,
     Floats,
     check_some_features,
     neutral,
 )
+from fedmf.settings import check_not_negative, plain_numbers
 
 __all__ = ["FittedRidgeMask", "RidgeMask"]
 

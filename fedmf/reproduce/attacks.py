@@ -9,9 +9,9 @@ from functools import partial
 from fedmf import attacks
 from fedmf.attacks import Outcome
 from fedmf.data import Ratings, load
+from fedmf.data.splits import random_split
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.reproduce.table import Row, Run, Table, Target
-from fedmf.splits import random_split
 
 __all__ = ["TABLE"]
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from fedmf.aggregate import PlainSum
 from fedmf.context import ContextModel, ContextTrainer, FedFM, FedLR, FedNN
-from fedmf.data import load
-from fedmf.datasets.profiles import Profiles, read_profiles
-from fedmf.datasets.tags import read_tags
-from fedmf.features import Features, item_features, tag_features, user_features
-from fedmf.ratings import Ratings
+from fedmf.data import Features, Ratings, load
+from fedmf.data.features import item_features, tag_features, user_features
+from fedmf.data.sets.profiles import Profiles, read_profiles
+from fedmf.data.sets.tags import read_tags
+from fedmf.data.splits import random_split
 from fedmf.reproduce.table import Published, Row, Run, Target
 from fedmf.reproduce.training import errors, summed
-from fedmf.splits import random_split
 
 __all__ = ["CONTEXT_ROWS", "LASTFM_ROWS", "ML10M_ROWS"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit

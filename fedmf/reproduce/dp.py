@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedmf.aggregate import PlainSum
-from fedmf.blocks import blocks
 from fedmf.data import load
+from fedmf.data.blocks import blocks
+from fedmf.data.splits import random_split
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.model import Factors
 from fedmf.reproduce.table import Results, Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors, errors_after, trainer_of
-from fedmf.splits import random_split
 from fedmf.sums.noisy_sum import Where
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib

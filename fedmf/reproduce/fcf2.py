@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedmf.bayes import ROPE, Posterior, correlated_t_test
-from fedmf.data import load
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data import Ratings, load
+from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit, views
@@ -20,7 +20,6 @@ from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split
 from fedmf.model import Factors
-from fedmf.ratings import Ratings
 from fedmf.reproduce.table import Published, Results, Row, Run, Table, Target
 from fedmf.sums.float_sum import FloatSum
 

@@ -9,7 +9,8 @@ from functools import partial
 from fedmf.aggregate import PlainSum
 from fedmf.combined import Recommender
 from fedmf.data import Ratings, Split, load
-from fedmf.features import known_features
+from fedmf.data.features import known_features
+from fedmf.data.splits import random_split
 from fedmf.masks import FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
@@ -18,7 +19,6 @@ from fedmf.recipes import Recipe, recipe
 from fedmf.reproduce.context import CONTEXT_ROWS, LASTFM_ROWS, ML10M_ROWS
 from fedmf.reproduce.table import Below, Published, Row, Run, Table, Target
 from fedmf.reproduce.training import SEEDS_0_AND_1_SEEN, errors, summed, trainer
-from fedmf.splits import random_split
 
 __all__ = ["TABLES"]
 

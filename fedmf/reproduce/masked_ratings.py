@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate import PlainSum
 from fedmf.attacks import ranking, recovery
 from fedmf.data import Ratings, load
-from fedmf.features import item_features
+from fedmf.data.features import item_features
+from fedmf.data.splits import random_split
 from fedmf.masks import FMMask
 from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF, masked
@@ -22,7 +23,6 @@ from fedmf.privacy import mean_indicator
 from fedmf.recipes import PAPER
 from fedmf.reproduce.table import Published, Results, Row, Run, Table
 from fedmf.reproduce.training import trainer
-from fedmf.splits import random_split
 
 if TYPE_CHECKING:  # the tables can be listed without matplotlib
     from matplotlib.figure import Figure

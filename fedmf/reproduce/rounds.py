@@ -8,12 +8,12 @@ from functools import partial
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
 from fedmf.als import FedALS
 from fedmf.data import load
+from fedmf.data.splits import random_split
 from fedmf.federated import FederatedModel
 from fedmf.history import History
 from fedmf.presets import PRESETS
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import ALS_SEEN, SEED_0_SEEN, trainer_of
-from fedmf.splits import random_split
 
 __all__ = ["TABLES"]
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Protocol
 
 from fedmf.data import load, source_of
-from fedmf.datasets.folders import found_folder
+from fedmf.data.sets.folders import found_folder
 from fedmf.errors import DataError, MissingExtra, SettingError
 from fedmf.reproduce import tables as listed
 from fedmf.reproduce.origin import DISTRIBUTION, here, state

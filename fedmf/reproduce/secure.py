@@ -11,7 +11,8 @@ from time import perf_counter
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
 from fedmf.als import FedALS
 from fedmf.data import load
-from fedmf.datasets.simulated_views import simulate_views
+from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.data.splits import random_split
 from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import History
@@ -29,7 +30,6 @@ from fedmf.reproduce.training import (
     trainer,
     trainer_of,
 )
-from fedmf.splits import random_split
 
 __all__ = ["TABLES"]
 

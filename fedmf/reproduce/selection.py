@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
+from fedmf.data.splits import random_split
 from fedmf.head import LocalHead
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.metrics import rmse
@@ -21,7 +22,6 @@ from fedmf.mmf import FedMMF
 from fedmf.presets import PRESETS, Preset
 from fedmf.reproduce.table import Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, train, trainer
-from fedmf.splits import random_split
 
 __all__ = ["TABLE", "candidates"]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
 from fedmf.centralised import SVD
 from fedmf.data import Split, load
+from fedmf.data.splits import leave_last, random_split
 from fedmf.history import History
 from fedmf.masks import MeanMask
 from fedmf.mf import FedMF
@@ -19,7 +20,6 @@ from fedmf.mmf import FedMMF
 from fedmf.reproduce.surprise import surprise_svd
 from fedmf.reproduce.table import Published, Row, Run, Table, Target
 from fedmf.reproduce.training import errors, errors_after, trainer_of
-from fedmf.splits import leave_last, random_split
 
 __all__ = ["TABLE"]
 

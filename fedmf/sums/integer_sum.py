@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import secagg
-from fedmf.checks import plain_numbers
 from fedmf.errors import FedMFError, SettingError
+from fedmf.settings import plain_numbers
 from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = [

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import part_of
 from fedmf.errors import MissingExtra, SettingError
+from fedmf.settings import part_of
 from fedmf.sums.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
 from fedmf.sums.vectors import Aggregate, Rows, Vectors
 

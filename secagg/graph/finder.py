@@ -15,14 +15,7 @@ from secagg.graph import tails
 from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary
 from secagg.graph.recommendation import Recommendation
 
-__all__ = [
-    "MOST_SEARCHED",
-    "Recommendation",
-    "is_private",
-    "privacy_bits",
-    "recommend",
-    "remedy",
-]
+__all__ = ["MOST_SEARCHED", "is_private", "privacy_bits", "recommend", "remedy"]
 
 
 MOST_SEARCHED = 1024

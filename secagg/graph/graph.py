@@ -13,9 +13,7 @@ import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from secagg.graph.finder import Recommendation, privacy_bits, recommend
-
-__all__ = ["SEED_BYTES", "Graph", "Recommendation", "draw", "privacy_bits", "recommend"]
+__all__ = ["SEED_BYTES", "Graph", "draw"]
 
 SEED_BYTES = 32
 

@@ -15,22 +15,11 @@ import gmpy2
 from secagg._check import check_integer, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.paillier.ciphertexts import Ciphertexts
 from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
 from secagg.paillier.private_key import PrivateKey
-from secagg.paillier.public_key import MAX_BITS, MIN_BITS, PublicKey, short_exponent
-from secagg.paillier.vectors import DecryptedSum, EncryptedVector
+from secagg.paillier.public_key import MAX_BITS, MIN_BITS, short_exponent
 
-__all__ = [
-    "Blinding",
-    "Ciphertexts",
-    "DecryptedSum",
-    "EncryptedVector",
-    "PrivateKey",
-    "PublicKey",
-    "generate_insecure_keypair",
-    "generate_keypair",
-]
+__all__ = ["Blinding", "generate_insecure_keypair", "generate_keypair"]
 
 Blinding = Literal["half-length", "textbook", "short-exponent"]
 

@@ -34,10 +34,9 @@ from secagg.paillier import PublicKey
 from secagg.paillier.primes import StructuredPrime, random_safe_prime, uniform_below
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
-from secagg.threshold.partials import PartialDecryption
 from secagg.threshold.share import KeyShare
 
-__all__ = ["KeyShare", "PartialDecryption", "ThresholdKey", "deal", "deal_insecure"]
+__all__ = ["deal", "deal_insecure"]
 
 
 def deal(

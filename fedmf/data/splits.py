@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.checks import check_ratings, check_whole, is_number, is_whole
-from fedmf.datasets.folders import folder_of
-from fedmf.datasets.formats import FORMATS
-from fedmf.datasets.lines import RatingTable, damaged, read_rating_table
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.checks import check_ratings
+from fedmf.data.ratings import Ratings, Split
+from fedmf.data.sets.folders import folder_of
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.lines import RatingTable, damaged, read_rating_table
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.ratings import Ratings, Split
+from fedmf.settings import check_whole, is_number, is_whole
 
 __all__ = ["leave_last", "official", "random_split"]
 

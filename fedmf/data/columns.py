@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings
 
 __all__ = ["from_triples"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.columns import from_triples
+from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue, Ratings
-from fedmf.triples import from_triples
 
 __all__ = ["most_rated"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedmf.ratings import Ratings
+from fedmf.data.ratings import Ratings
 
 __all__ = ["Description", "describe"]
 

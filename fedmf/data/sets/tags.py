@@ -1,6 +1,6 @@
 """The tags that users gave to items in ml-10m, ml-latest-small and Last.fm, read on request.
 
-`fedmf.features.tag_features` turns them into numbers.
+`fedmf.data.features.tag_features` turns them into numbers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.datasets.folders import folder_of
-from fedmf.datasets.formats import FORMATS
-from fedmf.datasets.lastfm import BINS
-from fedmf.datasets.lines import NUMBER, damaged, read_lines, read_numbers
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.ratings import Ratings
+from fedmf.data.sets.folders import folder_of
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.lastfm import BINS
+from fedmf.data.sets.lines import NUMBER, damaged, read_lines, read_numbers
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.ratings import Ratings
 
 __all__ = ["TAGGED", "Tags", "read_tags"]
 
@@ -38,7 +38,7 @@ class Tags:
     Parameters
     ----------
     users, items
-        Numbers as in the `fedmf.ratings.Ratings` that the tags belong to.
+        Numbers as in the `fedmf.data.ratings.Ratings` that the tags belong to.
     words
         The place of the tag in `vocabulary`.
     n_users, n_items

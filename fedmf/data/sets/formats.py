@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedmf.datasets.lines import damaged, read_lines
+from fedmf.data.sets.lines import damaged, read_lines
 
 __all__ = ["FORMATS", "Format", "Item"]
 
@@ -29,7 +29,7 @@ class Format:
     ratings, items
         The names of the two files that are read.
     separator, header, scale, step
-        As for `fedmf.datasets.lines.read_rating_table`.
+        As for `fedmf.data.sets.lines.read_rating_table`.
     read_items
         Yields the items of the file of items.
     genres

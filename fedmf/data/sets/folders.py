@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fedmf.datasets.sources import Source
+from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
 
 __all__ = ["cache_folder", "folder_of", "found_folder"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue, Ratings
 
 __all__ = ["simulate"]
 

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.datasets.lastfm import BINS
-from fedmf.datasets.profiles import Profiles
-from fedmf.datasets.tags import Tags, read_tags
+from fedmf.data.ratings import Ratings
+from fedmf.data.sets.lastfm import BINS
+from fedmf.data.sets.profiles import Profiles
+from fedmf.data.sets.tags import Tags, read_tags
 from fedmf.errors import DataError, MissingExtra, SettingError
-from fedmf.ratings import Ratings
 
 __all__ = [
     "Features",

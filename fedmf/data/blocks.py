@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.ratings import Ratings
+from fedmf.data.ratings import Ratings
 
 __all__ = ["Block", "blocks"]
 

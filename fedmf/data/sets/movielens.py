@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.datasets.formats import Format
-from fedmf.datasets.lines import damaged, read_lines, read_rating_table
+from fedmf.data.columns import from_triples
+from fedmf.data.ratings import Catalogue, Ratings, check_size
+from fedmf.data.sets.formats import Format
+from fedmf.data.sets.lines import damaged, read_lines, read_rating_table
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, check_size
-from fedmf.triples import from_triples
 
 __all__ = ["read"]
 

@@ -20,10 +20,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.datasets.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
+from fedmf.data.columns import from_triples
+from fedmf.data.ratings import Catalogue, Ratings, check_size
+from fedmf.data.sets.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, check_size
-from fedmf.triples import from_triples
 
 __all__ = ["BINS", "SIZE", "read"]
 

@@ -5,26 +5,15 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from fedmf.datasets import lastfm, movielens
-from fedmf.datasets.folders import folder_of
-from fedmf.datasets.formats import FORMATS
-from fedmf.datasets.simulated import simulate
-from fedmf.datasets.sources import SOURCES, Source
+from fedmf.data.ratings import Ratings
+from fedmf.data.sets import lastfm, movielens
+from fedmf.data.sets.folders import folder_of
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
-from fedmf.ratings import Catalogue, Ratings, Split
-from fedmf.triples import from_triples
 
-__all__ = [
-    "NAMES",
-    "SIZES",
-    "Catalogue",
-    "Ratings",
-    "Split",
-    "from_triples",
-    "load",
-    "read",
-    "source_of",
-]
+__all__ = ["NAMES", "SIZES", "load", "read", "source_of"]
 
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
@@ -45,7 +34,7 @@ def load(name: str, root: Path | None = None) -> Ratings:
     ----------
     name
         One of `NAMES`. "simulated" is always at hand: 20,000 ratings 1 to 5 of 500 items by
-        300 users, from `fedmf.datasets.simulated.simulate` with seed 0.
+        300 users, from `fedmf.data.sets.simulated.simulate` with seed 0.
     root
         The folder that holds the sets' own folders ("ml-100k", "ml-10M100K",
         "hetrec2011-lastfm-2k", …). By default they are sought in the one that the environment

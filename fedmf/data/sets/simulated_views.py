@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
-from fedmf.ratings import Catalogue, Ratings
 
 __all__ = ["simulate_views"]
 

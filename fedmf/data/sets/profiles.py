@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.datasets.folders import folder_of
-from fedmf.datasets.lines import damaged, read_lines
-from fedmf.datasets.sources import SOURCES
+from fedmf.data.ratings import Ratings
+from fedmf.data.sets.folders import folder_of
+from fedmf.data.sets.lines import damaged, read_lines
+from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
-from fedmf.ratings import Ratings
 
 __all__ = ["GENDERS", "Profiles", "read_profiles"]
 
@@ -40,7 +40,7 @@ OCCUPATIONS_1M = (
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """One profile per user, in the order of `fedmf.ratings.Ratings.user_ids`; read-only.
+    """One profile per user, in the order of `fedmf.data.ratings.Ratings.user_ids`; read-only.
 
     Parameters
     ----------

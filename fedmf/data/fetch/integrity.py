@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from fedmf.data import read
-from fedmf.datasets.profiles import FORMS, read_profiles
-from fedmf.datasets.sources import Source
-from fedmf.datasets.tags import TAGGED, read_tags
+from fedmf.data.loading import read
+from fedmf.data.ratings import Ratings
+from fedmf.data.sets.profiles import FORMS, read_profiles
+from fedmf.data.sets.sources import Source
+from fedmf.data.sets.tags import TAGGED, read_tags
 from fedmf.errors import DataError
-from fedmf.ratings import Ratings
 
 __all__ = ["CheckedFile", "State", "check_content", "check_files"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from fedmf.datasets.folders import cache_folder
-from fedmf.datasets.sources import Source
+from fedmf.data.fetch.archive import unpack
+from fedmf.data.fetch.download import Progress, download
+from fedmf.data.fetch.integrity import check_content, check_files
+from fedmf.data.sets.folders import cache_folder
+from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
-from fedmf.fetching.archive import unpack
-from fedmf.fetching.download import Progress, download
-from fedmf.fetching.integrity import check_content, check_files
 
 __all__ = ["fetch"]
 

@@ -1,0 +1,25 @@
+"""Ratings: `load` a data set by name, or make one `from_triples` of your own.
+
+A data set is read from its files by `sets`, which `fetch` downloads. `Ratings` is the one type
+in which ratings are passed on; `splits` parts them into training and test ratings.
+"""
+
+from __future__ import annotations
+
+from fedmf.data.columns import from_triples
+from fedmf.data.features import Features
+from fedmf.data.loading import NAMES, SIZES, load, read, source_of
+from fedmf.data.ratings import Catalogue, Ratings, Split
+
+__all__ = [
+    "NAMES",
+    "SIZES",
+    "Catalogue",
+    "Features",
+    "Ratings",
+    "Split",
+    "from_triples",
+    "load",
+    "read",
+    "source_of",
+]

@@ -1,0 +1,68 @@
+"""Checks of ratings: the right type, the same users and items, something to learn from."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data.ratings import Ratings, Split
+from fedmf.errors import DataError, SettingError
+
+__all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
+
+
+class Identified(Protocol):
+    """What is over users and items, each with an id of the data set."""
+
+    @property
+    def user_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the users."""
+        ...
+
+    @property
+    def item_ids(self) -> NDArray[np.int64]:
+        """The data set's own ids of the items."""
+        ...
+
+
+def check_ratings(**values: object) -> None:
+    """Refuse what is not `Ratings`; of a `Split`, say which part to pass (SettingError)."""
+    for name, value in values.items():
+        if not isinstance(value, Ratings):
+            remedy = ": pass split.train and split.test" if isinstance(value, Split) else ""
+            raise SettingError(f"{name} must be Ratings, not {type(value).__name__}{remedy}")
+
+
+def same_ids(one: Identified, other: Identified) -> bool:
+    """Whether two things are over the same users and the same items, in the same order."""
+    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(
+        one.item_ids, other.item_ids
+    )
+
+
+def check_parts(train: Ratings, test: Ratings | None = None) -> None:
+    """Refuse what nothing can be learnt from, or judged by.
+
+    Parameters
+    ----------
+    train, test
+        Over the same users and items, as of `Split`, each with a rating.
+
+    Raises
+    ------
+    SettingError
+        If something else is passed, or they are over other users or items.
+    DataError
+        If there is no rating in one of them.
+    """
+    parts = {"train": train} if test is None else {"train": train, "test": test}
+    check_ratings(**parts)
+    for name, part in parts.items():
+        if not part.n_ratings:
+            raise DataError(
+                f"there is no rating in {name} ({part.name}): part more of them off"
+            )
+    if test is not None and not same_ids(train, test):
+        raise SettingError("train and test must be over the same users and items: split one")

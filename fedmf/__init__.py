@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedmf.aggregate import (
+    Aggregate,
     Aggregation,
     FloatSum,
     PaillierSum,
@@ -21,7 +22,6 @@ from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
 from fedmf.model import Factors
 from fedmf.presets import preset
-from fedmf.sums.vectors import Aggregate
 from fedmf.trainer import Trainer
 from secagg import __version__
 

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.mf import WIDE, FedMF
 from fedmf.raters import Raters
 from fedmf.settings import plain_numbers
-from fedmf.sums.vectors import Rows
 
 __all__ = ["FedALS"]
 

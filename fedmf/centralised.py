@@ -13,11 +13,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import ModelError, SettingError
 from fedmf.settings import check_not_negative, check_positive, check_whole, pairs, plain_numbers
-from fedmf.sums.integer_sum import Progress
 
 __all__ = ["SVD"]
 

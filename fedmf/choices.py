@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum, Trust
+from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.paillier import FEWEST_TRUSTEES
 from fedmf.data import Ratings, Split
 from fedmf.data.splits import leave_last, official, random_split
 from fedmf.errors import SettingError
-from fedmf.sums.integer_sum import Progress
-from fedmf.sums.paillier_sum import FEWEST_TRUSTEES
-from fedmf.sums.trust import Trust
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES
 

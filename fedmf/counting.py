@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Schedule
-from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["count_raters", "vectors_of"]
 

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate import NoisySum
+from fedmf.aggregate.noisy import WHERE, Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
 from fedmf.settings import check_positive, check_whole, is_number
-from fedmf.sums.noisy_sum import WHERE, NoisySum, Where
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 

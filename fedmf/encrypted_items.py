@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secagg
+from fedmf.aggregate.aggregation import refusals
+from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.model import Factors
-from fedmf.stopwatch import Stopwatch
-from fedmf.sums.integer_sum import refusals
 from secagg.paillier import EncryptedVector, PrivateKey
 
 __all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]

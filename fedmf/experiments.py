@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from fedmf.aggregate.aggregation import Progress, refusals
 from fedmf.comparison import Comparison
 from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
 from fedmf.errors import FedMFError
-from fedmf.sums.integer_sum import Progress, refusals
 from fedmf.under_encryption import fedmf_under_encryption, items_under_encryption
 from secagg.paillier import generate_keypair
 

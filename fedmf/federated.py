@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.raters import Raters
-from fedmf.sums.vectors import Rows
 
 __all__ = ["FederatedModel"]
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf import _fast
+from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.raters import Raters
 from fedmf.settings import check_not_negative, check_positive, check_whole, plain_numbers
-from fedmf.sums.vectors import Rows
 
 __all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]
 

@@ -18,7 +18,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregation, RoundAborted
+from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
+from fedmf.aggregate.vectors import Rows, Table, Vectors
 from fedmf.counting import count_raters, vectors_of
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
@@ -32,7 +33,6 @@ from fedmf.model import Factors
 from fedmf.raters import Raters
 from fedmf.schedule import Draw, Scheduled
 from fedmf.settings import check_able
-from fedmf.sums.vectors import Aggregate, Rows, Table, Vectors
 
 __all__ = ["Trainer"]
 

@@ -7,6 +7,7 @@ from statistics import fmean
 import numpy as np
 
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
+from fedmf.aggregate.aggregation import Progress
 from fedmf.comparison import Comparison, Cost
 from fedmf.data import Ratings, Split
 from fedmf.encrypted_items import EncryptedItems, Items, PlainItems, descend
@@ -16,7 +17,6 @@ from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.model import Factors
 from fedmf.schedule import Draw, Schedule
-from fedmf.sums.integer_sum import Progress
 from fedmf.sums.phe_sums import PheSample, measure_phe
 from fedmf.trainer import Trainer
 from secagg.paillier import PrivateKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedmf.aggregate import PaillierSum
-from fedmf.sums.vectors import Rows, Vectors
+from fedmf.aggregate.vectors import Rows, Vectors
 from paillier_keys import keypair
 from threshold_keys import dealing
 

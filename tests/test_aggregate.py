@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PHASES, FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
-from fedmf.sums.vectors import Rows, Vectors
 
 M, K = 6, 2
 

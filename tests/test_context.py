@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.context.trainer import UNIT
 from fedmf.data import Catalogue, Features, Ratings
@@ -17,7 +17,6 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
 from fedmf.optimisers import BETA_1, BETA_2, Adam
-from fedmf.sums.float_sum import FloatSum
 
 MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]
 

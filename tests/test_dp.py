@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedmf import PlainSum, SecAggSum, Trainer
+from fedmf.aggregate import RoundAborted
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.errors import SettingError
 from fedmf.schedule import Schedule
-from fedmf.sums.integer_sum import RoundAborted
-from fedmf.sums.vectors import Rows, Vectors
 
 WIDE = PlainSum(clip=1e5)
 

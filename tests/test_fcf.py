@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.cf import CF
@@ -16,7 +16,6 @@ from fedmf.implicit.fcf import FCF, gradients
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.user_split import user_split
 from fedmf.optimisers import Adam, Descent
-from fedmf.sums.float_sum import FloatSum
 
 
 def test_gradients_of_every_item_are_those_of_eq_11():

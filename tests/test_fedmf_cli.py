@@ -39,8 +39,8 @@ def small_key(monkeypatch):
         asked.append(bits)
         return dealing(trustees, threshold)
 
-    monkeypatch.setattr("fedmf.sums.paillier_sum.generate_keypair", make)
-    monkeypatch.setattr("fedmf.sums.paillier_sum.deal", deal)
+    monkeypatch.setattr("fedmf.aggregate.paillier.generate_keypair", make)
+    monkeypatch.setattr("fedmf.aggregate.paillier.deal", deal)
     return asked
 
 
@@ -48,7 +48,7 @@ def small_key(monkeypatch):
 def ticking(monkeypatch):
     """Let whatever a role does once take it a second."""
     ticks = itertools.count()
-    monkeypatch.setattr("fedmf.stopwatch.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("fedmf.aggregate.stopwatch.perf_counter", lambda: float(next(ticks)))
 
 
 def result_of(document):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, SettingError
 from fedmf.implicit.cf import CF
@@ -15,7 +15,6 @@ from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF, gradients
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.optimisers import Descent
-from fedmf.sums.float_sum import FloatSum
 from tests.watched_sum import Watched
 
 BOTH = pytest.mark.parametrize("system", [FCF, FederatedCF])

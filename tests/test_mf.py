@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.aggregate.vectors import Vectors
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
-from fedmf.sums.vectors import Vectors
 
 TWO = np.array([True, True])
 

@@ -7,12 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from fedmf.aggregate import PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import MixedSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
-from fedmf.sums.mixed_sum import MixedSum
-from fedmf.sums.vectors import Rows, Vectors
 from fedmf.trainer import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the clear")

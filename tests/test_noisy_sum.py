@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+from fedmf.aggregate import NoisySum, PlainSum
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.errors import SettingError
-from fedmf.sums.noisy_sum import NoisySum
-from fedmf.sums.plain_sum import PlainSum
-from fedmf.sums.vectors import Rows, Vectors
 
 
 def noise(size, sigma, entropy):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from fedmf import FedMF, Trainer
 from fedmf.aggregate import PHASES, WARNINGS, PaillierSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate.trust import SharedClientKey, Trustees
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.sums.trust import SharedClientKey, Trustees
-from fedmf.sums.vectors import Rows, Vectors
 from paillier_keys import keypair
 from paillier_parties import K, paillier, tables
 from secagg import ParameterError
@@ -153,7 +153,7 @@ def test_a_key_is_made_once_and_only_when_it_is_needed(monkeypatch):
         made.append(bits)
         return keypair()
 
-    monkeypatch.setattr("fedmf.sums.paillier_sum.generate_keypair", make)
+    monkeypatch.setattr("fedmf.aggregate.paillier.generate_keypair", make)
     aggregation = PaillierSum(trust="key holder", progress=lambda *what: told.append(what))
     assert made == []
     for _ in range(2):
@@ -172,7 +172,7 @@ def test_a_threshold_key_is_dealt_once_to_so_many_trustees(monkeypatch):
         asked.append((trustees, threshold, bits))
         return dealing(trustees, threshold)
 
-    monkeypatch.setattr("fedmf.sums.paillier_sum.deal", deal)
+    monkeypatch.setattr("fedmf.aggregate.paillier.deal", deal)
     aggregation = PaillierSum(trust="threshold", trustees=4, threshold=2, bits=2048)
     assert asked == []
     for _ in range(2):

@@ -6,6 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from fedmf.aggregate import PlainSum
 from fedmf.als import FedALS
 from fedmf.centralised import SVD
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
@@ -20,7 +21,6 @@ from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mf import FedMF
 from fedmf.optimisers import Adam, Descent
 from fedmf.schedule import Schedule
-from fedmf.sums.plain_sum import PlainSum
 from fedmf.trainer import Trainer
 
 

@@ -7,13 +7,13 @@ import pytest
 
 import fedmf.data.blocks
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate.vectors import Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
 from fedmf.metrics import rmse
 from fedmf.mf import FedMF
 from fedmf.schedule import Draw, Schedule
-from fedmf.sums.vectors import Vectors
 from fedmf.trainer import Trainer
 from watched_sum import Watched
 

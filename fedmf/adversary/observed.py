@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 import secagg
 from fedmf.adversary.leakage import Seen
 from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.mf import FedMF
 from fedmf.raters import Raters
-from fedmf.sums.vectors import Rows, Vectors
 from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.protocol import Phase

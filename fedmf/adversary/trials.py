@@ -13,13 +13,13 @@ from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_righ
 from fedmf.adversary.singletons import from_sum
 from fedmf.adversary.views import PAPER, Users, View, attacked, quiet, views
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
+from fedmf.aggregate.vectors import Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.mf import FedMF
 from fedmf.schedule import Schedule
 from fedmf.settings import check_whole, is_whole
-from fedmf.sums.vectors import Vectors
 
 __all__ = ["chosen", "leakage", "singletons"]
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregation, RoundAborted
+from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
@@ -17,8 +19,6 @@ from fedmf.errors import ModelError, SettingError
 from fedmf.optimisers import BETA_1, BETA_2, Adam
 from fedmf.schedule import Draw, Scheduled
 from fedmf.settings import check_able, check_how_many, number, pairs
-from fedmf.sums.integer_sum import Progress
-from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["ContextTrainer"]
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
+from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.implicit.confidence import (
@@ -28,7 +29,6 @@ from fedmf.implicit.confidence import (
 )
 from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
 from fedmf.model import Factors
-from fedmf.sums.vectors import Rows, Vectors
 
 __all__ = ["FederatedCF", "moments"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.implicit.cf import CF
@@ -15,7 +16,6 @@ from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF
 from fedmf.optimisers import Adam, Descent
 from fedmf.reproduce.table import Results, Row, Run, Table
-from fedmf.sums.float_sum import FloatSum
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedmf.aggregate import PlainSum
+from fedmf.aggregate.noisy import Where
 from fedmf.data import load
 from fedmf.data.blocks import blocks
 from fedmf.data.splits import random_split
@@ -18,7 +19,6 @@ from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.model import Factors
 from fedmf.reproduce.table import Results, Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors, errors_after, trainer_of
-from fedmf.sums.noisy_sum import Where
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedmf.aggregate import FloatSum
 from fedmf.bayes import ROPE, Posterior, correlated_t_test
 from fedmf.data import Ratings, load
 from fedmf.data.sets.simulated_views import simulate_views
@@ -21,7 +22,6 @@ from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split
 from fedmf.model import Factors
 from fedmf.reproduce.table import Published, Results, Row, Run, Table, Target
-from fedmf.sums.float_sum import FloatSum
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.errors import MissingExtra
-from fedmf.stopwatch import Stopwatch
 
 __all__ = ["PheSample", "measure_phe"]
 

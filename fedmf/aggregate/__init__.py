@@ -9,15 +9,15 @@ is the mixed mode of the FedMMF paper, which protects less than it seems to.
 
 from __future__ import annotations
 
-from fedmf.sums.float_sum import FloatSum
-from fedmf.sums.integer_sum import PHASES, Aggregation, Phase, RoundAborted
-from fedmf.sums.mixed_sum import MixedSum
-from fedmf.sums.noisy_sum import NoisySum
-from fedmf.sums.paillier_sum import PaillierSum
-from fedmf.sums.plain_sum import PlainSum
-from fedmf.sums.secagg_sum import SecAggSum
-from fedmf.sums.trust import WARNINGS, Trust
-from fedmf.sums.vectors import Aggregate
+from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
+from fedmf.aggregate.floats import FloatSum
+from fedmf.aggregate.mixed import MixedSum
+from fedmf.aggregate.noisy import NoisySum
+from fedmf.aggregate.paillier import PaillierSum
+from fedmf.aggregate.plain import PlainSum
+from fedmf.aggregate.secret_sharing import SecAggSum
+from fedmf.aggregate.trust import WARNINGS, Trust
+from fedmf.aggregate.vectors import Aggregate
 
 __all__ = [
     "PHASES",

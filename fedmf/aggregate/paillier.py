@@ -10,9 +10,7 @@ from functools import cached_property
 import numpy as np
 
 import secagg
-from fedmf.errors import SettingError
-from fedmf.stopwatch import Stopwatch
-from fedmf.sums.integer_sum import (
+from fedmf.aggregate.aggregation import (
     Encoding,
     IntegerSum,
     Phase,
@@ -21,8 +19,10 @@ from fedmf.sums.integer_sum import (
     in_the_sum,
     refusals,
 )
-from fedmf.sums.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
-from fedmf.sums.vectors import Aggregate, Vectors
+from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
+from fedmf.aggregate.vectors import Aggregate, Vectors
+from fedmf.errors import SettingError
 from secagg.paillier import EncryptedVector, PrivateKey, PublicKey, generate_keypair
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold import KeyShare, deal

@@ -9,10 +9,10 @@ from time import perf_counter
 import numpy as np
 
 from fedmf import _fast
+from fedmf.aggregate.aggregation import Phase, RoundAborted, in_the_sum
+from fedmf.aggregate.plain import PlainSum
+from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
-from fedmf.sums.integer_sum import Phase, RoundAborted, in_the_sum
-from fedmf.sums.plain_sum import PlainSum
-from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = ["FloatSum"]
 

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from fedmf.aggregate.aggregation import Phase, in_the_sum
+from fedmf.aggregate.paillier import PaillierSum
+from fedmf.aggregate.plain import PlainSum
+from fedmf.aggregate.secret_sharing import SecAggSum
+from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
-from fedmf.sums.integer_sum import Phase, in_the_sum
-from fedmf.sums.paillier_sum import PaillierSum
-from fedmf.sums.plain_sum import PlainSum
-from fedmf.sums.secagg_sum import SecAggSum
-from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = ["MixedSum"]
 

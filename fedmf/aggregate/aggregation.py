@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import secagg
+from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import FedMFError, SettingError
 from fedmf.settings import plain_numbers
-from fedmf.sums.vectors import Aggregate, Vectors
 
 __all__ = [
     "PHASES",

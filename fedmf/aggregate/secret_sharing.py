@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 import secagg
-from fedmf.errors import SettingError
-from fedmf.sums.integer_sum import (
+from fedmf.aggregate.aggregation import (
     Encoding,
     IntegerSum,
     Phase,
@@ -20,7 +19,8 @@ from fedmf.sums.integer_sum import (
     modulus_bits,
     refusals,
 )
-from fedmf.sums.vectors import Aggregate, Vectors
+from fedmf.aggregate.vectors import Aggregate, Vectors
+from fedmf.errors import SettingError
 
 __all__ = ["SecAggSum"]
 

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.aggregation import IntegerSum, Phase, RoundAborted, in_the_sum
+from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.settings import part_of
-from fedmf.sums.integer_sum import IntegerSum, Phase, RoundAborted, in_the_sum
-from fedmf.sums.vectors import Aggregate, Rows, Vectors
 
 __all__ = ["WHERE", "NoisySum", "Where"]
 

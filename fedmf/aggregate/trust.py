@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal, Protocol
 
-from fedmf.stopwatch import Stopwatch
-from fedmf.sums.vectors import Table
+from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey
 from secagg.threshold import KeyShare, ThresholdKey

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import secagg
 from fedmf import _fast
-from fedmf.sums.integer_sum import (
+from fedmf.aggregate.aggregation import (
     Encoding,
     IntegerSum,
     Phase,
@@ -20,7 +20,7 @@ from fedmf.sums.integer_sum import (
     modulus_bits,
     refusals,
 )
-from fedmf.sums.vectors import Aggregate, Table, Vectors
+from fedmf.aggregate.vectors import Aggregate, Table, Vectors
 
 __all__ = ["PlainSum"]
 

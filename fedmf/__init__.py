@@ -11,17 +11,13 @@ from fedmf.aggregate import (
     RoundAborted,
     SecAggSum,
 )
-from fedmf.als import FedALS
 from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
 from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
-from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import History, RoundRecord
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
-from fedmf.model import Factors
-from fedmf.presets import preset
+from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
 from fedmf.trainer import Trainer
 from secagg import __version__
 

@@ -12,8 +12,8 @@ from fedmf.data import Ratings
 from fedmf.data.checks import Identified, same_ids
 from fedmf.errors import ModelError
 from fedmf.masks import FittedMask
-from fedmf.mf import NEUTRAL_PART
-from fedmf.model import Factors
+from fedmf.models import Factors
+from fedmf.models.mf import NEUTRAL_PART
 from fedmf.settings import check_how_many, number
 
 __all__ = ["Combined", "Recommender", "around", "check_same_data"]

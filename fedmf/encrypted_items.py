@@ -24,8 +24,7 @@ from fedmf.aggregate.aggregation import refusals
 from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
-from fedmf.model import Factors
+from fedmf.models import Factors, FedMF
 from secagg.paillier import EncryptedVector, PrivateKey
 
 __all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]

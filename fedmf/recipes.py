@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, Mask, MeanMask, NNMask, RidgeMask
-from fedmf.mf import FedMF
-from fedmf.presets import Preset, preset
+from fedmf.models import FedMF, preset
+from fedmf.models.presets import Preset
 
 __all__ = ["Recipe", "recipe"]
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
 from fedmf.errors import ModelError
 from fedmf.history import RoundRecord
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.trainer import Trainer
 
 __all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary", "save"]

@@ -40,7 +40,7 @@ class Schedule:
     cohort
         A number of users of at least 3, a fraction of them in (0, 1], or None for everyone.
         A fraction is rounded up to whole users, so that the part of them that takes part,
-        which is what `fedmf.dp.noise_multiplier` wants to know, is ``size(n_users) / n_users``.
+        the rate `fedmf.models.noise_multiplier` wants, is ``size(n_users) / n_users``.
     dropout
         The probability in [0, 1) with which a user vanishes in a round.
 

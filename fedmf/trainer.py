@@ -25,12 +25,10 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
 from fedmf.data.checks import check_parts
 from fedmf.errors import ModelError, SettingError
-from fedmf.federated import FederatedModel
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
-from fedmf.mf import FedMF
-from fedmf.model import Factors
-from fedmf.raters import Raters
+from fedmf.models import Factors, FederatedModel, FedMF
+from fedmf.models.raters import Raters
 from fedmf.schedule import Draw, Scheduled
 from fedmf.settings import check_able
 

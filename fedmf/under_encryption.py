@@ -14,8 +14,7 @@ from fedmf.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.errors import SettingError
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import rmse
-from fedmf.mf import FedMF
-from fedmf.model import Factors
+from fedmf.models import Factors, FedMF
 from fedmf.schedule import Draw, Schedule
 from fedmf.sums.phe_sums import PheSample, measure_phe
 from fedmf.trainer import Trainer

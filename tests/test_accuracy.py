@@ -12,7 +12,7 @@ import pytest
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.presets import preset
+from fedmf.models import preset
 from fedmf.trainer import Trainer
 
 pytestmark = [

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
-from fedmf.als import FedALS
 from fedmf.data.blocks import Block
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.raters import Raters
+from fedmf.models import FedALS
+from fedmf.models.raters import Raters
 from fedmf.schedule import Draw, Schedule
 from fedmf.trainer import Trainer
 

@@ -27,7 +27,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.mmf import masked
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS
 
 GRID = np.arange(1.0, 6.0)
 REG = 0.1

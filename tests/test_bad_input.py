@@ -15,7 +15,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import leave_last, random_split
 from fedmf.errors import DataError
-from fedmf.mf import FedMF
+from fedmf.models import FedMF
 from fedmf.trainer import Trainer
 
 

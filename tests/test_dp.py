@@ -15,8 +15,8 @@ from fedmf import PlainSum, SecAggSum, Trainer
 from fedmf.aggregate import RoundAborted
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
-from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.errors import SettingError
+from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.schedule import Schedule
 
 WIDE = PlainSum(clip=1e5)

@@ -19,8 +19,8 @@ from fedmf.data.sets.tags import read_tags
 from fedmf.errors import DataError, SettingError
 from fedmf.head import LocalHead
 from fedmf.masks import MeanMask, NNMask, RidgeMask
-from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
+from fedmf.models import FedMF
 from fedmf.trainer import Trainer
 
 

@@ -14,7 +14,7 @@ from fedmf import report
 from fedmf.aggregate import WARNINGS
 from fedmf.cli import app
 from fedmf.errors import ModelError
-from fedmf.model import Factors
+from fedmf.models import Factors
 from paillier_keys import keypair
 from threshold_keys import dealing
 

@@ -12,9 +12,8 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.head import LocalHead
 from fedmf.masks import MeanMask
 from fedmf.metrics import rmse
-from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
-from fedmf.model import Factors
+from fedmf.models import Factors, FedMF
 from fedmf.trainer import Trainer
 
 EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:60, :80])

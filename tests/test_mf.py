@@ -7,8 +7,8 @@ from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.aggregate.vectors import Vectors
 from fedmf.data import load
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
-from fedmf.raters import Raters
+from fedmf.models import FedMF
+from fedmf.models.raters import Raters
 
 TWO = np.array([True, True])
 

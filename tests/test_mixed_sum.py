@@ -11,7 +11,7 @@ from fedmf.aggregate import MixedSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
+from fedmf.models import FedMF
 from fedmf.trainer import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the clear")

@@ -13,9 +13,8 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.protocol import neutral
 from fedmf.metrics import mae, rmse
-from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF, masked
-from fedmf.model import Factors
+from fedmf.models import Factors, FedMF
 from fedmf.trainer import Trainer
 
 MASKS = [RidgeMask(), NNMask(steps=20)]

@@ -4,13 +4,13 @@ import os
 import struct
 import zipfile
 
+import fedmf.model
 import numpy as np
 import pytest
 
-import fedmf.model
 from fedmf.errors import ModelError
-from fedmf.model import Factors
-from fedmf.model_file import HEADER, MAGIC
+from fedmf.models import Factors
+from fedmf.models.factors_file import HEADER, MAGIC
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_pickled_objects_are_never_loaded(factors, tmp_path, monkeypatch):
     path = tmp_path / "model.fedmf"
     real = np.savez
     monkeypatch.setattr(
-        fedmf.model.np,
+        fedmf.models.factors.np,
         "savez",
         lambda file, **tables: real(file, **tables | {"user_ids": np.array([factors, 1])}),
     )

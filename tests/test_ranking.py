@@ -11,7 +11,7 @@ from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split
-from fedmf.model import Factors
+from fedmf.models import Factors
 
 N_ITEMS = 32
 

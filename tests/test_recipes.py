@@ -10,7 +10,7 @@ from fedmf.cli import app
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS
 from fedmf.recipes import recipe
 from fedmf.reproduce import beyond, context, fedmmf4
 from fedmf.reproduce.table import Run

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from fedmf.cli import app
 from fedmf.data import load
-from fedmf.model import Factors
+from fedmf.models import Factors
 
 RATINGS = load("simulated")
 USER = 7  # an id; the users' ids are 1, 2, … and their numbers 0, 1, …

@@ -280,7 +280,7 @@ def test_the_state_follows_the_ratings_and_the_sources(monkeypatch):
 def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monkeypatch):
     names = {path.as_posix() for path in origin.paths()}
     assert {
-        *("fedmf/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
+        *("fedmf/models/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
         *(
             "fedmf/_fast/src/steps.h",
             "fedmf/reproduce/beyond.py",

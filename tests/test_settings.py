@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum
-from fedmf.als import FedALS
 from fedmf.centralised import SVD
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
-from fedmf.dp import DPFedMF, noise_multiplier
 from fedmf.errors import SettingError
 from fedmf.head import LocalHead
 from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.ranking import ranking
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.mf import FedMF
+from fedmf.models import FedALS, FedMF
+from fedmf.models.dp import DPFedMF, noise_multiplier
 from fedmf.optimisers import Adam, Descent
 from fedmf.schedule import Schedule
 from fedmf.trainer import Trainer

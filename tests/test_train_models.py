@@ -12,7 +12,7 @@ from fedmf.commands import models
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
 from fedmf.metrics import rmse
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.trainer import Trainer
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")

@@ -12,7 +12,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
 from fedmf.metrics import rmse
-from fedmf.mf import FedMF
+from fedmf.models import FedMF
 from fedmf.schedule import Draw, Schedule
 from fedmf.trainer import Trainer
 from watched_sum import Watched

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import FloatSum, PlainSum
-from fedmf.als import FedALS
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.mf import FedMF
-from fedmf.presets import PRESETS, preset
+from fedmf.models import PRESETS, FedALS, FedMF, preset
 from fedmf.trainer import Trainer
 from watched_sum import Watched
 

@@ -18,8 +18,8 @@ from fedmf.adversary.leakage import Seen
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
-from fedmf.mf import FedMF
-from fedmf.raters import Raters
+from fedmf.models import FedMF
+from fedmf.models.raters import Raters
 from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.protocol import Phase

@@ -17,7 +17,7 @@ from fedmf.aggregate.vectors import Vectors
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
+from fedmf.models import FedMF
 from fedmf.schedule import Schedule
 from fedmf.settings import check_whole, is_whole
 

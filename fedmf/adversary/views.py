@@ -12,8 +12,7 @@ from fedmf.adversary.observed import Progress, in_the_clear, train, under_masks
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS, FedMF
 from fedmf.settings import check_whole, numbers
 
 __all__ = ["PAPER", "Users", "View", "attacked", "leaked", "quiet", "views"]

@@ -39,7 +39,7 @@ class NoisySum:
     clip_norm
         C > 0, the L2 norm that a table is scaled down to where it is longer.
     noise_multiplier
-        z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.dp.noise_multiplier`.
+        z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.models.dp.noise_multiplier`.
     where
         ``"central"``: whoever knows the exact sum adds N(0, σ²), and must be trusted.
         ``"distributed"``: each user adds a share of it before sending, so that under secure
@@ -82,7 +82,7 @@ class NoisySum:
     each is many grid steps wide (Kairouz, Liu and Steinke, ICML 2021, for the discrete
     Gaussian); shares less than 4 steps wide are refused.
 
-    Counting raters is refused: exact counts are not covered by any noise. `fedmf.dp.DPFedMF`
+    Counting raters is refused: exact counts are not covered by any noise. `fedmf.models.DPFedMF`
     needs none.
     """
 

@@ -10,8 +10,8 @@ from fedmf.errors import ModelError, SettingError
 from fedmf.head import LocalHead
 from fedmf.metrics import mae, rmse
 from fedmf.mmf import FedMMF
-from fedmf.model import Factors
-from fedmf.presets import Preset, preset
+from fedmf.models import Factors, preset
+from fedmf.models.presets import Preset
 from fedmf.recipes import Recipe, recipe
 from fedmf.trainer import Trainer
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from fedmf.commands.manners import errors_in_one_line
 from fedmf.data import NAMES, Ratings, load
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.model import Factors
+from fedmf.models import Factors
 
 __all__ = ["EXAMPLES", "recommend"]
 

@@ -23,7 +23,7 @@ from fedmf.commands.manners import (
 )
 from fedmf.data import NAMES, load
 from fedmf.errors import SettingError
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS
 from fedmf.report import LiveReport, document, key_line, print_summary, save
 from fedmf.trainer import Trainer
 

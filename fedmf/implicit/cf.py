@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.implicit.confidence import Implicit, Recommender, solve
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.settings import check_able, check_whole, plain_numbers
 
 __all__ = ["CF"]

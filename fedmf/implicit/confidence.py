@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
 from fedmf.errors import DataError, MissingExtra, ModelError
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.settings import check_positive, check_whole, plain_numbers
 
 try:

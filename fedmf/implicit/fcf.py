@@ -22,7 +22,7 @@ from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.implicit.confidence import Confidence, Implicit, solve
 from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.optimisers import Adam, Optimiser
 from fedmf.settings import check_able, check_whole
 

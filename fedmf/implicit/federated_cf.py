@@ -28,7 +28,7 @@ from fedmf.implicit.confidence import (
     symmetric,
 )
 from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
-from fedmf.model import Factors
+from fedmf.models import Factors
 
 __all__ = ["FederatedCF", "moments"]
 

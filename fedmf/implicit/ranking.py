@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedmf.data import Ratings
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.metrics import rmse
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.settings import check_whole
 
 __all__ = ["Ranking", "ranking"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Features, Ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
-from fedmf.mf import NEUTRAL_PART
+from fedmf.models.mf import NEUTRAL_PART
 
 __all__ = [
     "FittedMask",

@@ -15,8 +15,8 @@ from fedmf.aggregate.noisy import Where
 from fedmf.data import load
 from fedmf.data.blocks import blocks
 from fedmf.data.splits import random_split
-from fedmf.dp import DPFedMF, NoisySum, noise_multiplier
-from fedmf.model import Factors
+from fedmf.models import Factors
+from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 from fedmf.reproduce.table import Results, Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors, errors_after, trainer_of
 

@@ -20,7 +20,7 @@ from fedmf.implicit.fcf import FCF
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.ranking import ranking
 from fedmf.implicit.user_split import user_split
-from fedmf.model import Factors
+from fedmf.models import Factors
 from fedmf.reproduce.table import Published, Results, Row, Run, Table, Target
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib

@@ -12,9 +12,9 @@ from fedmf.data import Ratings, Split, load
 from fedmf.data.features import known_features
 from fedmf.data.splits import random_split
 from fedmf.masks import FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
-from fedmf.mf import FedMF
 from fedmf.mmf import FedMMF
-from fedmf.presets import PRESETS, Preset
+from fedmf.models import PRESETS, FedMF
+from fedmf.models.presets import Preset
 from fedmf.recipes import Recipe, recipe
 from fedmf.reproduce.context import CONTEXT_ROWS, LASTFM_ROWS, ML10M_ROWS
 from fedmf.reproduce.table import Below, Published, Row, Run, Table, Target

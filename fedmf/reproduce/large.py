@@ -9,14 +9,12 @@ from statistics import median
 from time import process_time
 
 from fedmf.aggregate import PlainSum
-from fedmf.als import FedALS
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import RoundRecord
 from fedmf.metrics import rmse
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, trainer_of
 

@@ -68,7 +68,7 @@ def sources() -> bytes:
 
 
 def paths() -> tuple[Path, ...]:
-    """Return the files that figures depend on, as "fedmf/mf.py"; not what Cython writes."""
+    """Return the files that figures depend on, as "fedmf/errors.py"; not what Cython writes."""
     found = [
         path.relative_to(root.parent)
         for root in ROOTS.values()

@@ -8,7 +8,7 @@ from functools import partial
 from fedmf.aggregate import PlainSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, summed, train
 

@@ -6,12 +6,10 @@ from dataclasses import asdict
 from functools import partial
 
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
-from fedmf.als import FedALS
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.federated import FederatedModel
 from fedmf.history import History
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import ALS_SEEN, SEED_0_SEEN, trainer_of
 

@@ -9,11 +9,9 @@ from itertools import zip_longest
 from time import perf_counter
 
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
-from fedmf.als import FedALS
 from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import random_split
-from fedmf.federated import FederatedModel
 from fedmf.head import LocalHead
 from fedmf.history import History
 from fedmf.implicit.confidence import Implicit
@@ -21,7 +19,7 @@ from fedmf.implicit.fcf import FCF
 from fedmf.masks import RidgeMask
 from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
-from fedmf.presets import PRESETS
+from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import (
     SEEDS_0_AND_1_SEEN,

@@ -19,7 +19,8 @@ from fedmf.head import LocalHead
 from fedmf.masks import FMMask, NNMask, RidgeMask
 from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
-from fedmf.presets import PRESETS, Preset
+from fedmf.models import PRESETS
+from fedmf.models.presets import Preset
 from fedmf.reproduce.table import Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, train, trainer
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum
 from fedmf.data import Ratings, Split
-from fedmf.federated import FederatedModel
 from fedmf.history import History, RoundRecord
 from fedmf.metrics import mae, rmse
-from fedmf.presets import Preset
+from fedmf.models import FederatedModel
+from fedmf.models.presets import Preset
 from fedmf.reproduce.table import Run
 from fedmf.trainer import Trainer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedmf.errors import SettingError
-from fedmf.mf import FedMF
+from fedmf.models.mf import FedMF
 
 __all__ = ["PRESETS", "Preset", "preset"]
 

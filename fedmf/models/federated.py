@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-from fedmf.raters import Raters
+from fedmf.models.raters import Raters
 
 __all__ = ["FederatedModel"]
 

@@ -25,8 +25,8 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.mf import WIDE, FedMF
-from fedmf.raters import Raters
+from fedmf.models.mf import WIDE, FedMF
+from fedmf.models.raters import Raters
 from fedmf.settings import plain_numbers
 
 __all__ = ["FedALS"]

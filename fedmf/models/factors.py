@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf import _fast
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
-from fedmf.model_file import TABLES, read_tables, write_tables
+from fedmf.models.factors_file import TABLES, read_tables, write_tables
 from fedmf.settings import check_how_many, number, pairs
 
 __all__ = ["Factors"]

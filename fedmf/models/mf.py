@@ -20,7 +20,7 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.raters import Raters
+from fedmf.models.raters import Raters
 from fedmf.settings import check_not_negative, check_positive, check_whole, plain_numbers
 
 __all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import WHERE, Where
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.mf import FedMF
-from fedmf.raters import Raters
+from fedmf.models.mf import FedMF
+from fedmf.models.raters import Raters
 from fedmf.settings import check_positive, check_whole, is_number
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]

@@ -12,7 +12,7 @@ from fedmf.implicit.fcf import FCF
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.ranking import Ranking, ranking
 from fedmf.implicit.user_split import user_split
-from fedmf.optimisers import Adam, Descent
+from fedmf.training import Adam, Descent
 
 __all__ = [
     "CF",

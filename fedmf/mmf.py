@@ -16,10 +16,9 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import item_features
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.history import History
 from fedmf.masks import FittedMask, Mask, RidgeMask
 from fedmf.masks.protocol import neutral
-from fedmf.trainer import Trainer
+from fedmf.training import History, Trainer
 
 __all__ = ["FedMMF", "masked"]
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedmf.errors import ModelError
-from fedmf.history import History
+from fedmf.training import History
 
 __all__ = ["learning_curve"]
 

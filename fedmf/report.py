@@ -17,9 +17,8 @@ from rich.table import Table
 
 from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
 from fedmf.errors import ModelError
-from fedmf.history import RoundRecord
 from fedmf.models import Factors
-from fedmf.trainer import Trainer
+from fedmf.training import RoundRecord, Trainer
 
 __all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary", "save"]
 

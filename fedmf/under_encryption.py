@@ -12,12 +12,10 @@ from fedmf.comparison import Comparison, Cost
 from fedmf.data import Ratings, Split
 from fedmf.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.errors import SettingError
-from fedmf.history import History, RoundRecord
-from fedmf.metrics import rmse
 from fedmf.models import Factors, FedMF
-from fedmf.schedule import Draw, Schedule
 from fedmf.sums.phe_sums import PheSample, measure_phe
-from fedmf.trainer import Trainer
+from fedmf.training import History, RoundRecord, Schedule, Trainer, rmse
+from fedmf.training.schedule import Draw
 from secagg.paillier import PrivateKey
 
 __all__ = ["BASU", "fedmf_under_encryption", "items_under_encryption"]

@@ -13,7 +13,7 @@ from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
 from fedmf.models import preset
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 
 pytestmark = [
     pytest.mark.slow,

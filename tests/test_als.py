@@ -8,8 +8,8 @@ from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from fedmf.models import FedALS
 from fedmf.models.raters import Raters
-from fedmf.schedule import Draw, Schedule
-from fedmf.trainer import Trainer
+from fedmf.training import Schedule, Trainer
+from fedmf.training.schedule import Draw
 
 ALS = FedALS(k=3, reg=0.1, min_raters=1)
 

@@ -16,7 +16,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import leave_last, random_split
 from fedmf.errors import DataError
 from fedmf.models import FedMF
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 
 
 def built(users: list[int], items: list[int], values: list[float]) -> Ratings:

@@ -9,7 +9,7 @@ from fedmf.centralised import SVD
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
-from fedmf.metrics import rmse
+from fedmf.training import rmse
 
 
 def one_by_one(train, k, epochs, seed, rate=0.05, reg=0.02, spread=0.1):

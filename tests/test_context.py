@@ -16,7 +16,8 @@ from fedmf.data import Catalogue, Features, Ratings
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError, SettingError
-from fedmf.optimisers import BETA_1, BETA_2, Adam
+from fedmf.training import Adam
+from fedmf.training.optimisers import BETA_1, BETA_2
 
 MODELS = [FedLR(), FedFM(k=3, spread=0.5), FedNN(hidden=5)]
 

@@ -17,7 +17,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
-from fedmf.schedule import Schedule
+from fedmf.training import Schedule
 
 WIDE = PlainSum(clip=1e5)
 

@@ -9,7 +9,7 @@ from fedmf import FedMF
 from fedmf.data.sets.simulated import simulate
 from fedmf.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
 from fedmf.errors import SettingError
-from fedmf.metrics import rmse
+from fedmf.training import rmse
 from paillier_keys import keypair
 
 MODEL = FedMF(k=3, reg=0.01, rate=0.01, update="paper", spread=0.3, min_raters=1)

@@ -15,7 +15,7 @@ from fedmf.implicit.confidence import Implicit, solve, views
 from fedmf.implicit.fcf import FCF, gradients
 from fedmf.implicit.federated_cf import FederatedCF
 from fedmf.implicit.user_split import user_split
-from fedmf.optimisers import Adam, Descent
+from fedmf.training import Adam, Descent
 
 
 def test_gradients_of_every_item_are_those_of_eq_11():

@@ -21,7 +21,7 @@ from fedmf.head import LocalHead
 from fedmf.masks import MeanMask, NNMask, RidgeMask
 from fedmf.mmf import FedMMF
 from fedmf.models import FedMF
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 
 
 def with_catalogue(years: list[int], genres: list[list[int]], names: tuple[str, ...]):

@@ -11,10 +11,9 @@ from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.head import LocalHead
 from fedmf.masks import MeanMask
-from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
 from fedmf.models import Factors, FedMF
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer, rmse
 
 EVERY_PAIR = tuple(grid.ravel() for grid in np.mgrid[:60, :80])
 

@@ -14,7 +14,7 @@ from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF, gradients
 from fedmf.implicit.federated_cf import FederatedCF
-from fedmf.optimisers import Descent
+from fedmf.training import Descent
 from tests.watched_sum import Watched
 
 BOTH = pytest.mark.parametrize("system", [FCF, FederatedCF])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedmf.errors import DataError
-from fedmf.metrics import mae, rmse
+from fedmf.training import mae, rmse
 
 
 def test_errors_of_known_differences():

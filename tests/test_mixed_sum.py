@@ -12,7 +12,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the clear")
 

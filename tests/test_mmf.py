@@ -12,10 +12,9 @@ from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.protocol import neutral
-from fedmf.metrics import mae, rmse
 from fedmf.mmf import FedMMF, masked
 from fedmf.models import Factors, FedMF
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer, mae, rmse
 
 MASKS = [RidgeMask(), NNMask(steps=20)]
 ZERO = FedMF(k=3, reg=0.05, rate=0.002, update="paper", start="zero-mean", min_raters=1)

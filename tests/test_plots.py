@@ -5,8 +5,8 @@ import pytest
 from matplotlib.image import imread
 
 from fedmf.errors import ModelError
-from fedmf.history import History, RoundRecord
 from fedmf.plots import learning_curve
+from fedmf.training import History, RoundRecord
 
 
 def history(errors, *, test=True, aborted=()):

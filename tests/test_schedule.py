@@ -3,7 +3,8 @@ import pytest
 
 from fedmf.aggregate import PHASES
 from fedmf.errors import SettingError
-from fedmf.schedule import Draw, Schedule
+from fedmf.training import Schedule
+from fedmf.training.schedule import Draw
 
 
 def test_draws_depend_on_seed_purpose_and_round_alone():

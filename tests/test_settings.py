@@ -18,9 +18,7 @@ from fedmf.implicit.ranking import ranking
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.models import FedALS, FedMF
 from fedmf.models.dp import DPFedMF, noise_multiplier
-from fedmf.optimisers import Adam, Descent
-from fedmf.schedule import Schedule
-from fedmf.trainer import Trainer
+from fedmf.training import Adam, Descent, Schedule, Trainer
 
 
 @pytest.mark.parametrize(

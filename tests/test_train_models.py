@@ -11,9 +11,8 @@ from fedmf.cli import app
 from fedmf.commands import models
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
-from fedmf.metrics import rmse
 from fedmf.models import Factors
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer, rmse
 
 QUICK = ("--aggregation", "plain", "--rounds", "2")
 

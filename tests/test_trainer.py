@@ -11,10 +11,9 @@ from fedmf.aggregate.vectors import Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import ModelError
-from fedmf.metrics import rmse
 from fedmf.models import FedMF
-from fedmf.schedule import Draw, Schedule
-from fedmf.trainer import Trainer
+from fedmf.training import Schedule, Trainer, rmse
+from fedmf.training.schedule import Draw
 from watched_sum import Watched
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)

@@ -10,7 +10,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import PRESETS, FedALS, FedMF, preset
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 from watched_sum import Watched
 
 PAPER = FedMF(k=4, reg=0.05, rate=0.005, update="paper", spread=0.3, min_raters=1)

@@ -18,8 +18,8 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
-from fedmf.schedule import Schedule
 from fedmf.settings import check_whole, is_whole
+from fedmf.training import Schedule
 
 __all__ = ["chosen", "leakage", "singletons"]
 

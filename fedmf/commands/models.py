@@ -8,12 +8,11 @@ from fedmf.data import Split
 from fedmf.data.features import known_features
 from fedmf.errors import ModelError, SettingError
 from fedmf.head import LocalHead
-from fedmf.metrics import mae, rmse
 from fedmf.mmf import FedMMF
 from fedmf.models import Factors, preset
 from fedmf.models.presets import Preset
 from fedmf.recipes import Recipe, recipe
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer, mae, rmse
 
 __all__ = ["Model", "chosen", "errors", "fit", "to_be_saved"]
 

@@ -25,7 +25,7 @@ from fedmf.data import NAMES, load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
 from fedmf.report import LiveReport, document, key_line, print_summary, save
-from fedmf.trainer import Trainer
+from fedmf.training import Trainer
 
 __all__ = ["EXAMPLES", "train"]
 

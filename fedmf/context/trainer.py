@@ -16,9 +16,10 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.optimisers import BETA_1, BETA_2, Adam
-from fedmf.schedule import Draw, Scheduled
 from fedmf.settings import check_able, check_how_many, number, pairs
+from fedmf.training import Adam
+from fedmf.training.optimisers import BETA_1, BETA_2
+from fedmf.training.schedule import Draw, Scheduled
 
 __all__ = ["ContextTrainer"]
 

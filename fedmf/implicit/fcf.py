@@ -23,8 +23,9 @@ from fedmf.errors import SettingError
 from fedmf.implicit.confidence import Confidence, Implicit, solve
 from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
 from fedmf.models import Factors
-from fedmf.optimisers import Adam, Optimiser
 from fedmf.settings import check_able, check_whole
+from fedmf.training import Adam
+from fedmf.training.optimisers import Optimiser
 
 __all__ = ["FCF", "Step", "gradients"]
 

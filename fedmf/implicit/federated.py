@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
 from fedmf.aggregate.vectors import Vectors
-from fedmf.counting import count_raters
 from fedmf.data import Ratings
 from fedmf.errors import DataError
 from fedmf.implicit.confidence import Confidence, Implicit, Recommender
-from fedmf.schedule import Draw, Schedule
 from fedmf.settings import check_able, check_whole, plain_numbers
+from fedmf.training import Schedule
+from fedmf.training.counting import count_raters
+from fedmf.training.schedule import Draw
 
 __all__ = ["FederatedRecommender", "nothing_learnt"]
 

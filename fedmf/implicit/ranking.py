@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.metrics import rmse
 from fedmf.models import Factors
 from fedmf.settings import check_whole
+from fedmf.training import rmse
 
 __all__ = ["Ranking", "ranking"]
 

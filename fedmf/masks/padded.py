@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.masks.protocol import Floats
-from fedmf.optimisers import BETA_1, BETA_2, Adam
+from fedmf.training import Adam
+from fedmf.training.optimisers import BETA_1, BETA_2
 
 __all__ = ["Padded", "adam", "padded"]
 

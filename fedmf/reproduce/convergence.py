@@ -14,8 +14,8 @@ from fedmf.errors import DataError
 from fedmf.implicit.cf import CF
 from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF
-from fedmf.optimisers import Adam, Descent
 from fedmf.reproduce.table import Results, Row, Run, Table
+from fedmf.training import Adam, Descent
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure

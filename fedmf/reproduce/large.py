@@ -12,11 +12,10 @@ from fedmf.aggregate import PlainSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
 from fedmf.head import LocalHead
-from fedmf.history import RoundRecord
-from fedmf.metrics import rmse
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, trainer_of
+from fedmf.training import RoundRecord, rmse
 
 __all__ = ["TABLE"]
 

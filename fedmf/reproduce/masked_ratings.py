@@ -17,12 +17,12 @@ from fedmf.data import Ratings, load
 from fedmf.data.features import item_features
 from fedmf.data.splits import random_split
 from fedmf.masks import FMMask
-from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF, masked
 from fedmf.privacy import mean_indicator
 from fedmf.recipes import PAPER
 from fedmf.reproduce.table import Published, Results, Row, Run, Table
 from fedmf.reproduce.training import trainer
+from fedmf.training import rmse
 
 if TYPE_CHECKING:  # the tables can be listed without matplotlib
     from matplotlib.figure import Figure

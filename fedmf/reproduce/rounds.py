@@ -8,10 +8,10 @@ from functools import partial
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.history import History
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import ALS_SEEN, SEED_0_SEEN, trainer_of
+from fedmf.training import History
 
 __all__ = ["TABLES"]
 

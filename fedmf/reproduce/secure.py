@@ -13,11 +13,9 @@ from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import random_split
 from fedmf.head import LocalHead
-from fedmf.history import History
 from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF
 from fedmf.masks import RidgeMask
-from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
@@ -28,6 +26,7 @@ from fedmf.reproduce.training import (
     trainer,
     trainer_of,
 )
+from fedmf.training import History, rmse
 
 __all__ = ["TABLES"]
 

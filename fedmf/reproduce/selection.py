@@ -17,12 +17,12 @@ from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.head import LocalHead
 from fedmf.masks import FMMask, NNMask, RidgeMask
-from fedmf.metrics import rmse
 from fedmf.mmf import FedMMF
 from fedmf.models import PRESETS
 from fedmf.models.presets import Preset
 from fedmf.reproduce.table import Row, Run, Table
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, train, trainer
+from fedmf.training import rmse
 
 __all__ = ["TABLE", "candidates"]
 

@@ -13,13 +13,13 @@ from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
 from fedmf.centralised import SVD
 from fedmf.data import Split, load
 from fedmf.data.splits import leave_last, random_split
-from fedmf.history import History
 from fedmf.masks import MeanMask
 from fedmf.mmf import FedMMF
 from fedmf.models import FedMF
 from fedmf.reproduce.surprise import surprise_svd
 from fedmf.reproduce.table import Published, Row, Run, Table, Target
 from fedmf.reproduce.training import errors, errors_after, trainer_of
+from fedmf.training import History
 
 __all__ = ["TABLE"]
 

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from fedmf.aggregate import Aggregation, PlainSum
 from fedmf.data import Ratings, Split
-from fedmf.history import History, RoundRecord
-from fedmf.metrics import mae, rmse
 from fedmf.models import FederatedModel
 from fedmf.models.presets import Preset
 from fedmf.reproduce.table import Run
-from fedmf.trainer import Trainer
+from fedmf.training import History, RoundRecord, Trainer, mae, rmse
 
 __all__ = [
     "ALS_SEEN",

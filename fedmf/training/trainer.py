@@ -20,17 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
 from fedmf.aggregate.vectors import Rows, Table, Vectors
-from fedmf.counting import count_raters, vectors_of
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
 from fedmf.data.checks import check_parts
 from fedmf.errors import ModelError, SettingError
-from fedmf.history import History, RoundRecord
-from fedmf.metrics import mae, rmse
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.raters import Raters
-from fedmf.schedule import Draw, Scheduled
 from fedmf.settings import check_able
+from fedmf.training.counting import count_raters, vectors_of
+from fedmf.training.history import History, RoundRecord
+from fedmf.training.metrics import mae, rmse
+from fedmf.training.schedule import Draw, Scheduled
 
 __all__ = ["Trainer"]
 

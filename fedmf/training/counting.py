@@ -12,7 +12,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
 from fedmf.models.raters import Raters
-from fedmf.schedule import Draw, Schedule
+from fedmf.training.schedule import Draw, Schedule
 
 __all__ = ["count_raters", "vectors_of"]
 

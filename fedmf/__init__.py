@@ -13,9 +13,7 @@ from fedmf.aggregate import (
 )
 from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
 from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
-from fedmf.head import LocalHead
-from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
 from fedmf.training import History, RoundRecord, Trainer
 from secagg import __version__

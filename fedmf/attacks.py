@@ -8,8 +8,8 @@ under secure aggregation, where they must do no better than who guesses.
   with the gradients of two rounds; `from_one_round` needs one, if ratings are on a grid. The
   paper's section 2.2.2 says as much; neither needs the user's update rule, as that does.
 - **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo them, with the
-  items' public features and one number of each user. Indicator J (`fedmf.privacy`) and the
-  paper's own two attacks, `recovery` and `ranking`, do not see that.
+  items' public features and one number of each user. Indicator J (`fedmf.masks.privacy`) and
+  the paper's own two attacks, `recovery` and `ranking`, do not see that.
 - **An exact sum over one user is that user's gradient.** `from_sum` reads it from the sums that
   secure aggregation gives, at items with a single rater; ``FedMF(min_raters=3)`` leaves them
   out.

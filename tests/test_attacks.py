@@ -26,7 +26,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.mmf import masked
+from fedmf.masks.mmf import masked
 from fedmf.models import PRESETS
 
 GRID = np.arange(1.0, 6.0)

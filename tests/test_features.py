@@ -17,9 +17,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.sources import SOURCES
 from fedmf.data.sets.tags import read_tags
 from fedmf.errors import DataError, SettingError
-from fedmf.head import LocalHead
-from fedmf.masks import MeanMask, NNMask, RidgeMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import FedMF
 from fedmf.training import Trainer
 

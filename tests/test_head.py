@@ -9,9 +9,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.head import LocalHead
-from fedmf.masks import MeanMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, LocalHead, MeanMask
 from fedmf.models import Factors, FedMF
 from fedmf.training import Trainer, rmse
 

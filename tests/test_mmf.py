@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum, SecAggSum
-from fedmf.combined import Combined, around
 from fedmf.data import Features
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.masks import FedMMF, FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.combined import Combined, around
+from fedmf.masks.mmf import masked
 from fedmf.masks.protocol import neutral
-from fedmf.mmf import FedMMF, masked
 from fedmf.models import Factors, FedMF
 from fedmf.training import Trainer, mae, rmse
 

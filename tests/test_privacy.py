@@ -12,7 +12,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import MeanMask
-from fedmf.privacy import indicator, mean_indicator, samples_needed, well_masked
+from fedmf.masks.privacy import indicator, mean_indicator, samples_needed, well_masked
 
 
 def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():

@@ -10,8 +10,8 @@ from fedmf.cli import app
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.recipes import recipe
 from fedmf.models import PRESETS
-from fedmf.recipes import recipe
 from fedmf.reproduce import beyond, context, fedmmf4
 from fedmf.reproduce.table import Run
 

@@ -15,7 +15,7 @@ from fedmf.data import Features, Ratings
 from fedmf.data.features import known_features
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, NNMask, RidgeMask
-from fedmf.mmf import masked
+from fedmf.masks.mmf import masked
 from fedmf.models import FedMF
 
 __all__ = ["inversion", "on_masked_ratings"]

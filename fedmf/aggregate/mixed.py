@@ -34,7 +34,7 @@ class MixedSum:
         How the others' gradients are summed; its encoding is everybody's.
     exposed
         The users whose gradients the server sees. There is no default: who is exposed has to
-        be said. `fedmf.privacy.well_masked` is the paper's choice.
+        be said. `fedmf.masks.privacy.well_masked` is the paper's choice.
 
     Raises
     ------

@@ -82,7 +82,7 @@ class NoisySum:
     each is many grid steps wide (Kairouz, Liu and Steinke, ICML 2021, for the discrete
     Gaussian); shares less than 4 steps wide are refused.
 
-    Counting raters is refused: exact counts are not covered by any noise. `fedmf.models.DPFedMF`
+    Counting raters is refused: exact counts are not covered by noise. `fedmf.models.DPFedMF`
     needs none.
     """
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from fedmf.choices import MaskName, ModelName
-from fedmf.combined import Combined
 from fedmf.data import Split
 from fedmf.data.features import known_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.head import LocalHead
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, LocalHead
+from fedmf.masks.combined import Combined
+from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import Factors, preset
 from fedmf.models.presets import Preset
-from fedmf.recipes import Recipe, recipe
 from fedmf.training import Trainer, mae, rmse
 
 __all__ = ["Model", "chosen", "errors", "fit", "to_be_saved"]

@@ -13,9 +13,20 @@ it was trained on. It makes the recommender better; what protects is secure aggr
 from __future__ import annotations
 
 from fedmf.masks.fm import FMMask
+from fedmf.masks.head import LocalHead
 from fedmf.masks.mean import MeanMask
+from fedmf.masks.mmf import FedMMF
 from fedmf.masks.nn import NNMask
 from fedmf.masks.protocol import FittedMask, Mask
 from fedmf.masks.ridge import RidgeMask
 
-__all__ = ["FMMask", "FittedMask", "Mask", "MeanMask", "NNMask", "RidgeMask"]
+__all__ = [
+    "FMMask",
+    "FedMMF",
+    "FittedMask",
+    "LocalHead",
+    "Mask",
+    "MeanMask",
+    "NNMask",
+    "RidgeMask",
+]

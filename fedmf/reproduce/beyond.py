@@ -9,7 +9,7 @@ from functools import partial
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.data.splits import FOLDS, official, random_split
-from fedmf.head import LocalHead
+from fedmf.masks import LocalHead
 from fedmf.models import PRESETS
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import SEED_0_SEEN, errors, trainer

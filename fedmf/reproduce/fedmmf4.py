@@ -7,15 +7,14 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from fedmf.aggregate import PlainSum
-from fedmf.combined import Recommender
 from fedmf.data import Ratings, Split, load
 from fedmf.data.features import known_features
 from fedmf.data.splits import random_split
-from fedmf.masks import FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.combined import Recommender
+from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import PRESETS, FedMF
 from fedmf.models.presets import Preset
-from fedmf.recipes import Recipe, recipe
 from fedmf.reproduce.context import CONTEXT_ROWS, LASTFM_ROWS, ML10M_ROWS
 from fedmf.reproduce.table import Below, Published, Row, Run, Table, Target
 from fedmf.reproduce.training import SEEDS_0_AND_1_SEEN, errors, summed, trainer
@@ -146,7 +145,7 @@ def _about(centre: float, by: float) -> Target:
     return Target(at_least=round(centre - by, 4), at_most=round(centre + by, 4))
 
 
-# Best by themselves on the grid of `fedmf.recipes`, which is less than makes the best mask; the
+# Best alone on the grid of `fedmf.masks.recipes`, less than what makes the best mask; the
 # NN's l2 is the lower end of its grid.
 LOCAL_MASKS: Mapping[str, Mask] = {
     "ridge": RidgeMask(penalty=20.0),

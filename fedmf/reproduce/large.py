@@ -11,7 +11,7 @@ from time import process_time
 from fedmf.aggregate import PlainSum
 from fedmf.data import load
 from fedmf.data.splits import random_split
-from fedmf.head import LocalHead
+from fedmf.masks import LocalHead
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import SEED_0_SEEN, errors_after, trainer_of

@@ -16,10 +16,10 @@ from fedmf.attacks import ranking, recovery
 from fedmf.data import Ratings, load
 from fedmf.data.features import item_features
 from fedmf.data.splits import random_split
-from fedmf.masks import FMMask
-from fedmf.mmf import FedMMF, masked
-from fedmf.privacy import mean_indicator
-from fedmf.recipes import PAPER
+from fedmf.masks import FedMMF, FMMask
+from fedmf.masks.mmf import masked
+from fedmf.masks.privacy import mean_indicator
+from fedmf.masks.recipes import PAPER
 from fedmf.reproduce.table import Published, Results, Row, Run, Table
 from fedmf.reproduce.training import trainer
 from fedmf.training import rmse

@@ -12,11 +12,9 @@ from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import random_split
-from fedmf.head import LocalHead
 from fedmf.implicit.confidence import Implicit
 from fedmf.implicit.fcf import FCF
-from fedmf.masks import RidgeMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, LocalHead, RidgeMask
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target
 from fedmf.reproduce.training import (

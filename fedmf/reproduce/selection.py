@@ -15,9 +15,7 @@ from typing import TypeAlias, TypeVar
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.data.splits import random_split
-from fedmf.head import LocalHead
-from fedmf.masks import FMMask, NNMask, RidgeMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
 from fedmf.models import PRESETS
 from fedmf.models.presets import Preset
 from fedmf.reproduce.table import Row, Run, Table

@@ -13,8 +13,7 @@ from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
 from fedmf.centralised import SVD
 from fedmf.data import Split, load
 from fedmf.data.splits import leave_last, random_split
-from fedmf.masks import MeanMask
-from fedmf.mmf import FedMMF
+from fedmf.masks import FedMMF, MeanMask
 from fedmf.models import FedMF
 from fedmf.reproduce.surprise import surprise_svd
 from fedmf.reproduce.table import Published, Row, Run, Table, Target

@@ -11,13 +11,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.combined import Combined, around
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import item_features
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.masks import FittedMask, Mask, RidgeMask
-from fedmf.masks.protocol import neutral
+from fedmf.masks.combined import Combined, around
+from fedmf.masks.protocol import FittedMask, Mask, neutral
+from fedmf.masks.ridge import RidgeMask
 from fedmf.training import History, Trainer
 
 __all__ = ["FedMMF", "masked"]

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedmf.errors import SettingError
-from fedmf.masks import FMMask, Mask, MeanMask, NNMask, RidgeMask
+from fedmf.masks.fm import FMMask
+from fedmf.masks.mean import MeanMask
+from fedmf.masks.nn import NNMask
+from fedmf.masks.protocol import Mask
+from fedmf.masks.ridge import RidgeMask
 from fedmf.models import FedMF, preset
 from fedmf.models.presets import Preset
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedmf.combined import Combined, Recommender, around, check_same_data
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
-from fedmf.masks import MeanMask, RidgeMask
+from fedmf.masks.combined import Combined, Recommender, around, check_same_data
+from fedmf.masks.mean import MeanMask
+from fedmf.masks.ridge import RidgeMask
 from fedmf.settings import plain_numbers
 
 __all__ = ["LocalHead"]

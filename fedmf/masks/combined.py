@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Ratings
 from fedmf.data.checks import Identified, same_ids
 from fedmf.errors import ModelError
-from fedmf.masks import FittedMask
+from fedmf.masks.protocol import FittedMask
 from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
 from fedmf.settings import check_how_many, number

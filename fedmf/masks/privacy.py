@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
-from fedmf.masks import FittedMask
+from fedmf.masks.protocol import FittedMask
 from fedmf.settings import is_number
 
 __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]

@@ -10,11 +10,9 @@ import pytest
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit, solve, views
-from fedmf.implicit.fcf import FCF, gradients
-from fedmf.implicit.federated_cf import FederatedCF
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit, user_split, views
+from fedmf.fcf.confidence import solve
+from fedmf.fcf.fcf import gradients
 from fedmf.training import Adam, Descent
 
 

@@ -12,10 +12,9 @@ from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit, packed_products, solve, symmetric, views
-from fedmf.implicit.federated_cf import FederatedCF, moments
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf import CF, FederatedCF, Implicit, user_split, views
+from fedmf.fcf.confidence import packed_products, solve, symmetric
+from fedmf.fcf.federated_cf import moments
 
 
 def tiny():

@@ -10,10 +10,8 @@ import pytest
 from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, SettingError
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit
-from fedmf.implicit.fcf import FCF, gradients
-from fedmf.implicit.federated_cf import FederatedCF
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit
+from fedmf.fcf.fcf import gradients
 from fedmf.training import Descent
 from tests.watched_sum import Watched
 

@@ -9,8 +9,7 @@ import pytest
 
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError, ModelError, SettingError
-from fedmf.implicit.ranking import ranking
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf import ranking, user_split
 from fedmf.models import Factors
 
 N_ITEMS = 32
@@ -109,7 +108,7 @@ def test_measures_do_not_depend_on_the_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     factors = Factors.of(rng.normal(size=(100, 3)), rng.normal(size=(40, 3)), split.train)
     whole = ranking(factors, split.test, split.train)
-    monkeypatch.setattr("fedmf.implicit.ranking.BLOCK", 7)
+    monkeypatch.setattr("fedmf.fcf.ranking.BLOCK", 7)
     assert ranking(factors, split.test, split.train) == whole
 
 

@@ -14,10 +14,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import leave_last, random_split
-from fedmf.implicit.cf import CF
-from fedmf.implicit.fcf import FCF
-from fedmf.implicit.federated_cf import FederatedCF
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf import CF, FCF, FederatedCF, user_split
 from fedmf.reproduce import beyond, context, fcf2, rounds, secure, thesis
 from fedmf.reproduce.table import Run
 from fedmf.reproduce.tables import MODULES, find_table

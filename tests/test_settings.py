@@ -12,8 +12,7 @@ from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
-from fedmf.implicit.confidence import Implicit
-from fedmf.implicit.ranking import ranking
+from fedmf.fcf import Implicit, ranking
 from fedmf.masks import FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import FedALS, FedMF
 from fedmf.models.dp import DPFedMF, noise_multiplier

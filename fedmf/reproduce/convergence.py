@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit
-from fedmf.implicit.fcf import FCF
+from fedmf.fcf import CF, FCF, Implicit
 from fedmf.reproduce.table import Results, Row, Run, Table
 from fedmf.training import Adam, Descent
 

@@ -14,12 +14,7 @@ from fedmf.bayes import ROPE, Posterior, correlated_t_test
 from fedmf.data import Ratings, load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit, views
-from fedmf.implicit.fcf import FCF
-from fedmf.implicit.federated_cf import FederatedCF
-from fedmf.implicit.ranking import ranking
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit, ranking, user_split, views
 from fedmf.models import Factors
 from fedmf.reproduce.table import Published, Results, Row, Run, Table, Target
 

@@ -12,8 +12,7 @@ from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
 from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import random_split
-from fedmf.implicit.confidence import Implicit
-from fedmf.implicit.fcf import FCF
+from fedmf.fcf import FCF, Implicit
 from fedmf.masks import FedMMF, LocalHead, RidgeMask
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.reproduce.table import Row, Run, Table, Target

@@ -20,14 +20,8 @@ from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.implicit.confidence import (
-    Confidence,
-    Implicit,
-    packed_products,
-    solve,
-    symmetric,
-)
-from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
+from fedmf.fcf.confidence import Confidence, Implicit, packed_products, solve, symmetric
+from fedmf.fcf.federated import FederatedRecommender, nothing_learnt
 from fedmf.models import Factors
 
 __all__ = ["FederatedCF", "moments"]

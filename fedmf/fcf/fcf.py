@@ -20,8 +20,8 @@ from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
-from fedmf.implicit.confidence import Confidence, Implicit, solve
-from fedmf.implicit.federated import FederatedRecommender, nothing_learnt
+from fedmf.fcf.confidence import Confidence, Implicit, solve
+from fedmf.fcf.federated import FederatedRecommender, nothing_learnt
 from fedmf.models import Factors
 from fedmf.settings import check_able, check_whole
 from fedmf.training import Adam

@@ -11,7 +11,7 @@ from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
 from fedmf.aggregate.vectors import Vectors
 from fedmf.data import Ratings
 from fedmf.errors import DataError
-from fedmf.implicit.confidence import Confidence, Implicit, Recommender
+from fedmf.fcf.confidence import Confidence, Implicit, Recommender
 from fedmf.settings import check_able, check_whole, plain_numbers
 from fedmf.training import Schedule
 from fedmf.training.counting import count_raters

@@ -6,12 +6,12 @@ Personalized Recommendation System", 2019; CF is Hu, Koren and Volinsky, ICDM 20
 
 from __future__ import annotations
 
-from fedmf.implicit.cf import CF
-from fedmf.implicit.confidence import Implicit, views
-from fedmf.implicit.fcf import FCF
-from fedmf.implicit.federated_cf import FederatedCF
-from fedmf.implicit.ranking import Ranking, ranking
-from fedmf.implicit.user_split import user_split
+from fedmf.fcf.cf import CF
+from fedmf.fcf.confidence import Implicit, views
+from fedmf.fcf.fcf import FCF
+from fedmf.fcf.federated_cf import FederatedCF
+from fedmf.fcf.ranking import Ranking, ranking
+from fedmf.fcf.user_split import user_split
 from fedmf.training import Adam, Descent
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings
-from fedmf.implicit.confidence import Implicit, Recommender, solve
+from fedmf.fcf.confidence import Implicit, Recommender, solve
 from fedmf.models import Factors
 from fedmf.settings import check_able, check_whole, plain_numbers
 

@@ -1,1 +1,0 @@
-"""Recommenders from implicit feedback, centralised and federated; `fedmf.fcf` is the door."""

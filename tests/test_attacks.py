@@ -16,10 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fedmf import attacks
-from fedmf.adversary import mask_trials
-from fedmf.adversary.observed import in_the_clear, train, under_masks
-from fedmf.adversary.outcome import chance, grid_of, share_right
-from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge
+from fedmf.attacks import Seen, from_one_round, from_retraining, from_ridge, mask_trials
+from fedmf.attacks.observed import in_the_clear, train, under_masks
+from fedmf.attacks.outcome import chance, grid_of, share_right
 from fedmf.cli import app
 from fedmf.data import Catalogue, Features, Split
 from fedmf.data.features import item_features
@@ -368,7 +367,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
     ]
     assert passed[0] == passed[1] == attacks.on_masked_ratings(few, users, **asked)
     assert passed[0] != attacks.on_masked_ratings(few, users, features=other, **asked)
-    monkeypatch.setattr("fedmf.adversary.mask_trials.known_features", lambda ratings: known)
+    monkeypatch.setattr("fedmf.attacks.mask_trials.known_features", lambda ratings: known)
     assert given == attacks.inversion(bare, users, RidgeMask())  # as of Last.fm, by default
 
 

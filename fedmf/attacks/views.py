@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.adversary.leakage import Seen, from_two_rounds
-from fedmf.adversary.observed import Progress, in_the_clear, train, under_masks
+from fedmf.attacks.leakage import Seen, from_two_rounds
+from fedmf.attacks.observed import Progress, in_the_clear, train, under_masks
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.adversary.leakage import on_grid
+from fedmf.attacks.leakage import on_grid
 from fedmf.data import Ratings
 from fedmf.errors import DataError
 

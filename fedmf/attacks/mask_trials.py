@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.adversary.inversion import Unmasked, from_ridge
-from fedmf.adversary.masked_ratings import ranking, recovery
-from fedmf.adversary.observed import Progress
-from fedmf.adversary.outcome import Outcome, all_of, chance, grid_of, share_right
-from fedmf.adversary.retraining import OTHER_SEED, from_retraining
-from fedmf.adversary.views import PAPER, Users, attacked, leaked, quiet, views
+from fedmf.attacks.inversion import Unmasked, from_ridge
+from fedmf.attacks.masked_ratings import ranking, recovery
+from fedmf.attacks.observed import Progress
+from fedmf.attacks.outcome import Outcome, all_of, chance, grid_of, share_right
+from fedmf.attacks.retraining import OTHER_SEED, from_retraining
+from fedmf.attacks.views import PAPER, Users, attacked, leaked, quiet, views
 from fedmf.data import Features, Ratings
 from fedmf.data.features import known_features
 from fedmf.errors import SettingError

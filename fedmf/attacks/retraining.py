@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.adversary.leakage import on_grid
+from fedmf.attacks.leakage import on_grid
 from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
 

@@ -20,14 +20,14 @@ clear.
 
 from __future__ import annotations
 
-from fedmf.adversary.inversion import Unmasked, from_ridge
-from fedmf.adversary.leakage import Seen, from_one_round, from_two_rounds
-from fedmf.adversary.mask_trials import inversion, on_masked_ratings
-from fedmf.adversary.masked_ratings import ranking, recovery
-from fedmf.adversary.outcome import Outcome
-from fedmf.adversary.retraining import from_retraining
-from fedmf.adversary.singletons import from_sum
-from fedmf.adversary.trials import chosen, leakage, singletons
+from fedmf.attacks.inversion import Unmasked, from_ridge
+from fedmf.attacks.leakage import Seen, from_one_round, from_two_rounds
+from fedmf.attacks.mask_trials import inversion, on_masked_ratings
+from fedmf.attacks.masked_ratings import ranking, recovery
+from fedmf.attacks.outcome import Outcome
+from fedmf.attacks.retraining import from_retraining
+from fedmf.attacks.singletons import from_sum
+from fedmf.attacks.trials import chosen, leakage, singletons
 
 __all__ = [
     "Outcome",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.adversary.leakage import Seen, from_one_round
+from fedmf.attacks.leakage import Seen, from_one_round
 
 __all__ = ["from_sum"]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secagg
-from fedmf.adversary.leakage import Seen
 from fedmf.aggregate import PlainSum, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.attacks.leakage import Seen
 from fedmf.data import Ratings
 from fedmf.models import FedMF
 from fedmf.models.raters import Raters

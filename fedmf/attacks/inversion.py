@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.adversary.leakage import on_grid
+from fedmf.attacks.leakage import on_grid
 
 __all__ = ["Unmasked", "from_ridge"]
 

@@ -76,7 +76,7 @@ def _shown(*, quiet: bool) -> Iterator[Progress]:
     try:
         from rich.console import Console
 
-        from fedmf.report import StageReport
+        from fedmf.cli.report import StageReport
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "rich":
             raise

@@ -373,7 +373,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
 
 @pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])
 def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
-    monkeypatch.setattr("fedmf.commands.attack.load", lambda name: simulate(6, 9, 40, seed=0))
+    monkeypatch.setattr("fedmf.cli.attack.load", lambda name: simulate(6, 9, 40, seed=0))
     common = ("attack", "--kind", kind, "--users", "5")
     table, document = (CliRunner().invoke(app, [*common, *more]) for more in ([], ["--json"]))
     assert (table.exit_code, document.exit_code) == (0, 0), table.output + document.output

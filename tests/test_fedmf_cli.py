@@ -10,9 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fedmf.aggregate
-from fedmf import report
 from fedmf.aggregate import WARNINGS
-from fedmf.cli import app
+from fedmf.cli import app, report
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from paillier_keys import keypair

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from fedmf.cli.plots import learning_curve
 from fedmf.errors import ModelError
-from fedmf.plots import learning_curve
 from fedmf.training import History, RoundRecord
 
 

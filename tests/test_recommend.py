@@ -77,7 +77,7 @@ def test_a_title_with_brackets_and_no_year_is_shown_as_it_is(folder, monkeypatch
         catalogue.genre_names,
     )
     odd = type(RATINGS)(**(vars_of(RATINGS) | {"catalogue": strange}))
-    monkeypatch.setattr("fedmf.commands.recommend.load", lambda name: odd)
+    monkeypatch.setattr("fedmf.cli.recommend.load", lambda name: odd)
     shown = invoke(folder, "--user", USER, "-k", 1).stdout
     assert re.match(r"1  \[bold\] Film +[A-Z]", shown.splitlines()[1])
     found = json.loads(invoke(folder, "--user", USER, "-k", 1, "--json").stdout)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedmf.choices import MaskName, ModelName
-from fedmf.cli import app
-from fedmf.commands import models
+from fedmf.cli import app, models
+from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
 from fedmf.models import Factors

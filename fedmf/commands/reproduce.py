@@ -14,13 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedmf.commands.manners import (
-    INTERRUPTED,
-    errors_in_one_line,
-    make_folder,
-    stderr,
-    undisturbed,
-)
+from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
 from fedmf.errors import MissingExtra
 from fedmf.reproduce import tables
 from fedmf.reproduce.document import report_document

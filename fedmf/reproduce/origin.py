@@ -20,7 +20,7 @@ ROOTS = {one.__name__: Path(one.__path__[0]) for one in (fedmf, secagg)}
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
 SHOWN = ("cells", "document", "live", "markdown", "picture", "pool", "write")
 APART = (  # of the sources: what only runs and shows, fetches, or measures other things
-    *("fedmf/cli.py", "fedmf/commands/", "fedmf/fetching/"),
+    *("fedmf/cli/commands.py", "fedmf/commands/", "fedmf/fetching/"),
     *(f"fedmf/reproduce/{name}.py" for name in SHOWN),
     *("secagg/cli/app.py", "secagg/bench/", "secagg/testing/"),
 )

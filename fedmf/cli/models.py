@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedmf.choices import MaskName, ModelName
+from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Split
 from fedmf.data.features import known_features
 from fedmf.errors import ModelError, SettingError

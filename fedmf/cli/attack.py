@@ -16,7 +16,7 @@ from rich.table import Table
 
 from fedmf import attacks
 from fedmf.attacks import Outcome
-from fedmf.commands.manners import errors_in_one_line, stderr
+from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.data import NAMES, Ratings, load
 from fedmf.masks import RidgeMask
 

@@ -268,7 +268,7 @@ def save(
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
     try:
-        from fedmf.plots import learning_curve
+        from fedmf.cli.plots import learning_curve
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "matplotlib":
             raise

@@ -10,21 +10,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fedmf import choices
 from fedmf.aggregate import PaillierSum
-from fedmf.choices import LAST, MaskName, ModelName, SplitName, SumName
-from fedmf.commands import models
-from fedmf.commands.manners import (
-    INTERRUPTED,
-    errors_in_one_line,
-    make_folder,
-    stderr,
-    undisturbed,
-)
+from fedmf.cli import choices, models
+from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
+from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.cli.report import LiveReport, document, key_line, print_summary, save
 from fedmf.data import NAMES, load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
-from fedmf.report import LiveReport, document, key_line, print_summary, save
 from fedmf.training import Trainer
 
 __all__ = ["EXAMPLES", "train"]

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fedmf.commands.manners import errors_in_one_line
+from fedmf.cli.manners import errors_in_one_line
 from fedmf.data import NAMES, Ratings, load
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.models import Factors

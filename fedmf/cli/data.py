@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
 
-from fedmf.commands.manners import errors_in_one_line, stderr
+from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.data import NAMES, SIZES, load, source_of
 from fedmf.data.description import Description, describe
 from fedmf.data.fetch.fetch import fetch

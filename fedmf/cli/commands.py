@@ -7,7 +7,8 @@ import sys
 try:
     import typer
 
-    from fedmf.commands import attack, data, recommend, reproduce, train
+    from fedmf.cli import attack, data, recommend, train
+    from fedmf.commands import reproduce
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 
-.PHONY: demo test lint bench slow fuzz clean
+.PHONY: demo test lint bench slow results fuzz clean
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
@@ -25,6 +25,9 @@ slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benches
+
+results: $(READY)
+	$(BIN)/python -m benches.papers --table all --jobs 2
 
 # two million messages and twenty thousand rounds: about ten minutes
 fuzz: $(READY)

@@ -5,8 +5,8 @@ import signal
 from pathlib import Path
 from threading import Event
 
+from benches.papers.table import Published, Row, Table, Target
 from fedmf.errors import MissingExtra
-from fedmf.reproduce.table import Published, Row, Table, Target
 
 MODULES = {
     "good": "reproduce_fakes",

@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from fedmf.bayes import Posterior, correlated_t_test
+from benches.papers.bayes import Posterior, correlated_t_test
+from benches.papers.posteriors import draw_posteriors
 from fedmf.errors import DataError, SettingError
-from fedmf.posteriors import draw_posteriors
 
 CF = [0.301, 0.298, 0.305, 0.300, 0.299]
 FCF = [0.304, 0.295, 0.308, 0.299, 0.303]

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from benches.papers.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
 from fedmf import FedMF
 from fedmf.data.sets.simulated import simulate
-from fedmf.encrypted_items import ENCODING, EncryptedItems, PlainItems, descend
 from fedmf.errors import SettingError
 from fedmf.training import rmse
 from paillier_keys import keypair

@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 
 import secagg.bench
-from fedmf import FedMF, PlainSum, Trainer, experiments, under_encryption
-from fedmf.comparison import Comparison, Cost
+from benches.papers import experiments, under_encryption
+from benches.papers.comparison import Comparison, Cost
+from benches.papers.encrypted_items import PlainItems
+from benches.papers.experiments import main
+from benches.papers.phe_sums import PheSample, measure_phe
+from benches.papers.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
+from fedmf import FedMF, PlainSum, Trainer
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
-from fedmf.encrypted_items import PlainItems
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.experiments import main
-from fedmf.sums.phe_sums import PheSample, measure_phe
-from fedmf.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
 from paillier_keys import keypair
 from secagg.bench import peers
 from secagg.paillier import generate_keypair
@@ -309,7 +310,7 @@ def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
         run(monkeypatch, "--help")
     shown = capsys.readouterr().out
     assert "export FEDMF_DATA=" in shown
-    assert "python -m fedmf.experiments basu" in shown
+    assert "python -m benches.papers.experiments basu" in shown
     for experiment, theirs, others in (
         ("fedmf", "--no-phe", "--refresh-every"),
         ("basu", "--refresh-every", "--no-phe"),
@@ -323,7 +324,7 @@ def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
         assert others not in shown
 
 
-COMMAND = (sys.executable, "-m", "fedmf.experiments")
+COMMAND = (sys.executable, "-m", "benches.papers.experiments")
 
 
 def test_the_command_says_in_one_line_what_is_wrong():

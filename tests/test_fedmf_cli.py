@@ -380,7 +380,7 @@ def test_ctrl_c_while_loading_is_told_too(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fedmf.commands.train, "load", interrupted)
+    monkeypatch.setattr(fedmf.cli.train, "load", interrupted)
     ran = invoke()
     assert ran.exit_code == 130
     assert "before the training began" in ran.stderr
@@ -391,7 +391,7 @@ def test_ctrl_c_while_saving_does_not_cut_the_files_short(tmp_path, monkeypatch)
         os.kill(os.getpid(), signal.SIGINT)
         report.save(*arguments)
 
-    monkeypatch.setattr(fedmf.commands.train, "save", impatient)
+    monkeypatch.setattr(fedmf.cli.train, "save", impatient)
     before = signal.getsignal(signal.SIGINT)
     ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path))
     assert ran.exit_code == 0

@@ -4,10 +4,10 @@ import os
 import struct
 import zipfile
 
-import fedmf.model
 import numpy as np
 import pytest
 
+import fedmf.models.factors
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.factors_file import HEADER, MAGIC

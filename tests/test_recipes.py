@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedmf.cli import app
+from benches.papers import beyond, context, fedmmf4
+from benches.papers.__main__ import app
+from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.recipes import recipe
 from fedmf.models import PRESETS
-from fedmf.reproduce import beyond, context, fedmmf4
-from fedmf.reproduce.table import Run
 
 KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
 ROWS = {
@@ -98,7 +98,7 @@ def test_every_row_of_the_papers_table_has_its_figures():
 def test_a_table_without_its_data_is_named_with_the_reason_and_no_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
-    arguments = ["reproduce", "--table", "fedmmf-4-ml-10m", "--out", str(tmp_path / "out")]
+    arguments = ["--table", "fedmmf-4-ml-10m", "--out", str(tmp_path / "out")]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     shown = (tmp_path / "out" / "results.md").read_text()
     assert "## FedMMF, Yang et al. 2021, Table 4: MovieLens 10M\n" in shown

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import reproduce_fakes
-from fedmf.cli import app
-from fedmf.reproduce import origin, tables
-from fedmf.reproduce.cells import grid
-from fedmf.reproduce.runner import reproduce
-from fedmf.reproduce.store import Store
+from benches.papers import origin, tables
+from benches.papers.__main__ import app
+from benches.papers.cells import grid
+from benches.papers.runner import reproduce
+from benches.papers.store import Store
 
 
 class Silent:
@@ -44,7 +44,7 @@ def trace(tmp_path, monkeypatch):
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(app, ["reproduce", *arguments])
+    return CliRunner().invoke(app, list(arguments))
 
 
 def row_of(document, table, name):
@@ -207,12 +207,13 @@ def started(out, *paths):
     It imports from the `paths` too.
     """
     code = (
-        "import reproduce_fakes\nfrom fedmf.reproduce import tables\n"
-        "tables.MODULES = reproduce_fakes.MODULES\nfrom fedmf.cli import main\nmain()"
+        "import reproduce_fakes\nfrom benches.papers import tables\n"
+        "tables.MODULES = reproduce_fakes.MODULES\n"
+        "from benches.papers.__main__ import main\nmain()"
     )
     here = os.path.dirname(reproduce_fakes.__file__)
     imported = os.pathsep.join([here, *map(str, paths)])
-    arguments = ("reproduce", "--table", "endless", "--seeds", "3", "--out", str(out))
+    arguments = ("--table", "endless", "--seeds", "3", "--out", str(out))
     with subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benches.papers import attacks, masked_ratings
+from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
-from fedmf.reproduce import attacks, masked_ratings
-from fedmf.reproduce.table import Run
 
 QUICK = Run(seed=0, quick=True)
 

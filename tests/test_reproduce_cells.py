@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benches.papers import origin
+from benches.papers.cells import grid, number, remarks
+from benches.papers.document import report_document
+from benches.papers.markdown import markdown
+from benches.papers.picture import draw
+from benches.papers.results import Report, RowResult, TableResult
+from benches.papers.store import Record, Task
+from benches.papers.table import Below, Published, Row, Table, Target
 from fedmf.data import load
-from fedmf.reproduce import origin
-from fedmf.reproduce.cells import grid, number, remarks
-from fedmf.reproduce.document import report_document
-from fedmf.reproduce.markdown import markdown
-from fedmf.reproduce.picture import draw
-from fedmf.reproduce.results import Report, RowResult, TableResult
-from fedmf.reproduce.store import Record, Task
-from fedmf.reproduce.table import Below, Published, Row, Table, Target
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
 
@@ -77,15 +77,16 @@ def report(*rows, quick=False):
 GOLDEN = """\
 # Results
 
-Measured by `fedmf reproduce`: the mean over the runs ± their standard deviation, beside what \
-the papers report. Run n has seed n − 1, which parts the ratings and draws everything else.
+Measured by `python -m benches.papers`: the mean over the runs ± their standard deviation, \
+beside what the papers report. Run n has seed n − 1, which parts the ratings and draws \
+everything else.
 
 **1 of 2 targets met; missed:**
 - t / A | B / Δ
 
 ## Title
 
-`fedmf reproduce --table t --seeds 2`
+`python -m benches.papers --table t --seeds 2`
 
 |  | RMSE: paper | measured | bytes | Δ | seeds | target | met? | s per run |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -116,7 +117,7 @@ def test_the_document():
 def test_a_quick_document_says_that_it_is_no_result_and_meets_nothing():
     text = markdown(report(*ROWS, quick=True), {})
     assert "**Tried with --quick, with a fraction of the work: no result.**" in text
-    assert "`fedmf reproduce --table t --seeds 2 --quick`" in text
+    assert "`python -m benches.papers --table t --seeds 2 --quick`" in text
     assert "| yes |" not in text
     assert "| no" not in text
 
@@ -283,14 +284,14 @@ def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monk
         *("fedmf/models/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
         *(
             "fedmf/_fast/src/steps.h",
-            "fedmf/reproduce/beyond.py",
+            "benches/papers/beyond.py",
             "secagg/client/masked_input.py",
         ),
         *("secagg/_fast/_modular.pxi", "secagg/_fast/src/modular.c"),
     } <= names
     assert not names & {
-        *("fedmf/_fast/_kernels.c", "fedmf/reproduce/cells.py", "fedmf/cli/train.py"),
-        *("secagg/bench/table.py", "secagg/cli/app.py"),
+        *("fedmf/_fast/_kernels.c", "benches/papers/cells.py", "fedmf/cli/train.py"),
+        *("secagg/bench/table.py", "secagg/cli/commands.py"),
     }
     (tmp_path / "src").mkdir()
     kernel = tmp_path / "src" / "kernel.c"

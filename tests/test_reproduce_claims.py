@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
+from benches.papers import attacks, secure, thesis
+from benches.papers.table import Run
+from benches.papers.tables import MODULES, find_row, find_table
 from fedmf import attacks as library
 from fedmf.aggregate import PlainSum
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
-from fedmf.reproduce import attacks, secure, thesis
-from fedmf.reproduce.table import Run
-from fedmf.reproduce.tables import MODULES, find_row, find_table
 
 RATINGS = simulate(24, 20, 240, seed=0)
 QUICK = Run(seed=0, quick=True)

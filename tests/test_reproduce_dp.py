@@ -7,9 +7,9 @@ import os
 import numpy as np
 import pytest
 
+from benches.papers import context, dp, thesis
+from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
-from fedmf.reproduce import context, dp, thesis
-from fedmf.reproduce.table import Run
 
 
 @pytest.fixture(autouse=True)

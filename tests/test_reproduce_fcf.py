@@ -8,14 +8,14 @@ import json
 import numpy as np
 import pytest
 
+from benches.papers import convergence, fcf2
+from benches.papers.convergence import TABLE as FCF_CONVERGENCE
+from benches.papers.convergence import percentage_difference
+from benches.papers.fcf2 import TABLE as FCF_2
+from benches.papers.fcf2 import posterior
+from benches.papers.table import Run
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
-from fedmf.reproduce import convergence, fcf2
-from fedmf.reproduce.convergence import TABLE as FCF_CONVERGENCE
-from fedmf.reproduce.convergence import percentage_difference
-from fedmf.reproduce.fcf2 import TABLE as FCF_2
-from fedmf.reproduce.fcf2 import posterior
-from fedmf.reproduce.table import Run
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from fedmf.reproduce.pool import Job, run_jobs
+from benches.papers.pool import Job, run_jobs
 from test_reproduce import started
 
 AT_MOST = 20  # seconds; it takes one or two

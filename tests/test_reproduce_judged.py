@@ -8,6 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benches.papers import beyond, context, fcf2, rounds, secure, thesis
+from benches.papers.table import Run
+from benches.papers.tables import MODULES, find_table
 from fedmf.aggregate import PlainSum
 from fedmf.data import Features
 from fedmf.data.features import item_features
@@ -15,9 +18,6 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import leave_last, random_split
 from fedmf.fcf import CF, FCF, FederatedCF, user_split
-from fedmf.reproduce import beyond, context, fcf2, rounds, secure, thesis
-from fedmf.reproduce.table import Run
-from fedmf.reproduce.tables import MODULES, find_table
 
 SEED = 1  # of the runs: not the one whose test ratings the selection parts off
 FAR = 25.0  # beyond every error that the simulated ratings leave
@@ -82,7 +82,7 @@ def test_errors_are_those_of_the_test_ratings(key, row, monkeypatch):
     for by in (0.0, FAR, -FAR):
         data = raised(part, by)
         for name, module in sys.modules.items():
-            if name.startswith("fedmf.reproduce.") and hasattr(module, "load"):
+            if name.startswith("benches.papers.") and hasattr(module, "load"):
                 monkeypatch.setattr(module, "load", lambda name, data=data: data)
         found.append(row.run(Run(seed=SEED, quick=True)))
     errors = {

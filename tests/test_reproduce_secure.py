@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
+from benches.papers import secure
+from benches.papers.table import Run
 from fedmf.aggregate import PaillierSum, PlainSum
 from fedmf.data.sets.simulated import simulate
-from fedmf.reproduce import secure
-from fedmf.reproduce.table import Run
 from paillier_keys import keypair
 
 (TABLE, _) = secure.TABLES

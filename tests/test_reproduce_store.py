@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from benches.papers import store as stores
+from benches.papers.store import Record, Store, Task
 from fedmf.errors import SettingError
-from fedmf.reproduce import store as stores
-from fedmf.reproduce.store import Record, Store, Task
 
 TASK = Task(
     table="t", row="A row: λ 1", data="simulated", settings={"k": (1, 2)}, seed=0, quick=False,

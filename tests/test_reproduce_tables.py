@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-import fedmf.reproduce
-from fedmf.reproduce.tables import MODULES, find_row, find_table, resolve
+import benches.papers
+from benches.papers.tables import MODULES, find_row, find_table, resolve
 
 
 def test_tables_come_in_their_order_and_once():
@@ -42,7 +42,7 @@ def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
 def test_all_tables_are_there_without_matplotlib():
     code = (
         "import sys\nsys.modules['matplotlib'] = None\n"
-        "from fedmf.reproduce.tables import MODULES, find_table\n"
+        "from benches.papers.tables import MODULES, find_table\n"
         "for key, module in MODULES.items(): find_table(module, key)"
     )
     found = subprocess.run(  # noqa: S603
@@ -68,7 +68,7 @@ def test_the_papers_comparisons_are_targets():
 
 def test_no_table_is_forgotten():
     found = set()
-    for module in pkgutil.iter_modules(fedmf.reproduce.__path__, "fedmf.reproduce."):
+    for module in pkgutil.iter_modules(benches.papers.__path__, "benches.papers."):
         content = importlib.import_module(module.name)
         tables_of_it = (*getattr(content, "TABLES", ()), getattr(content, "TABLE", None))
         found |= {(table.key, module.name) for table in tables_of_it if table is not None}

@@ -6,8 +6,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from benches.papers.centralised import SVD
 from fedmf.aggregate import PlainSum
-from fedmf.centralised import SVD
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split

@@ -1,4 +1,4 @@
-"""The command ``fedmf``: the list of its commands, each in a file of `fedmf.commands`."""
+"""The list of fedmf's commands, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import sys
 try:
     import typer
 
-    from fedmf.cli import attack, data, recommend, train
-    from fedmf.commands import reproduce
+    from fedmf.cli import attack, data, recommend, reproduce, train
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -30,8 +29,11 @@ app = typer.Typer(
 )
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command(epilog=attack.EXAMPLES)(attack.attack)
+app.command(
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+)(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 
 

@@ -10,7 +10,7 @@ from fedmf.fcf.cf import CF
 from fedmf.fcf.confidence import Implicit, views
 from fedmf.fcf.fcf import FCF
 from fedmf.fcf.federated_cf import FederatedCF
-from fedmf.fcf.ranking import Ranking, ranking
+from fedmf.fcf.measures import Ranking, ranking
 from fedmf.fcf.user_split import user_split
 from fedmf.training import Adam, Descent
 

@@ -1,0 +1,150 @@
+"""The papers' tables: results on stdout, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benches.papers import tables
+from benches.papers.document import report_document
+from benches.papers.live import LiveRuns, print_report
+from benches.papers.runner import QUICK_SEEDS
+from benches.papers.runner import reproduce as measure
+from benches.papers.store import Store
+from benches.papers.write import write
+from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.errors import MissingExtra
+
+__all__ = ["app", "main"]
+
+FAILED = 1
+WIDE = 160  # columns, where the tables go to a file
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+FEDMF_DATA=~/movielens python -m benches.papers --table presets --seeds 3
+
+python -m benches.papers --table all --jobs 4 --out runs/results
+
+python -m benches.papers --table all --quick  [dim]# does every row work? no results[/dim]
+
+python -m benches.papers --table secure --json > secure.json  [dim]# for other programs[/dim]
+"""
+
+
+@contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """Let the first Ctrl-C end the command, and none after it disturb the ending."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # for good: the process ends
+        raise KeyboardInterrupt
+
+    if before is signal.default_int_handler:  # else it is ignored, or the caller's business
+        signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is first:
+            signal.signal(signal.SIGINT, before)
+
+
+def reproduce(
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Which: {', '.join(tables.MODULES)}, or {tables.ALL}. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many runs of each row.")] = 10,
+    jobs: Annotated[
+        int, typer.Option(help="How many runs at the same time, each a process of one thread.")
+    ] = 1,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="A folder for results.md, results.json, the pictures, and every single run: "
+            "what is kept there is not run again. Delete it to measure anew. results.md and "
+            "results.json are of the tables asked for now: ask for all to have all of them."
+        ),
+    ] = Path("runs/results"),
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"Only try the rows: {QUICK_SEEDS} seeds, a tenth of the rounds, kept apart "
+            "in OUT/quick. What comes out is no result.",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document in place of the tables.")
+    ] = False,
+) -> None:
+    """Measure the papers' tables again, and those that go beyond them.
+
+    Every finished run is kept at once: Ctrl-C loses only those under way, and the same command
+    goes on from there. Rows whose data are not at hand are left out. The exit code is 1 if a
+    row failed.
+    """
+    console = stderr()
+    folder = out / "quick" if quick else out
+    with _interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
+        make_folder(folder)
+        live, store = LiveRuns(console), Store(folder / "store")
+        try:
+            with live:
+                report = measure(
+                    table or (),
+                    store,
+                    live,
+                    seeds=seeds,
+                    jobs=jobs,
+                    quick=quick,
+                )
+        except KeyboardInterrupt:
+            if not live.begun:
+                raise
+            console.print(
+                f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are not "
+                "made yet; the same command goes on from there",
+                style="yellow", markup=False, soft_wrap=True,
+            )  # fmt: skip
+            raise typer.Exit(INTERRUPTED) from None
+        try:
+            with undisturbed():
+                write(report, folder)
+        except MissingExtra as error:
+            console.print(str(error), style="yellow", markup=False, soft_wrap=True)
+        if as_json:
+            typer.echo(json.dumps(report_document(report), indent=2))
+        else:
+            wide = None if sys.stdout.isatty() else WIDE
+            print_report(Console(highlight=False, width=wide), report)
+        console.print(f"saved in {folder}", markup=False, soft_wrap=True)
+        if report.failed:
+            raise typer.Exit(FAILED)
+
+
+app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+app.command(epilog=EXAMPLES)(reproduce)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="python -m benches.papers")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Basu's thesis (2020), table 6.1: centralised, federated and secure on his preparation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benches.papers.centralised import SVD
+from benches.papers.surprise import surprise_svd
+from benches.papers.table import Published, Row, Run, Table, Target
+from benches.papers.training import errors, errors_after, trainer_of
+from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
+from fedmf.data import Split, load
+from fedmf.data.splits import leave_last, random_split
+from fedmf.masks import FedMMF, MeanMask
+from fedmf.models import FedMF
+from fedmf.training import History
+
+__all__ = ["TABLE"]
+
+HELD_OUT = 3  # ratings per user: "the data was split 70/30", but his counts are these
+SURPRISE_TEST = 0.25  # what Surprise's train_test_split holds out unless told otherwise
+
+# Chosen on the last three ratings of each user *within* the training part of ml-latest-small,
+# seed 0, from 9 settings of FedMF and 8 on the mean (λ of .06 to .3, k of 5, 20 and 40, raters
+# of 1, 3 and 5, a shrinkage of 0 and 5; no full grid), rounds by the curve: .9272, and .9214
+# on the mean, where a second setting had .9210 after 48 rounds.
+MODEL = FedMF(k=20, reg=0.1, min_raters=5)
+MASKED = FedMF(k=20, reg=0.1, min_raters=3)
+MEAN = MeanMask(shrink=5.0)
+ROUNDS = 32
+
+
+def thesis_split() -> Split:
+    """Return ml-latest-small with each user's last three ratings held out: 1,830 of them."""
+    return leave_last(load("ml-latest-small"), HELD_OUT)
+
+
+def _clipped_errors(split: Split, predictions: NDArray[np.float64]) -> Mapping[str, float]:
+    within = np.clip(predictions, *split.test.scale)
+    return errors(split.test, within)
+
+
+def _svd(split: Split, run: Run) -> Mapping[str, float]:
+    model = SVD(epochs=2 if run.quick else 20, seed=run.seed, progress=run.progress)
+    model.fit(split.train)
+    return _clipped_errors(split, model.predict(split.test.users, split.test.items))
+
+
+def _surprise(split: Split, run: Run) -> Mapping[str, float]:
+    return _clipped_errors(split, surprise_svd(split, 2 if run.quick else 20, run.seed))
+
+
+def _hundred_thousand(run: Run) -> Split:
+    return random_split(load("ml-100k"), SURPRISE_TEST, seed=run.seed)
+
+
+def _federated(aggregation: Aggregation, run: Run) -> History:
+    split = thesis_split()
+    made = trainer_of(MODEL, ROUNDS, aggregation, run)
+    return made.fit(split.train, split.test).history_
+
+
+def _secure(run: Run) -> Mapping[str, float]:
+    """Train twice; "same sums" is the part of the rounds whose integers agree."""
+    secure, plain = _federated(SecAggSum(), run), _federated(PlainSum(), run)
+    same = [one.digest == two.digest for one, two in zip(secure, plain, strict=True)]
+    return {**errors_after(secure), "same sums": float(np.mean(same))}
+
+
+def _on_the_mean(run: Run) -> Mapping[str, float]:
+    split = thesis_split()
+    model = FedMMF(MEAN, trainer_of(MASKED, ROUNDS, PlainSum(), run))
+    return errors_after(model.fit(split.train, split.test).history_)
+
+
+SVD_SETTINGS = {
+    "k": 100,
+    "epochs": 20,
+    "rate": 0.005,
+    "reg": 0.02,
+    "spread": 0.1,
+    "clipped": True,
+}
+FEDERATED = {"model": asdict(MODEL), "rounds": ROUNDS, "held out": HELD_OUT}
+
+_ROWS = (
+    Row(
+        name="centralised SVD, ml-100k, 75/25, clipped",
+        data="ml-100k",
+        run=lambda run: _svd(_hundred_thousand(run), run),
+        settings={**SVD_SETTINGS, "test": SURPRISE_TEST},
+        paper={"RMSE": Published(0.9455)},
+    ),
+    Row(
+        name="the same by the library Surprise",
+        data="ml-100k",
+        run=lambda run: _surprise(_hundred_thousand(run), run),
+        settings={**SVD_SETTINGS, "test": SURPRISE_TEST, "by": "scikit-surprise"},
+        paper={"RMSE": Published(0.9455)},
+    ),
+    Row(
+        name="centralised SVD, his split, clipped",
+        data="ml-latest-small",
+        run=lambda run: _svd(thesis_split(), run),
+        settings={**SVD_SETTINGS, "held out": HELD_OUT},
+    ),
+    Row(
+        name="FedMF, his split",
+        data="ml-latest-small",
+        run=lambda run: errors_after(_federated(PlainSum(), run)),
+        settings={**FEDERATED, "sum": "PlainSum"},
+        paper={"RMSE": Published(1.13412)},
+        target={"RMSE": Target(at_most=0.98)},
+    ),
+    Row(
+        name="FedMF under secure aggregation, his split",
+        data="ml-latest-small",
+        run=_secure,
+        settings={**FEDERATED, "sum": "SecAggSum"},
+        paper={"RMSE": Published(1.13534)},
+        target={"RMSE": Target(at_most=0.98), "same sums": Target(at_least=1.0)},
+        seeds=1,  # some minutes of protocol, for the same integers as above
+    ),
+    Row(
+        name="FedMMF on the user's mean, his split",
+        data="ml-latest-small",
+        run=_on_the_mean,
+        settings={
+            "model": asdict(MASKED),
+            "mask": asdict(MEAN),
+            "rounds": ROUNDS,
+            "held out": HELD_OUT,
+        },
+        target={"RMSE": Target(at_most=0.97)},
+    ),
+)
+
+TABLE = Table(
+    key="thesis-6.1",
+    title="Basu 2020, table 6.1: centralised, federated, secure",
+    metrics=("RMSE", "MAE", "same sums"),
+    rows=tuple(
+        row for row in _ROWS if "Surprise" not in row.name or find_spec("surprise") is not None
+    ),
+    note="The thesis compares SVD on ml-100k with federated training on ml-latest-small; the "
+    "third row puts SVD on the latter. It states a 70/30 split, but its 99,006 and 1,830 "
+    "ratings are the last three of each user held out. Errors of SVD are of predictions "
+    "clipped to the scale, as Surprise does, all others unclipped. The row of Surprise is "
+    "there where scikit-surprise is installed. Seeds change the split of ml-100k, elsewhere "
+    "only the start: hyper-parameters were chosen there on validation ratings of the one "
+    "training part, which no test part overlaps. *same sums*: the part of the rounds "
+    "whose summed integers are those of the plain sum.",
+)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from fedmf.aggregate import (
     Aggregate,
     Aggregation,
@@ -16,7 +18,7 @@ from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, Settin
 from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
 from fedmf.training import History, RoundRecord, Trainer
-from secagg import __version__
+from secagg import __version__, _Moved
 
 __all__ = [
     "Aggregate",
@@ -53,3 +55,12 @@ __all__ = [
     "load",
     "preset",
 ]
+
+_MOVED = {
+    "fedmf.datasets": "fedmf.data.sets",
+    "fedmf.dp": "fedmf.models.dp",
+    "fedmf.privacy": "fedmf.masks.privacy",
+    "fedmf.ratings": "fedmf.data.columns",
+    "fedmf.splits": "fedmf.data.splits",
+}
+sys.meta_path.insert(0, _Moved(_MOVED))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from secagg import graph, paillier, shamir, threshold
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from secagg import graph, shamir
 from secagg.client import Client
 from secagg.encoding import FixedPoint, Integers
 from secagg.errors import (
@@ -15,11 +23,14 @@ from secagg.errors import (
     TooFewSurvivors,
 )
 from secagg.journal import Journal
-from secagg.paillier import Packing, set_threads
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
 from secagg.shamir import Field
 from secagg.simulate import SimulatedRound, simulate_round
+
+if TYPE_CHECKING:
+    from secagg import paillier, threshold
+    from secagg.paillier import Packing, set_threads
 
 __all__ = [
     "Client",
@@ -51,3 +62,61 @@ __all__ = [
     "threshold",
 ]
 __version__ = "0.4.0"
+
+
+def __getattr__(name: str) -> object:
+    """Import Paillier, and with it gmpy2, when it is first used; find what has moved."""
+    if name in ("Packing", "set_threads"):
+        return getattr(import_module("secagg.paillier"), name)
+    if name in ("paillier", "threshold", "testing") or f"secagg.{name}" in _MOVED:
+        return import_module(f"secagg.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Moved(Loader, MetaPathFinder):
+    """Importer of the modules that stood elsewhere in 0.4 and were documented there.
+
+    Parameters
+    ----------
+    modules : mapping of str to str
+        From old to new names; submodules follow.
+    """
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = modules
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """Return a spec for an old name."""
+        old = next((m for m in self._modules if f"{name}.".startswith(f"{m}.")), None)
+        if old is None:
+            return None
+        return ModuleSpec(name, self, origin=self._modules[old] + name.removeprefix(old))
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave the making of a module to the import system."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module's new self in its place."""
+        spec = module.__spec__
+        if spec is not None and spec.origin is not None:
+            sys.modules[module.__name__] = import_module(spec.origin)
+
+
+_MOVED = {
+    "secagg.costs": "secagg.protocol.traffic",
+    "secagg.field": "secagg.shamir.field",
+    "secagg.keys": "secagg.protocol.keys",
+    "secagg.messages": "secagg.protocol.messages",
+    "secagg.modular": "secagg.paillier.modular",
+    "secagg.primes": "secagg.paillier.primes",
+    "secagg.proofs": "secagg.threshold.proofs",
+    "secagg.public_key": "secagg.paillier.public_key",
+    "secagg.rounds": "secagg.protocol.phases",
+    "secagg.threshold_key": "secagg.threshold.key",
+}
+sys.meta_path.insert(0, _Moved(_MOVED))  # first: the new folder has the submodules too

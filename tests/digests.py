@@ -41,16 +41,28 @@ from secagg import paillier, testing, threshold
 # THE TABLE OF WHAT HAS NO PATH THAT IS PROMISED TO STAY: names, and the modules to look into,
 # the old one first. Where things move, add the new module to the line.
 MOVED: dict[str, tuple[str, ...]] = {
-    "EncryptedItems PlainItems descend": ("fedmf.encrypted_items",),
-    "SVD": ("fedmf.centralised",),
-    "count_raters in_the_clear train under_masks": ("fedmf.adversary.observed",),
-    "fedmf_under_encryption items_under_encryption": ("fedmf.under_encryption",),
-    "item_features": ("fedmf.features",),
-    "mae rmse": ("fedmf.metrics",),
-    "masked": ("fedmf.mmf",),
-    "most_rated": ("fedmf.subset",),
-    "simulate": ("fedmf.datasets.simulated",),
-    "simulate_views": ("fedmf.datasets.simulated_views",),
+    "EncryptedItems PlainItems descend": (
+        "fedmf.encrypted_items",
+        "benches.papers.encrypted_items",
+    ),
+    "SVD": ("fedmf.centralised", "benches.papers.centralised"),
+    "count_raters in_the_clear train under_masks": (
+        "fedmf.adversary.observed",
+        "fedmf.attacks.observed",
+    ),
+    "fedmf_under_encryption items_under_encryption": (
+        "fedmf.under_encryption",
+        "benches.papers.under_encryption",
+    ),
+    "item_features": ("fedmf.features", "fedmf.data.features"),
+    "mae rmse": ("fedmf.metrics", "fedmf.training.metrics"),
+    "masked": ("fedmf.mmf", "fedmf.masks.mmf"),
+    "most_rated": ("fedmf.subset", "fedmf.data.subset"),
+    "simulate": ("fedmf.datasets.simulated", "fedmf.data.sets.simulated"),
+    "simulate_views": (
+        "fedmf.datasets.simulated_views",
+        "fedmf.data.sets.simulated_views",
+    ),
 }
 ARRAYS = (  # what fitted models and masks that are no dataclasses are documented to hold
     *("constants", "biases", "inner", "outer", "interactions", "intercepts", "weights"),

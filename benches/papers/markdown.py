@@ -25,8 +25,8 @@ def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
     parts = [
         "# Results",
         "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
-        "deviation, beside what the papers report. Run n has seed n − 1, which parts the ratings "
-        "and draws everything else.",
+        "deviation, beside what the papers report. Run n has seed n − 1, which parts the "
+        "ratings and draws everything else.",
     ]
     if report.quick:
         parts.append(f"**{QUICK}**")

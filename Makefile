@@ -32,10 +32,10 @@ results: $(READY)
 # two million messages and twenty thousand rounds: about ten minutes
 fuzz: $(READY)
 	$(BIN)/python -m pip install -q "atheris>=3"
-	PYTHONPATH=tests $(BIN)/python -m fuzz decoders --runs 2000000
-	PYTHONPATH=tests $(BIN)/python -m fuzz transcripts --runs 20000
-	PYTHONPATH=tests $(BIN)/python -m fuzz paillier --runs 300000
-	PYTHONPATH=tests $(BIN)/python -m fuzz threshold --runs 100000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz decoders --runs 2000000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz transcripts --runs 20000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz paillier --runs 300000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info */_fast/_kernels.c */_fast/*.so

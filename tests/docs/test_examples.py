@@ -1,0 +1,165 @@
+"""What the README, the docs and examples/ show is what runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fedmf.aggregate import WARNINGS
+from secagg import _fast, testing
+
+ROOT = Path(__file__).parents[2]
+
+
+pure_repeats = pytest.mark.skipif(
+    not _fast.COMPILED,
+    reason="shows the same without kernels, and what it calls is tested without them",
+)
+
+
+def blocks(path: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+
+
+def run(*arguments: str, cwd: Path = ROOT) -> str:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,  # only so that a deadlock fails instead of lasting
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_private_sum() -> None:
+    assert run("examples/private_sum.py").startswith("9 survivors; sum [")
+
+
+def test_over_sockets_with_a_client_killed_before_its_input() -> None:
+    printed = run("examples/over_sockets.py").splitlines()[-1]
+    survivors = (0, 1, 2, 4, 5, 6, 7)
+    assert printed == f"survivors {survivors}, first element of their sum 25.000"
+
+
+DIES_EARLY = """
+import os, signal, sys
+sys.path.insert(0, "examples")
+import over_sockets
+
+take_part = over_sockets.run_client
+
+def run_client(client_id, address):
+    if client_id == 3:
+        {}
+        os.kill(os.getpid(), signal.SIGKILL)
+    take_part(client_id, address)
+
+over_sockets.run_client = run_client
+over_sockets.PATIENCE = 5.0
+print(over_sockets.main().survivors)
+"""
+
+
+@pure_repeats
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("pass", "going on with 7 clients: nobody else has connected"),
+        ("server = over_sockets.connect(address)", "somebody connected and was gone"),
+    ],
+    ids=["it connects", "it says who it is"],
+)
+def test_over_sockets_with_a_client_killed_before(before: str, told: str) -> None:
+    printed = run("-c", DIES_EARLY.format(before))
+    assert told in printed
+    assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
+
+
+def test_a_server_that_is_killed_and_resumed() -> None:
+    assert run("examples/resumable_server.py").splitlines() == [
+        "the server died; client 1 was not told and sends again",
+        "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
+    ]
+
+
+@pure_repeats
+@pytest.mark.parametrize("message", [1, 5, 6, 10, 11, 20])
+def test_a_server_that_is_killed_in_any_phase_is_resumed(message: int, tmp_path: Path) -> None:
+    call = f"main(pathlib.Path({str(tmp_path / 'journal')!r}), dies_after={message})"
+    start = (
+        "import sys, pathlib; sys.path.insert(0, 'examples'); from resumable_server import main"
+    )
+    died, summed = run("-c", f"{start}; {call}").splitlines()
+    assert f"client {(message - 1) % 5} was not told" in died
+    assert summed.endswith("first element of their sum 10.000")
+
+
+@pure_repeats
+def test_a_lying_server_gets_no_share() -> None:
+    printed = run("examples/lying_server.py").splitlines()
+    assert len(printed) == 6
+    assert all("did not sign these survivors" in line for line in printed)
+
+
+@pure_repeats
+def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
+    printed = run("examples/encrypted_recommender.py").splitlines()
+    assert len(printed) == 1 + 2 * len(WARNINGS)
+    assert printed[1::2] == [
+        f"{trust}: the same integers in every round: True" for trust in WARNINGS
+    ]
+    assert printed[2::2] == [f"    warning: {warning}" for warning in WARNINGS.values()]
+
+
+@pure_repeats
+def test_own_ratings_with_names_get_everybody_the_film_they_like_first() -> None:
+    printed = run("examples/own_ratings.py").splitlines()
+    films = ["Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo"]
+    assert len(printed) == 10
+    for number, line in enumerate(printed):
+        assert re.findall("[A-Z][a-z]+", line)[1:] == [films[(number + n) % 6] for n in (0, 1)]
+
+
+@pure_repeats
+def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version() -> None:
+    printed = run("examples/find_a_bug.py")
+    found, mended = printed.split("MendedChunks: ")
+    assert "bytes were delivered that were not sent" in found
+    assert "schedule=Schedule(faults={0: 'twice'})" in found
+    for simplest in ("n_clients=2,", "length=1,", "max_weight=None,", "'semi-honest'"):
+        assert simplest in found
+    assert mended == "no bug found\n"
+
+
+@pure_repeats
+@pytest.mark.parametrize("block", blocks("docs/testing.md"))
+def test_the_tests_in_the_docs_run_as_they_stand(block: str, tmp_path: Path) -> None:
+    (tmp_path / "test_block.py").write_text(block)
+    out = run("-m", "pytest", "-q", "--rootdir=.", "test_block.py", cwd=tmp_path)
+    assert "1 passed" in out
+
+
+@pytest.mark.parametrize("text", [*blocks("docs/testing.md"), testing.__doc__])
+def test_the_documented_tests_do_not_fail_what_is_slow_but_right(text: str) -> None:
+    """By default Hypothesis gives up on an aggregator that takes 0.25 s."""
+    assert text.count("@given(") == text.count("@settings(deadline=None)\n") > 0
+
+
+@pure_repeats
+def test_an_encrypted_sum_without_the_client_that_died() -> None:
+    printed = run("examples/encrypted_sum.py")
+    assert printed == "sum of 5 vectors; its first element is 3.000\n"
+
+
+@pure_repeats
+@pytest.mark.parametrize("block", blocks("README.md") + blocks("docs/paillier.md"))
+def test_the_readmes_python_runs_as_it_stands(block: str) -> None:
+    assert len([line for line in block.splitlines() if line.strip()]) <= 12
+    assert run("-c", block)

@@ -1,0 +1,115 @@
+"""The fuzz targets over the kept corpus and inputs drawn here; `make fuzz` goes further."""
+
+from __future__ import annotations
+
+import hashlib
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.paillier_targets import PACKINGS, paillier
+from fuzz.targets import KINDS, TARGETS, WORLDS, decoders, seeds, transcripts
+from paillier_keys import keypair
+from secagg import ParameterError, RemoteProtocolError
+from secagg.paillier import PrivateKey, PublicKey
+from secagg.protocol.messages import decode, max_bytes
+
+CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_check26_the_kept_corpus_has_no_other_outcome(target: str) -> None:
+    kept = sorted((CORPUS / target).iterdir())
+    assert kept
+    for data in [*seeds(target), *(path.read_bytes() for path in kept)]:
+        TARGETS[target](data)
+
+
+@given(st.data())
+@settings(max_examples=500)
+def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> None:
+    message = bytearray(data.draw(st.sampled_from(seeds("decoders"))))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(message)))
+        message[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    decoders(bytes(message))
+
+
+@pytest.mark.parametrize("target", ["paillier", "threshold"])
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_check26_altered_keys_and_ciphertexts_have_no_other_outcome(
+    target: str, data: st.DataObject
+) -> None:
+    bytes_ = bytearray(data.draw(st.sampled_from(seeds(target))))
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(bytes_)))
+        bytes_[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    TARGETS[target](bytes(bytes_))
+
+
+@given(st.integers(0, 255), st.binary(max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_check26_any_paillier_bytes_have_no_other_outcome(first: int, data: bytes) -> None:
+    paillier(bytes([first]) + data)
+
+
+@given(st.integers(0, len(WORLDS) - 1), st.binary(max_size=300))
+@settings(max_examples=60, deadline=None)
+def test_check26_altered_transcripts_have_no_other_outcome(world: int, script: bytes) -> None:
+    transcripts(bytes([world]) + script)
+
+
+@pytest.mark.parametrize("world", range(len(WORLDS)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_check26_memory_is_bounded_by_the_parameters(kind: type, world: int) -> None:
+    """Headers that promise 4 GiB of anything, in a message as long as may be and longer."""
+    params = WORLDS[world]
+    limit = max_bytes(kind, params)
+    headers = (b"\xdd", b"\xc6", b"\xdb", b"\xdf", b"\xc9", b"\x95\x01\xc6", b"\x91" * limit)
+    tracemalloc.start()
+    for header in headers:
+        for size in (limit, 100 * limit):
+            message = (b"\x01" + header + b"\xff" * size)[:size]
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            with pytest.raises(RemoteProtocolError):
+                decode(message, kind, params, sender=None, phase="fuzzing")
+            assert tracemalloc.get_traced_memory()[1] - before < 4 * limit + (64 << 10)
+    tracemalloc.stop()
+
+
+def test_check26_paillier_memory_is_bounded_by_what_came() -> None:
+    """Headers of the longest key and the most summands, before too few bytes and too many."""
+    key, packing = keypair(), PACKINGS[0]
+    public = key.public_key
+    vector = public.encrypt_vector(np.zeros(packing.length), packing).to_bytes()
+    longest = b"\1" + b"\xff" * 4
+    headers = (
+        b"",
+        vector[:69],
+        vector[:69] + b"\xff" * 16,
+        b"SAPK" + longest,
+        b"SASK" + longest,
+    )
+    tracemalloc.start()
+    for header in headers:
+        for size in (len(header), len(vector), 100 * len(vector)):
+            data = header.ljust(size, b"\xff")[:size]
+            sealed = data[:-32] + hashlib.sha256(data[:-32]).digest()
+            for decode_it, error in (
+                (lambda d=data: public.load_vector(d, packing), RemoteProtocolError),
+                (lambda d=data: public.load(d, 1 << 40), RemoteProtocolError),
+                (lambda d=data: PublicKey.from_bytes(d), RemoteProtocolError),
+                (lambda d=sealed: PrivateKey.from_bytes(d), ParameterError),
+            ):
+                tracemalloc.reset_peak()
+                before = tracemalloc.get_traced_memory()[0]
+                with pytest.raises(error):
+                    decode_it()
+                assert tracemalloc.get_traced_memory()[1] - before < 2 * size + (64 << 10)
+    tracemalloc.stop()

@@ -1,0 +1,279 @@
+"""docs/parameters.md is recomputed: its tables and formulas are the code's."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from harness import make_params
+from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
+from secagg.graph import finder, privacy_bits, recommend, tails
+from secagg.protocol import messages
+from secagg.protocol.traffic import client_traffic
+
+TEXT = (Path(__file__).parents[2] / "docs" / "parameters.md").read_text(encoding="utf-8")
+
+
+def rows(header: str) -> list[list[str]]:
+    """The cells of the table whose header line begins so."""
+    lines = TEXT[TEXT.index(f"\n| {header}") + 1 :].splitlines()
+    table = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return table
+
+
+def pair(cell: str) -> tuple[int, int]:
+    k, t = cell.strip("*").split(", ")
+    return int(k), int(t)
+
+
+def count(fraction: float, n: int) -> int:
+    return math.ceil(Fraction(str(fraction)) * n)
+
+
+COMPARED = rows("server | corrupt / dropout | n | k, t | highest t | E1 bits")
+DEFAULTS = rows("server | corrupt / dropout | n | k, t | highest t | privacy bits")
+
+
+def case(row: list[str]) -> tuple[str, int, float, float]:
+    corrupt, dropout = map(float, row[1].split(" / "))
+    return row[0], 10 ** int(row[2].removeprefix("10^")), corrupt, dropout
+
+
+def is_good(
+    n: int, k: int, t: int, c: int, d: int, security: str, *, split: bool, of_n: bool, own: int
+) -> bool:
+    """E1, E2 and E3 at σ = 40 and η = 20, with the doc's A, B and C undone as asked."""
+    drawn_from = n if of_n else n - 1
+    limit = t if security == "semi-honest" else 2 * t - k - own
+    e1 = n * tails.at_least(drawn_from, c, k, limit)
+    e2 = tails.in_pieces(n, c + d, k)
+    e3 = n * tails.at_least(drawn_from, d, k, k - t + 1)
+    private = max(e1, e2) <= Fraction(1, 2**41) if split else e1 + e2 <= Fraction(1, 2**40)
+    return private and e3 <= Fraction(1, 2**20)
+
+
+@pytest.mark.parametrize("row", COMPARED, ids=lambda row: " ".join(row[:3]))
+def test_the_comparison_is_what_the_code_finds_and_its_differences_are_those_named(
+    row: list[str],
+) -> None:
+    security, n, corrupt, dropout = case(row)
+    c, d = count(corrupt, n), count(dropout, n)
+    found = recommend(n, corrupt, dropout, security, 40, 20)
+    k, t = found
+    assert (k, t) == pair(row[3])
+    assert found.highest_threshold == int(row[4])
+    limit = t if security == "semi-honest" else 2 * t - k - 1
+    bits = [
+        tails.bits(tails.too_many_corrupt(n, c, k, limit)),
+        tails.bits(tails.in_pieces(n, c + d, k)),
+        tails.bits(tails.few_left(n, d, k, t)),
+    ]
+    assert [f"{b:.1f}" for b in bits] == row[5:8]
+
+    ours = {"split": False, "of_n": False, "own": 1}
+    undone = {8: {"split": True}, 9: {"of_n": True}, 10: {"own": 0}}
+    everything = {"split": True, "of_n": True, "own": 0}
+    for column, changes in {**undone, 11: everything}.items():
+        if row[column] == "–":
+            assert (column, security) == (10, "semi-honest")
+            continue
+        k, t = pair(row[3]) if row[column] == "=" else pair(row[column])
+        rule = ours | changes
+        assert (row[column] == "=") == ((k, t) == tuple(found)) or column == 11
+        assert is_good(n, k, t, c, d, security, **rule)
+        assert not is_good(n, k, t - 1, c, d, security, **rule)
+        assert not any(
+            is_good(n, k - 2, below, c, d, security, **rule)
+            for below in range(max(2, t - 4), min(k - 2, t + 1) + 1)
+        )
+
+
+def test_the_comparison_is_with_the_figures_of_the_other_implementation() -> None:
+    """As they were given for 10^3 to 10^6."""
+    given = """
+        semi-honest .05/.05: 30,17 34,20 36,21 38,22; .05/.33: 72,24 86,29 96,32 102,34;
+        .33/.05: 78,60 92,70 102,77 110,83; .33/.33: 286,150 422,221 480,251 518,270;
+        semi-malicious .05/.05: 52,37 62,44 68,48 74,52;
+        .33/.05: 132,109 178,146 196,160 212,173"""
+    pairs = [(int(k), int(t)) for k, t in re.findall(r"(\d+),(\d+)", given)]
+    assert [pair(row[11]) for row in COMPARED] == pairs
+    assert len(pairs) == 24
+
+
+@pytest.mark.parametrize("row", DEFAULTS, ids=lambda row: " ".join(row[:3]))
+def test_the_defaults_are_what_the_code_finds(row: list[str]) -> None:
+    security, n, corrupt, dropout = case(row)
+    found = recommend(n, corrupt, dropout, security)
+    shown = [found.privacy_bits, found.completion_bits]
+    assert pair(row[3]) == tuple(found)
+    assert int(row[4]) == found.highest_threshold
+    assert row[5:] == ["∞" if b == math.inf else f"{b:.1f}" for b in shown]
+
+
+def test_the_figures_in_the_text() -> None:
+    assert "# 34, 18" in TEXT
+    assert tuple(recommend(1000, corrupt=0.05, dropout=0.05)) == (34, 18)
+    assert "is what makes k 36, t 2" in TEXT
+    assert tuple(recommend(1000, 0, 0.33)) == (36, 2)
+    assert tails.bits(tails.in_pieces(1000, 330, 34)) < 40
+
+
+def test_what_is_lost_when_fewer_turn_up() -> None:
+    """By rounding; by the same colluders among fewer; and not, where they are counted so."""
+    fewer = rows("of 1000 turn up | privacy bits")
+    assert len(fewer) == 3
+    for clients, shown in fewer:
+        m = int(clients)
+        assert f"{privacy_bits(m, 34, 18, 50 / m, 50 / m):.1f}" == shown
+
+    assert recommend(208, 0.1, 0.1) == (36, 19)
+    alike = {m: privacy_bits(m, 36, 19, 0.1, 0.1) for m in range(40, 209)}
+    assert min(alike, key=alike.__getitem__) == 201
+    assert (count(0.1, 201), count(0.1, 200)) == (21, 20)
+    plain = " ".join(TEXT.split())
+    assert f"keeps {alike[208]:.1f} bits for 208 clients" in plain
+    assert f"and {alike[201]:.1f} for 201, of which 21 are corrupt and not 20" in plain
+
+    assert count(50 / 600, 600) == 50 <= 0.084 * 600
+    found = recommend(1000, 0.084, 0.05)
+    assert "`recommend(1000, 0.084, 0.05)` is {}, {},".format(*found) in plain
+    least = min(privacy_bits(m, *found, 50 / m, 0.05) for m in range(600, 1001))
+    assert f"the 50 are kept to {least:.1f} bits" in plain
+
+
+def test_how_many_neighbours_are_counted_and_tried() -> None:
+    assert f"up to {tails.MOST_COUNTED} neighbours the tail is summed" in TEXT
+    assert f"up to {finder.MOST_SEARCHED} neighbours are tried" in TEXT
+
+
+def test_the_formulas_give_the_bytes() -> None:
+    def b(x: int) -> int:
+        return x + (2 if x < 2**8 else 3 if x < 2**16 else 5)
+
+    def i(v: int) -> int:
+        return 1 if v < 2**7 else 2 if v < 2**8 else 3 if v < 2**16 else 5 if v < 2**32 else 9
+
+    formulas = rows("phase | way | bytes")
+    assert len(formulas) == 9
+    for n, k, u, weighted, active in [
+        (9, None, 3, True, False),
+        (700, 40, 300, False, False),
+        (3000, None, 9, True, False),
+        (300, None, 9, True, True),
+    ]:
+        params = make_params(
+            n,
+            neighbours=k,
+            length=12_345,
+            max_weight=4 if weighted else None,
+            encoding=Integers(max=3),
+            modulus_bits=21,
+            security="active" if active else "semi-honest",
+        )
+        g1 = n - 1 if k is None else k + 1
+        g2, g3 = g1 - 2, g1 - 5
+        traffic = client_traffic(params, client_id=u, cohort=n - 1, u2=g2, u3=g3)
+        names = {"u": u, "n1": n - 1, "g1": g1, "g2": g2, "g3": g3, "b": b, "i": i}
+        names |= {"s": 64, "g4": g3} if active else {"s": 0, "g4": 0}
+        packed = -(-21 * (12_345 + weighted) // 8)
+        seen = dict.fromkeys(traffic, 0)
+        for phase, way, formula in formulas:
+            plain = formula.strip("`").replace("·", "*").replace("−", "-")
+            plain = plain.replace("⌈e*w / 8⌉", str(packed))
+            if Phase(phase) not in traffic:
+                assert not active
+                continue
+            assert eval(plain, {}, names) == getattr(traffic[Phase(phase)], way)  # noqa: S307
+            seen[Phase(phase)] += 1
+        assert traffic[Phase.ADVERTISE_KEYS].down == 0
+        assert list(seen.values()) == ([1, 2, 2, 2, 2] if active else [1, 2, 2, 2])
+
+
+@pytest.mark.parametrize("row", rows("constant | value"), ids=lambda row: row[0])
+def test_a_constant_has_its_value(row: list[str]) -> None:
+    path, _, name = row[0].strip("`").rpartition(".")
+    value = getattr(importlib.import_module(path), name)
+    assert value == eval(row[1].replace("^", "**").replace("−", "-"))  # noqa: S307
+
+
+def test_the_constants_follow_from_each_other() -> None:
+    field, shamir, keys = (
+        importlib.import_module(f"secagg.{m}")
+        for m in ("shamir.field", "shamir", "protocol.keys")
+    )
+    assert 2 ** (8 * shamir.LIMB_BYTES) < field.M61 < 2 ** (8 * (shamir.LIMB_BYTES + 1))
+    assert math.ceil(keys.SEED_BYTES / shamir.LIMB_BYTES) == messages.SHARE_LIMBS
+    assert shamir.limb_count(keys.SEED_BYTES) == messages.SHARE_LIMBS
+    assert messages.SHARE_BYTES == 8 * messages.SHARE_LIMBS
+    assert messages.SEALED_BYTES == 2 * messages.SHARE_BYTES + keys.TAG_BYTES
+    traffic = client_traffic(make_params(5, security="active"), client_id=2**64 - 1)
+    assert traffic[Phase.ADVERTISE_KEYS].up == 180 < messages._FRAME
+
+
+ONES = Integers(max=1)
+WIDE = {"encoding": ONES, "modulus_bits": 64}
+BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
+    # what is accepted at the value and refused beyond it: one step in which direction
+    "n_clients": (lambda n: make_params(n, **WIDE), 2**20, 1),
+    "length": (lambda d: make_params(length=d, encoding=ONES, modulus_bits=8), 2**31, 1),
+    "modulus that is a power of two": (lambda b: make_params(modulus_bits=b), 64, 1),
+    "any other modulus": (lambda r: make_params(modulus=r, encoding=ONES), 2**62, 1),
+    "modulus of Integers(max=M), n clients, weights up to w": (
+        lambda r: make_params(5, modulus=r, encoding=Integers(max=7), max_weight=3),
+        5 * 7 * 3 + 1,
+        -1,
+    ),
+    "modulus of FixedPoint": (
+        lambda r: make_params(5, modulus=r, encoding=FixedPoint(0.7, 3), max_weight=3),
+        2 * 5 * math.ceil(0.7 * 8) * 3 + 1,
+        -1,
+    ),
+    "sum": (
+        lambda total: make_params(7, encoding=Integers(max=-(-total // 7)), modulus_bits=64),
+        2**63 - 1,
+        1,
+    ),
+    "max_weight": (lambda w: make_params(3, max_weight=w, **WIDE), 2**53, 1),
+    "session": (lambda size: make_params(session=bytes(size)), 64, 1),
+    "survivors": (lambda size: ClientPolicy(min_clients=size), 3, -1),
+    "threshold, complete graph": (lambda t: make_params(10, t), 6, -1),
+    "threshold, on a graph": (lambda t: make_params(30, t, neighbours=10), 2, -1),
+    "min_clients of a policy": (lambda size: ClientPolicy(min_clients=size), 3, -1),
+}
+
+
+def test_the_bounds_are_where_the_doc_says() -> None:
+    table = {row[0]: row[1] for row in rows("bound | value")}
+    policy = ClientPolicy()
+    defaults = {
+        "corrupt and dropout of a policy": (policy.corrupt, policy.dropout, 0.05),
+        "σ": (policy.sigma, recommend.__defaults__[1], 40),
+        "η": (recommend.__defaults__[2], 30),
+    }
+    assert table.keys() == BOUNDS.keys() | defaults.keys()
+    for name, (make, value, step) in BOUNDS.items():
+        make(value)
+        with pytest.raises(ParameterError):
+            make(value + step)
+        shown = table[name].removesuffix(" bytes")
+        if re.fullmatch(r"[\d^− ]+", shown) and "power" not in name:
+            assert value == eval(shown.replace("^", "**").replace("−", "-"))  # noqa: S307
+    for name, values in defaults.items():
+        assert {float(value) for value in values} == {float(table[name])}
+    assert make_params(10).min_survivors == 6
+    assert make_params(4).min_survivors == int(table["survivors"])
+
+
+def test_the_policys_bits_are_those_of_the_finder() -> None:
+    found = recommend(1000, 0.05, 0.05)
+    assert privacy_bits(1000, *found, 0.05, 0.05) == found.privacy_bits

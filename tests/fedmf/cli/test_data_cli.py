@@ -1,0 +1,175 @@
+"""``fedmf data``: what it prints, for people and for programs, and how it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import fedmf.data
+from fedmf.cli import app
+from fedmf.data import NAMES, load
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.sources import SOURCES
+from file_server import FILES, GOOD, NAME, md5, serving
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["data", *arguments])
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path) -> Path:
+    """Make a tiny set the known one, with nothing here yet; return the cache."""
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setitem(FORMATS, NAME, replace(FORMATS[NAME], counts=(2, 2, 2)))
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+    known = replace(SOURCES[NAME], files=files | {"tags.csv": ""}, md5=md5(GOOD))
+    monkeypatch.setattr(fedmf.data.loading, "SOURCES", {**SOURCES, NAME: known})
+    return tmp_path / "cache"
+
+
+def put(folder: Path, **changes: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in FILES.items():
+        (folder / name).write_bytes(changes.get(name.replace(".", "_"), content))
+
+
+def test_list_shows_where_each_set_lies_or_how_to_get_it(tiny):
+    put(tiny / NAME)
+    rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
+    assert tuple(rows) == NAMES
+    assert rows["simulated"] == {
+        "name": "simulated",
+        "users": 300,
+        "items": 500,
+        "ratings": 20_000,
+        "source": None,
+        "folder": None,
+    }
+    assert rows[NAME]["folder"] == str(tiny / NAME)
+    assert rows["ml-10m"]["ratings"] == 10_000_054
+    assert [rows[name]["source"] for name in ("lastfm", "lastfm-log")] == ["lastfm"] * 2
+    shown = run("list")
+    assert shown.exit_code == 0
+    assert "not here: fedmf data fetch lastfm" in shown.stdout
+    assert "built in" in shown.stdout
+
+
+def test_describe_counts_what_is_there(tiny):
+    put(tiny / NAME)
+    figures = json.loads(run("describe", NAME, "--json").stdout)
+    assert (figures["users"], figures["items"], figures["ratings"]) == (2, 2, 2)
+    assert figures["density"] == 0.5
+    assert figures["histogram"] == {"0.5": 1, "5.0": 1}
+    assert figures["per_user"] == [1, 1, 1]
+    assert (figures["singletons"], figures["unrated"]) == (2, 0)
+    assert (figures["without_year"], figures["without_genre"]) == (1, 1)
+    assert "redistribute it under the same terms" in figures["terms"]
+
+
+def test_describe_of_the_simulated_set_for_people(tiny):
+    shown = run("describe", "simulated")
+    assert shown.exit_code == 0
+    for part in ("20,000", "13.333%", "items with one rater", "Film-Noir", "█"):
+        assert part in shown.stdout
+    most = json.loads(run("describe", "simulated", "--json").stdout)["histogram"]
+    assert sum(most.values()) == 20_000
+
+
+def test_fetch_shows_the_terms_and_then_every_command_finds_the_set(tiny):
+    with serving() as server:
+        server.content = GOOD
+        done = run("fetch", NAME, "--url", server.url("good"), "--json")
+        again = run("fetch", NAME, "--url", server.url("missing"))
+    assert json.loads(done.stdout) == {"name": NAME, "folder": str(tiny / NAME)}
+    assert "Free for research" in done.stderr
+    assert "ml-latest-small-README.html" in done.stderr
+    assert again.stdout == f"{NAME}: {tiny / NAME}\n"
+    assert len(load(NAME)) == 2
+    assert json.loads(run("verify", NAME, "--json").stdout) == {
+        "name": NAME,
+        "folder": str(tiny / NAME),
+        "files": {
+            "ratings.csv": "as known",
+            "movies.csv": "as known",
+            "tags.csv": "no checksum on record",
+        },
+        "users": 2,
+        "items": 2,
+        "ratings": 2,
+    }
+    assert "is sound: 2 users, 2 items, 2 ratings" in run("verify", NAME).stdout
+
+
+def test_fetch_leaves_alone_what_is_here_already(tiny, tmp_path, monkeypatch):
+    put(tmp_path / "mine" / NAME)
+    monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "mine"))
+    with serving() as server:
+        done = run("fetch", NAME, "--url", server.url("missing"))
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout == f"{NAME}: {tmp_path / 'mine' / NAME}\n"
+    assert f"{NAME} is here already: nothing is fetched" in done.stderr
+    assert not tiny.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"movies_csv": FILES["movies.csv"].replace(b"A", b"Z")},
+            "movies.csv in .* is another",
+        ),
+        ({"tags_csv": FILES["tags.csv"] + b"1,1\r\n"}, "tags.csv, line 3: expected 4 fields"),
+    ],
+)
+def test_verify_refuses_what_is_not_as_known(tiny, changes, message):
+    put(tiny / NAME, **changes)
+    done = run("verify", NAME)
+    assert done.exit_code == 2
+    assert "movies.csv" in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1
+
+    assert re.search(f"^fedmf: {message}", lines[0])
+
+
+def test_verify_misses_a_file(tiny):
+    put(tiny / NAME)
+    (tiny / NAME / "tags.csv").unlink()
+    done = run("verify", NAME)
+    assert done.exit_code == 2
+    assert f"tags.csv in {tiny / NAME} is missing: remove" in done.stderr
+    shutil.rmtree(tiny / NAME)
+    assert "run 'fedmf data fetch ml-latest-small'" in run("verify", NAME).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fetch", "simulated"), "is built in: there is nothing to fetch"),
+        (("verify", "simulated"), "is built in: there is nothing to verify"),
+        (("fetch", "ml-100"), "unknown data set 'ml-100'; .* did you mean 'ml-100k'"),
+        (("verify", "netflix"), "unknown data set 'netflix'"),
+        (("describe", "netflix"), "unknown data set 'netflix'"),
+        (("fetch", "ml-1m", "--url", "http://example.org/x"), "must begin with https://"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(tiny, arguments, message):
+
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert re.search(f"fedmf: .*{message}", done.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("command", ["list", "describe", "fetch", "verify"])
+def test_every_help_has_examples(tiny, command):
+    assert f"fedmf data {command}" in run(command, "--help").stdout

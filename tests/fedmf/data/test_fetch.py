@@ -1,0 +1,295 @@
+"""Fetching, from a real server on this machine: all of a data set, checked, or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import fedmf.data.fetch.archive
+import fedmf.data.fetch.download
+from fedmf.data import load
+from fedmf.data.fetch.fetch import fetch
+from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.sources import SOURCES, Source
+from fedmf.errors import DataError
+from file_server import FILES, GOOD, NAME, FileServer, md5, serving, zipped
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        running.content = GOOD
+        yield running
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path) -> Path:
+    """Return an empty cache, and let `load` accept the tiny set."""
+    monkeypatch.delenv("FEDMF_DATA", raising=False)
+    monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(FORMATS, NAME, replace(FORMATS[NAME], counts=(2, 2, 2)))
+    return tmp_path / "cache"
+
+
+def source(server: FileServer, path: str = "good", **changes: object) -> Source:
+    """Return a source whose archive the server has."""
+    held = {"md5": md5(server.content), "files": dict.fromkeys(FILES, "")}  # not the real ones
+    return replace(SOURCES[NAME], **{"archive": server.url(path)} | held | changes)
+
+
+def left_in(cache: Path) -> list[str]:
+    return sorted(path.name for path in cache.iterdir()) if cache.exists() else []
+
+
+def refused(source: Source, cache: Path, message: str) -> None:
+    """Check that a fetch fails with this message and leaves nothing behind."""
+    with pytest.raises(DataError, match=message):
+        fetch(source)
+    assert left_in(cache) == []
+
+
+@pytest.mark.parametrize("path", ["good", "unannounced"])
+@pytest.mark.parametrize("folder", [f"{NAME}/", "", "deep/er/"])
+def test_a_fetched_set_is_found_by_load(server, cache, path, folder):
+    server.content = zipped(FILES, folder)
+    assert fetch(source(server, path)) == cache / NAME
+    assert left_in(cache) == [NAME]
+    assert {path.name: path.read_bytes() for path in (cache / NAME).iterdir()} == FILES
+    assert load(NAME).values.tolist() == [0.5, 5.0]
+
+
+def test_the_readme_comes_along_and_folders_beside_do_not(server, cache):
+    server.content = zipped(FILES | {"README.txt": b"terms\n", "extra/x": b"y"})
+    assert sorted(path.name for path in fetch(source(server)).iterdir()) == [
+        "README.txt",
+        *sorted(FILES),
+    ]
+
+
+def test_what_is_there_is_not_fetched_again(server, cache):
+    first = fetch(source(server))
+    assert fetch(source(server, "missing")) == first
+    assert server.asked == 1
+
+
+def test_progress_counts_up_to_the_whole(server, cache):
+    server.content = zipped({**FILES, "README.txt": bytes(200_000)})
+    seen: list[tuple[int, int | None]] = []
+    fetch(source(server), progress=lambda so_far, total: seen.append((so_far, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(server.content), len(server.content))
+    assert len(seen) > 3
+
+
+def test_an_address_of_a_copy_takes_the_place_of_the_own(server, cache):
+    assert fetch(source(server, "missing"), address=server.url("good")).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("missing", "answered 404 Not Found; .*--url"),
+        ("truncated", r"broke off after \d+ of \d+ bytes"),
+        ("silent", "cannot be reached|broke off"),
+    ],
+)
+def test_a_bad_answer_leaves_nothing(server, cache, path, message):
+    refused(source(server, path), cache, message)
+
+
+def test_another_checksum_leaves_nothing(server, cache):
+    other = md5(b"other")
+    refused(source(server, md5=other), cache, f"has the md5 {md5(GOOD)}, not {other}")
+
+
+@pytest.mark.parametrize("known", [{"md5": None}, {}])
+def test_files_are_checked_whether_an_md5_is_known_or_not(server, cache, known):
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+    wrong = files | {"tags.csv": hashlib.sha256(b"other").hexdigest()}
+    refused(source(server, files=wrong, **known), cache, "tags.csv of the archive is another")
+    assert fetch(source(server, files=files, **known)).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("ratings.csv", FILES["ratings.csv"][:-11], "should have 2 users"),
+        (
+            "ratings.csv",
+            FILES["ratings.csv"] + b"7,2,1.0,9\r\n",
+            r"ratings\.csv, line 4: user 7",
+        ),
+        ("tags.csv", FILES["tags.csv"] + b"9,2,odd,5\r\n", r"tags\.csv, line 3: user 9"),
+    ],
+)
+def test_a_set_that_cannot_be_read_is_not_kept(server, cache, file, content, message):
+    server.content = zipped(FILES | {file: content})
+    refused(source(server), cache, message)
+
+
+def test_nobody_there_is_an_error(server, cache):
+    address = source(server)
+    server.server_close()
+    server.shutdown()
+    refused(address, cache, "cannot be reached: .*refused; .*set FEDMF_DATA to the folder")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://example.org/a.zip", "ftp://127.0.0.1/a", "file:///etc/passwd", "a.zip", "https://",
+     "http://127.0.0.1.example.org/", "http://[::1/"],
+)  # fmt: skip
+def test_an_unsafe_address_is_refused_before_anything_is_sent(cache, address):
+    refused(replace(SOURCES[NAME], archive=address), cache, "must begin with https|is not an a")
+
+
+@pytest.mark.parametrize(
+    "there",
+    ["http://example.org/a.zip", "file:///etc/passwd", "ftp://127.0.0.1/a", "https://[::1/x"],
+)
+def test_a_redirection_to_an_unsafe_address_is_refused(server, cache, there):
+    server.elsewhere = there
+    refused(source(server, "moved"), cache, "must begin with https|not allowed|is no address")
+
+
+@pytest.mark.parametrize("digits", [11, 5000])
+def test_an_absurd_length_is_refused(server, cache, digits):
+    server.announced = "9" * digits
+    refused(source(server, "boasting"), cache, "announces more than")
+
+
+def test_a_redirection_to_a_safe_address_is_followed(server, cache):
+    server.elsewhere = server.url("good")
+    assert fetch(source(server, "moved")).is_dir()
+
+
+def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch):
+    monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
+    refused(source(server), cache, f"sends more than {len(GOOD) - 1} bytes")
+    monkeypatch.undo()
+
+
+def member(name: str, **attributes: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    for attribute, value in attributes.items():
+        setattr(info, attribute, value)
+    return info
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (member("../x"), "a path that may lead out"),
+        (member(f"{NAME}/../../x"), "a path that may lead out"),
+        (member("/etc/x"), "a path that may lead out"),
+        (member("a\\..\\x"), "a path that may lead out"),
+        (member("C:x"), "a path that may lead out"),
+        (member(f"{NAME}/l", external_attr=(stat.S_IFLNK | 0o777) << 16), "a link"),
+        (member(f"{NAME}/tags.csv"), "the same name twice"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_with_tricks_is_refused_whole(server, cache, odd, message):
+    packed = io.BytesIO(GOOD)
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr(odd, b"x")
+    server.content = packed.getvalue()
+    refused(source(server), cache, message)
+    assert not (cache.parent / "x").exists()
+
+
+def test_an_archive_that_asks_for_a_password_is_refused(server, cache):
+    content = bytearray(GOOD)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.rindex(mark) + offset] |= 1
+    server.content = bytes(content)
+    refused(source(server), cache, "'ml-latest-small/README.txt' is or has a password")
+
+
+def test_an_archive_that_swells_is_refused(server, cache, monkeypatch):
+    monkeypatch.setattr(fedmf.data.fetch.archive, "LARGEST", 100)
+    refused(source(server), cache, r"unpacks to \d+ bytes, over 100")
+    monkeypatch.undo()
+
+
+def test_an_archive_of_something_else_is_refused(server, cache):
+    server.content = b"<html>no</html>"
+    refused(source(server), cache, "not a sound zip file")
+    server.content = zipped({"other.csv": b""})
+    refused(source(server), cache, "holds no file ratings.csv: it is not this data set's")
+    server.content = zipped({name: FILES[name] for name in ("ratings.csv", "movies.csv")})
+    refused(source(server), cache, "holds no file tags.csv beside ratings.csv")
+
+
+def test_a_damaged_member_is_found_by_its_own_checksum(server, cache):
+    server.content = GOOD.replace(b"B,(no genres", b"C,(no genres")
+    refused(source(server), cache, "not a sound zip file: Bad CRC-32")
+
+
+def test_a_cache_that_cannot_be_written_is_named(server, cache):
+    cache.write_text("a file, where a folder should be")
+    with pytest.raises(DataError, match=r"cannot be put into .*: File exists; .*FEDMF_CACHE"):
+        fetch(source(server))
+    assert server.asked == 0
+
+
+def test_a_full_disk_leaves_nothing(server, cache):
+    """The limit on a file's size stands in for the disk: the write itself fails, half-way."""
+    server.content = zipped({**FILES, "README.txt": bytes(400_000)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+    try:
+        with pytest.raises(DataError, match=r"archive.zip cannot be written: .*FEDMF_CACHE"):
+            fetch(source(server))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert left_in(cache) == []
+    assert fetch(source(server)).is_dir()
+
+
+def test_an_interruption_from_within_leaves_nothing(server, cache):
+    def stop(so_far: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(source(server), progress=stop)
+    assert left_in(cache) == []
+
+
+def test_ctrl_c_in_the_middle_of_the_command_leaves_nothing(server, cache):
+    server.content = bytes(400_000)
+    code = "from fedmf.cli import main; main()"
+    command = [sys.executable, "-c", code, "data", "fetch", "ml-1m"]
+    with subprocess.Popen(  # noqa: S603
+        [*command, "--url", server.url("stalled")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"FEDMF_CACHE": str(cache)},
+    ) as running:
+        assert server.half_sent.wait(60)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "nothing is kept" in said
+    assert left_in(cache) == []
+
+
+def test_whoever_comes_second_takes_what_the_first_has_put_there(server, cache):
+    def meanwhile(so_far: int, total: int | None) -> None:
+        (cache / NAME).mkdir(exist_ok=True)
+        (cache / NAME / "complete").touch()
+
+    assert fetch(source(server), progress=meanwhile) == cache / NAME
+    assert left_in(cache) == [NAME]
+    assert (cache / NAME / "complete").exists()

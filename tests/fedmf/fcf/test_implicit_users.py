@@ -1,0 +1,223 @@
+"""Implicit feedback by sums over users: few raters, users who vanish, sums that are lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedmf.aggregate import FloatSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.errors import DataError, SettingError
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit
+from fedmf.fcf.fcf import gradients
+from fedmf.training import Descent
+from watched_sum import Watched
+
+BOTH = pytest.mark.parametrize("system", [FCF, FederatedCF])
+LOST = RoundAborted("only 2 of 40 are left")
+
+
+def rare():
+    """Views of which some items have one or two."""
+    ratings = simulate_views(40, 32, seed=1)
+    found = np.bincount(ratings.items, minlength=32)
+    keep = np.ones(ratings.n_ratings, dtype=bool)
+    for item, left in ((3, 1), (7, 2), (9, 3)):
+        keep[np.flatnonzero(ratings.items == item)[left:]] = False
+    assert (found[[3, 7, 9]] > 3).all()
+    return ratings.take(keep)
+
+
+def common(ratings):
+    """The ratings without those of items 3 and 7."""
+    return ratings.take(~np.isin(ratings.items, [3, 7]))
+
+
+def test_items_with_few_raters_are_left_out_as_if_they_were_not_rated():
+    ratings = rare()
+    ours = FederatedCF(Implicit(k=3), epochs=4).fit(ratings)
+    theirs = CF(Implicit(k=3), epochs=4).fit(common(ratings))
+    np.testing.assert_allclose(
+        ours.factors_.item_factors, theirs.factors_.item_factors, atol=1e-7
+    )
+
+
+@BOTH
+def test_what_is_left_out_is_known_to_be_seen_all_the_same(system):
+    ratings = rare()
+    (user,) = ratings.users[ratings.items == 3]
+    model = system(Implicit(k=2), epochs=1).fit(ratings)
+    assert 3 not in model.recommend(int(user), 32)[0]
+
+
+def test_what_is_sent_does_not_tell_of_items_with_few_raters():
+    """An item that a user alone rated is to the sums as one that nobody rated."""
+    ratings, model = rare(), Implicit(k=2)
+    watched = Watched()
+    (step,) = FCF(model, watched, epochs=1, steps=1).iterate(ratings)
+    (counted, ones, *_), (summed, sent, *_) = watched.calls
+    assert (counted, summed) == ("count", "sum")
+    assert ones[5].tolist() == np.isin(np.arange(32), ratings.of_user(5)[0]).tolist()
+    y = model.start(ratings, 0)
+    wanted = gradients(step.user_factors, y, model.confidence(common(ratings)), range(40))
+    np.testing.assert_allclose([sent[user].reshape(2, 32) for user in range(40)], wanted)
+
+
+@BOTH
+def test_a_minimum_of_one_counts_nothing_and_leaves_nothing_out(system):
+    watched = Watched()
+    system(Implicit(k=2), watched, epochs=1, min_raters=1).fit(rare())
+    assert {kind for kind, *_ in watched.calls} == {"sum"}
+
+
+@BOTH
+def test_a_minimum_that_no_item_reaches_is_refused(system):
+    with pytest.raises(DataError, match="counted 41 raters: lower min_raters"):
+        system(min_raters=41).fit(rare())
+    with pytest.raises(SettingError, match="min_raters = 0"):
+        system(min_raters=0)
+
+
+def test_the_sum_is_of_the_users_who_did_not_vanish():
+    ratings = simulate_views(40, 32, seed=1)
+    model = Implicit(k=2)
+    fcf = FCF(model, FloatSum(), epochs=2, steps=2, min_raters=1, dropout=0.4, seed=5)
+    steps = list(fcf.iterate(ratings))
+    before = [model.start(ratings, 5)] + [step.item_factors for step in steps]
+    there = {step.aggregate.survivors for step in steps}
+    assert len(there) == 4  # drawn anew for every sum
+    for step, y in zip(steps, before, strict=False):
+        users = step.aggregate.survivors
+        assert 0 < len(users) < 40
+        wanted = gradients(step.user_factors, y, model.confidence(ratings), users).sum(axis=0)
+        np.testing.assert_allclose(step.aggregate.sum.reshape(2, 32), wanted, atol=1e-12)
+
+
+def test_the_step_is_along_the_sum_scaled_to_all_users():
+    """Else the fewer users stay, the more the regularisation would weigh."""
+    ratings, model = simulate_views(40, 32, seed=1), Implicit(k=2, reg=3.0)
+    move = Descent(rate=0.001)
+    fcf = FCF(model, FloatSum(), optimiser=move, epochs=1, steps=1, dropout=0.4)
+    (step,) = fcf.iterate(ratings)
+    y = model.start(ratings, 0)
+    mean = step.aggregate.sum.reshape(2, 32).T / len(step.aggregate.survivors)
+    wanted = y - 0.001 * (-2.0 * 40 * mean + 2.0 * 3.0 * y)
+    np.testing.assert_allclose(step.item_factors, wanted, atol=1e-12)
+
+
+def test_moments_are_scaled_to_all_users_too():
+    """If all users are alike it does not matter who vanishes."""
+    ratings = simulate_views(40, 32, seed=1)
+    ratings = replace(ratings, items=np.tile(ratings.of_user(0)[0], 40))
+    whole, part = (
+        FederatedCF(Implicit(k=2, reg=20.0), epochs=2, dropout=dropout).fit(ratings).factors_
+        for dropout in (0.0, 0.4)
+    )
+    np.testing.assert_allclose(part.item_factors, whole.item_factors, atol=1e-7)
+
+
+def test_most_of_what_is_learnt_is_learnt_though_users_vanish():
+    ratings = simulate_views(400, 40, seed=0)
+    whole = CF(Implicit(spread=1.0)).fit(ratings).factors_
+    for system in (FCF, FederatedCF):
+        found = system(Implicit(spread=1.0), dropout=0.1).fit(ratings).factors_
+        error = found.user_factors @ found.item_factors.T
+        error -= whole.user_factors @ whole.item_factors.T
+        assert 1e-4 < np.sqrt(np.mean(error**2)) < 0.05
+
+
+def test_a_lost_sum_leaves_the_item_factors_and_the_training_goes_on():
+    ratings = simulate_views(40, 32, seed=1)
+    fcf = FCF(Implicit(k=2), Watched(LOST, None, LOST), epochs=2, steps=2)
+    steps = list(fcf.iterate(ratings))  # a count is lost and repeated, then a sum
+    assert [step.aggregate is None for step in steps] == [True, False, False, False]
+    np.testing.assert_array_equal(steps[0].item_factors, fcf.model.start(ratings, 0))
+    assert (steps[1].item_factors != steps[0].item_factors).any()
+
+
+def test_a_count_is_repeated_with_others_vanishing():
+    watched = Watched(LOST, LOST)
+    FederatedCF(Implicit(k=2), watched, epochs=3, dropout=0.3).fit(simulate_views(40, 32))
+    gone = [tuple(dropouts) for kind, _, dropouts, _ in watched.calls if kind == "count"]
+    assert len(set(gone)) == 3
+
+
+def test_one_lost_sum_an_epoch_does_not_end_the_training():
+    fcf = FCF(Implicit(k=2), Watched(None, LOST), epochs=2, steps=1)
+    fcf.fit(simulate_views(40, 32, seed=1))
+    once = FCF(Implicit(k=2), Watched(), epochs=1, steps=1).fit(simulate_views(40, 32, seed=1))
+    np.testing.assert_array_equal(fcf.factors_.item_factors, once.factors_.item_factors)
+
+
+def test_lost_moments_leave_the_factors_of_the_epoch_before():
+    ratings = simulate_views(40, 32, seed=1)
+    model = Implicit(k=2)
+    lost = FederatedCF(model, Watched(None, None, LOST), epochs=2).fit(ratings).factors_
+    once = FederatedCF(model, Watched(), epochs=1).fit(ratings).factors_
+    np.testing.assert_array_equal(lost.item_factors, once.item_factors)
+
+
+@BOTH
+@pytest.mark.parametrize("counted", [0, 1])
+def test_where_every_sum_is_lost_nothing_is_learnt(system, counted):
+    outcomes = [None] * counted + [LOST] * 30
+    model = system(Implicit(k=2), Watched(*outcomes), epochs=3)
+    with pytest.raises(RoundAborted, match=r"only 2 of 40 are left\. Lower .* threshold"):
+        model.fit(simulate_views(40, 32, seed=1))
+    assert not hasattr(model, "factors_")
+    assert len(model.aggregation.calls) == (3 if not counted else 31 if system is FCF else 4)
+
+
+def test_counts_and_sums_have_names_of_their_own():
+    for system, sums in ((FCF, 4), (FederatedCF, 2)):
+        watched = Watched(LOST)
+        settings = {"steps": 2} if system is FCF else {}
+        system(Implicit(k=2), watched, epochs=2, **settings).fit(simulate_views(40, 32))
+        names = [session for *_, session in watched.calls]
+        assert len(set(names)) == len(names) == sums + 2
+
+
+@BOTH
+def test_it_goes_on_though_many_vanish_from_secure_sums(system):
+    ratings = simulate_views(30, 32, seed=1)
+    encoding = {"clip": 64.0, "fractional_bits": 24}
+    found = [
+        system(Implicit(k=2), kind, epochs=2, dropout=0.2).fit(ratings).factors_
+        for kind in (PlainSum(**encoding), SecAggSum(threshold=16, **encoding))
+    ]
+    np.testing.assert_array_equal(found[0].item_factors, found[1].item_factors)
+
+
+@BOTH
+def test_settings_out_of_range_are_refused(system):
+    with pytest.raises(SettingError, match=r"dropout = 1\.0"):
+        system(dropout=1.0)
+    with pytest.raises(SettingError, match="seed = -1"):
+        system(seed=-1)
+
+
+def test_wrong_parts_are_refused_by_name():
+    for system in (CF, FCF, FederatedCF):
+        with pytest.raises(SettingError, match="model"):
+            system(PlainSum())
+    for system in (FCF, FederatedCF):
+        with pytest.raises(SettingError, match="aggregation"):
+            system(aggregation=PlainSum)
+    with pytest.raises(SettingError, match="optimiser"):
+        FCF(optimiser="adam")
+
+
+def test_numbers_of_numpy_are_as_good():
+    model = FCF(epochs=np.int64(2), steps=np.int8(3), seed=np.int64(1), dropout=np.float32(0.1))
+    assert {type(one) for one in (model.epochs, model.steps, model.seed)} == {int}
+    assert type(model.dropout) is float
+    assert type(CF(epochs=np.int64(2)).epochs) is int
+
+
+@pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
+def test_ratings_without_a_rating_are_refused(system):
+    ratings = simulate_views(5, 32)
+    with pytest.raises(DataError, match="no rating"):
+        system().fit(ratings.take(np.zeros(ratings.n_ratings, dtype=bool)))

@@ -1,0 +1,698 @@
+"""What a client refuses, whatever the server says; and that a refusal reveals nothing."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gc
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from harness import LOW_ORDER, Cohort, altered, make_params, pieces, read, refuses
+from secagg import (
+    Client,
+    ClientPolicy,
+    FixedPoint,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    RemoteProtocolError,
+    simulate_round,
+)
+from secagg.protocol import keys as key_functions
+from secagg.protocol import messages
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import (
+    SEALED_BYTES,
+    AdvertiseKeys,
+    MaskedInput,
+    Roster,
+    ShareKeys,
+    Shares,
+    UnmaskRequest,
+    pack_ids,
+    unpack_ids,
+)
+from secagg.shamir import reed_solomon as reedsolomon
+from secagg.shamir.field import M61
+
+ids = pack_ids
+
+
+def at_phase(phases: int, n: int = 6, **changes: object) -> tuple[Cohort, Client, bytes]:
+    """A cohort after some phases, its client 2, and what the server sent that client."""
+    cohort = Cohort(make_params(n, **changes))
+    return cohort, cohort.clients[2], cohort.advance(phases)[2]
+
+
+# ---- keys and state
+
+
+def test_check01_every_session_has_fresh_keys() -> None:
+    params = make_params(3)
+    drawn: list[bytes] = []
+
+    def entropy(size: int) -> bytes:
+        drawn.append(os.urandom(size))
+        return drawn[-1]
+
+    publics = set()
+    for _ in range(2):
+        message = read(Client(1, params, entropy=entropy).advertise_keys(), AdvertiseKeys)
+        publics |= {message.seal_key, message.mask_key}
+    assert len(publics) == 4
+    assert [len(seed) for seed in drawn] == [32] * 4
+
+
+def test_check01_b_is_what_is_drawn_in_the_session() -> None:
+    """Not a constant: the third draw, after the two key pairs' seeds."""
+    cohort = Cohort(make_params(3))
+    cohort.advance(1)
+    cohort.step()
+    seeds = [client._state.seed for client in cohort.clients.values()]
+    assert seeds == [entropy.drawn[2] for entropy in cohort.entropy.values()]
+    assert len(set(seeds)) == 3
+
+
+def test_check01_b_is_committed_to_in_its_session() -> None:
+    commitments = {
+        read(sent, ShareKeys).commitment
+        for seed in range(2)
+        for sent in _shared(Cohort(make_params(3), seed=seed)).values()
+    }
+    assert len(commitments) == 6
+
+
+def _shared(cohort: Cohort) -> dict[int, bytes]:
+    cohort.advance(1)
+    return cohort.step()
+
+
+def test_check01_a_client_cannot_be_copied_stored_or_made_to_mask_twice() -> None:
+    _, client, shares = at_phase(2)
+    for clone in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(LocalProtocolError, match="cannot be copied"):
+            clone(client)
+    client.masked_input(shares, np.zeros(4))
+    with pytest.raises(LocalProtocolError, match="masked_input is out of order"):
+        client.masked_input(shares, np.ones(4))
+
+
+def test_check01_a_vector_that_is_refused_costs_nothing_and_sends_nothing() -> None:
+    """The caller's mistake leaves the round as it was; the next try is the first output."""
+    cohort, client, shares = at_phase(2, max_weight=9)
+    good = np.zeros(4)
+    for vector, weight, named in [
+        (np.array([0, np.nan, 0, 0]), 1, "element 1"),
+        (np.zeros(5), 1, "the vector has 5 elements; this round sums 4"),
+        (np.zeros(4, dtype=np.int32), 1, "dtype"),
+        ([0.0] * 4, 1, "not a list"),
+        (good, None, "a weight is needed, between 0 and 9"),
+        (good, 10, "weight must be an int from 0 to 9"),
+        (good, -1, "weight must be an int from 0 to 9"),
+        (good, 1.5, "weight must be an int"),
+    ]:
+        with pytest.raises(ParameterError, match=named):
+            client.masked_input(shares, vector, weight)
+        assert client.phase is Phase.MASKED_INPUT
+    cohort.deliver(cohort.step())
+    cohort.deliver(cohort.step())
+    assert cohort.server.result().integers.tolist() == cohort.expected(cohort.ids)
+
+
+# ---- unmasking: never both shares
+
+
+def test_check02_shares_are_given_once() -> None:
+    _, client, request = at_phase(3)
+    client.unmask(request)
+    turned = altered(request, UnmaskRequest, survivors=ids([0, 2, 3, 4, 5]), dropped=ids([1]))
+    for again in (request, turned):
+        with pytest.raises(LocalProtocolError, match="unmask is out of order"):
+            client.unmask(again)
+
+
+def test_check02_never_both_shares_of_one_peer() -> None:
+    """Over every split of U2, what a client reveals is one share of each peer."""
+    for survivors in range(1 << 6):
+        _, client, request = at_phase(3)
+        named = [u for u in range(6) if survivors >> u & 1]
+        rest = [u for u in range(6) if not survivors >> u & 1]
+        state = client._state.entrusted
+        kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(6)}
+        try:
+            answer = client.unmask(
+                altered(request, UnmaskRequest, survivors=ids(named), dropped=ids(rest))
+            )
+        except RemoteProtocolError:
+            assert 2 not in named or len(named) < 4
+            continue
+        revealed = pieces(read(answer, messages.UnmaskShares).shares, messages.SHARE_BYTES)
+        for u, share in zip(named + rest, revealed, strict=True):
+            assert share == kinds[u][u in rest]
+            assert kinds[u][u not in rest] not in revealed
+
+
+@pytest.mark.parametrize("twice", [[1], [2], [0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]])
+def test_check02_a_peer_named_both_ways_costs_the_answer(twice: list[int]) -> None:
+    """Also where the lists have as many names as there are clients."""
+    for survivors in ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]):
+        _, client, request = at_phase(3)
+        changed = {"survivors": ids(survivors), "dropped": ids(twice)}
+        changed = altered(request, UnmaskRequest, **changed)
+        check = "both shares" if set(survivors) & set(twice) else "missing id"
+        refuses(client, lambda c=client, m=changed: c.unmask(m), check)
+
+
+@pytest.mark.parametrize(
+    ("survivors", "dropped", "check"),
+    [
+        ([0, 1, 2, 3, 4, 5], [1], "both shares"),
+        ([0, 1, 2, 3, 4, 5, 9], [], "unknown id"),
+        ([0, 1, 2, 3, 4], [5, 9], "unknown id"),
+        ([0, 1, 3, 4, 5], [2], "self"),
+        ([0, 1, 3, 4, 5], [], "self"),
+        ([0, 1, 2, 3, 4], [], "missing id"),
+        ([0, 1, 2], [3, 4, 5], "size"),
+        ([0, 1, 2, 2, 3, 4, 5], [], "ids"),
+        ([5, 4, 3, 2, 1, 0], [], "ids"),
+        ([0, 1, 2, 3, 4], [5, 5], "ids"),
+        ([], [0, 1, 2, 3, 4, 5], "self"),
+    ],
+)
+def test_check03_a_malformed_unmask_request_reveals_nothing(
+    survivors: list[int], dropped: list[int], check: str
+) -> None:
+    _, client, request = at_phase(3)
+    forged = altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped))
+    refuses(client, lambda: client.unmask(forged), check)
+
+
+def test_check03_only_clients_that_shared_their_keys_can_be_named() -> None:
+    """Client 5 advertised keys but never shared them: it is in neither set."""
+    cohort = Cohort(make_params(6))
+    cohort.advance(1)
+    cohort.advance(1, without=[5])
+    request = cohort.advance(1)[2]
+    client = cohort.clients[2]
+    forged = altered(request, UnmaskRequest, dropped=ids([5]))
+    refuses(client, lambda: client.unmask(forged), "unknown id")
+
+
+# ---- sizes against the client's own policy
+
+
+def rewritten(data: bytes, change: Callable[[dict[int, list[bytes]]], None]) -> bytes:
+    """The roster after a change to its {id: [sealing key, masking key]}, consistent again."""
+    roster = read(data, Roster)
+    c, s = pieces(roster.seal_keys, 32), pieces(roster.mask_keys, 32)
+    entries = {u: [c[i], s[i]] for i, u in enumerate(unpack_ids(roster.ids))}
+    change(entries)
+    return altered(
+        data,
+        Roster,
+        size=len(entries),
+        ids=ids(list(entries)),
+        seal_keys=b"".join(pair[0] for pair in entries.values()),
+        mask_keys=b"".join(pair[1] for pair in entries.values()),
+        digest=roster_digest([(u, *pair) for u, pair in entries.items()]),
+    )
+
+
+def keep_three(entries: dict[int, list[bytes]]) -> None:
+    for u in (3, 4, 5):
+        del entries[u]
+
+
+def test_check04_a_shrunken_roster_is_refused() -> None:
+    _, client, roster = at_phase(1)
+    short = rewritten(roster, keep_three)
+    refuses(client, lambda: client.share_keys(short), "size")
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_check04_the_clients_own_minimum_holds_in_every_round(phases: int) -> None:
+    """The threshold is 3; a client that insists on 6 never goes on with 5."""
+    params = make_params(6, 4)
+    strict = ClientPolicy(min_clients=6)
+    cohort = Cohort(params)
+    insisting = cohort.clients[2] = Client(2, params, policy=strict, entropy=cohort.entropy[2])
+    cohort.advance(phases - 1)
+    data = cohort.advance(1, without=[5])[2]
+    call = [
+        lambda: insisting.share_keys(data),
+        lambda: insisting.masked_input(data, np.zeros(4)),
+        lambda: insisting.unmask(data),
+    ][phases - 1]
+    refuses(insisting, call, "size")
+
+
+def test_check04_too_few_senders_are_refused() -> None:
+    _, client, shares = at_phase(2)
+    message = read(shares, Shares)
+    short = altered(
+        shares, Shares, senders=message.senders[:16], sealed=message.sealed[: 2 * SEALED_BYTES]
+    )
+    refuses(client, lambda: client.masked_input(short, np.zeros(4)), "size")
+
+
+def test_check06_fewer_than_three_inputs_are_never_unmasked() -> None:
+    """n = 3, t = 2: two survivors would learn each other's input."""
+    _, client, request = at_phase(3, n=3)
+    forged = altered(request, UnmaskRequest, survivors=ids([1, 2]), dropped=ids([0]))
+    refuses(client, lambda: client.unmask(forged), "size")
+
+
+# ---- rosters
+
+
+@pytest.mark.parametrize("low", LOW_ORDER)
+@pytest.mark.parametrize("which", [0, 1])
+def test_check07_a_key_of_low_order_is_refused(low: bytes, which: int) -> None:
+    """The sealing key when it is first used, the masking key when it is."""
+    cohort, client, roster = at_phase(1)
+
+    def plant(entries: dict[int, list[bytes]]) -> None:
+        entries[0][which] = low
+
+    forged = rewritten(roster, plant)
+    if which == 0:
+        refuses(client, lambda: client.share_keys(forged), "public key")
+    else:
+        # client 0 itself chose that key, and the server let it pass
+        chosen = SimpleNamespace(public=low, seed=bytes(32))
+        state = cohort.clients[0]._state
+        cohort.clients[0]._state = dataclasses.replace(state, mask_pair=chosen)
+        for u in cohort.ids:
+            cohort.inbox[u] = rewritten(cohort.inbox[u], plant)
+        sent = cohort.step()
+        shares = shares_for(2, sent, client._state.session)
+        refuses(client, lambda: client.masked_input(shares, np.zeros(4)), "public key")
+
+
+def shares_for(receiver: int, sent: dict[int, bytes], session: bytes) -> bytes:
+    """What an honest server would forward to `receiver` of six."""
+    senders, sealed = [], b""
+    for u, data in sent.items():
+        if u != receiver:
+            others = [v for v in range(6) if v != u]
+            senders.append(u)
+            sealed += pieces(read(data, ShareKeys).sealed, SEALED_BYTES)[others.index(receiver)]
+    return messages.encode(Shares(session, ids(senders), sealed))
+
+
+def corrupt(entries: dict[int, list[bytes]], u: int, which: int, value: bytes) -> None:
+    entries[u][which] = value
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (lambda e: corrupt(e, 0, 0, e[1][0]), "duplicate key"),
+        (lambda e: corrupt(e, 0, 1, e[1][1]), "duplicate key"),
+        (lambda e: corrupt(e, 0, 0, e[0][1]), "duplicate key"),
+        (lambda e: corrupt(e, 0, 0, e[2][0]), "duplicate key"),
+        (lambda e: corrupt(e, 0, 1, e[2][0]), "duplicate key"),
+        (lambda e: corrupt(e, 2, 0, os.urandom(32)), "own keys"),
+        (lambda e: corrupt(e, 2, 1, os.urandom(32)), "own keys"),
+        (lambda e: e.pop(2), "own keys"),
+        (lambda e: e.update({9: [os.urandom(32), os.urandom(32)]}), "cohort"),
+    ],
+)
+def test_check07_duplicate_own_and_foreign_keys_are_refused(
+    change: Callable[[dict[int, list[bytes]]], None], check: str
+) -> None:
+    _, client, roster = at_phase(1)
+    forged = rewritten(roster, change)
+    refuses(client, lambda: client.share_keys(forged), check)
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"ids": ids([0, 1, 2, 2, 4, 5])}, "ids"),
+        ({"ids": ids([1, 0, 2, 3, 4, 5])}, "ids"),
+        ({"ids": ids([0, 1, 2, 3, 4])}, "length"),
+        ({"seal_keys": bytes(32 * 5)}, "length"),
+        ({"mask_keys": bytes(32 * 7)}, "length"),
+        ({"size": 5}, "cohort"),
+        ({"size": 7}, "cohort"),
+        ({"digest": bytes(32)}, "digest"),
+        ({"parameters": bytes(32)}, "parameters"),
+    ],
+)
+def test_check21_a_roster_with_duplicate_ids_or_lengths_that_differ_is_refused(
+    changes: dict[str, object], check: str
+) -> None:
+    _, client, roster = at_phase(1)
+    forged = altered(roster, Roster, **changes)
+    refuses(client, lambda: client.share_keys(forged), check)
+
+
+def test_on_a_graph_the_roster_is_the_whole_neighbourhood() -> None:
+    _, client, roster = at_phase(1, n=9, neighbours=4)
+    known = unpack_ids(read(roster, Roster).ids)
+    drop = next(u for u in known if u != 2)
+    forged = altered(rewritten(roster, lambda e: e.pop(drop)), Roster, size=9)
+    refuses(client, lambda: client.share_keys(forged), "neighbours")
+
+
+# ---- sealed shares
+
+
+def with_sealed(data: bytes, change: Callable[[list[bytes]], object]) -> bytes:
+    sealed = pieces(read(data, Shares).sealed, SEALED_BYTES)
+    change(sealed)
+    return altered(data, Shares, sealed=b"".join(sealed))
+
+
+def test_check09_swapped_sealed_shares_are_refused() -> None:
+    def swap(sealed: list[bytes]) -> None:
+        sealed[0], sealed[1] = sealed[1], sealed[0]
+
+    _, client, shares = at_phase(2)
+    refuses(
+        client,
+        lambda: client.masked_input(with_sealed(shares, swap), np.zeros(4)),
+        "sealed share",
+    )
+
+
+def test_check09_a_clients_own_ciphertext_is_not_taken_back() -> None:
+    """What client 2 sealed for client 0, handed back as what client 0 sealed for it."""
+    cohort, client, shares = at_phase(2)
+    own = pieces(read(cohort.sent[1][2], ShareKeys).sealed, SEALED_BYTES)
+    reflected = with_sealed(shares, lambda sealed: sealed.__setitem__(0, own[0]))
+    refuses(client, lambda: client.masked_input(reflected, np.zeros(4)), "sealed share")
+
+
+def test_check09_the_client_is_not_its_own_sender() -> None:
+    _, client, shares = at_phase(2)
+    own = altered(shares, Shares, senders=ids([1, 2, 3, 4, 5]))
+    refuses(client, lambda: client.masked_input(own, np.zeros(4)), "reflection")
+
+
+def test_check09_a_share_from_another_session_is_refused() -> None:
+    """The same entropy, so the same keys everywhere; only the session's name differs."""
+    _, client, shares = at_phase(2)
+    _, _, elsewhere = at_phase(2, session=b"another")
+    replayed = altered(shares, Shares, sealed=read(elsewhere, Shares).sealed)
+    refuses(client, lambda: client.masked_input(replayed, np.zeros(4)), "sealed share")
+
+
+def test_check09_an_altered_share_is_refused() -> None:
+    def flip(sealed: list[bytes]) -> None:
+        sealed[3] = sealed[3][:-1] + bytes([sealed[3][-1] ^ 1])
+
+    _, client, shares = at_phase(2)
+    refuses(
+        client,
+        lambda: client.masked_input(with_sealed(shares, flip), np.zeros(4)),
+        "sealed share",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"session": bytes(32)}, "session"),
+        ({"sealed": b""}, "length"),
+        ({"senders": ids([0, 1, 3, 4, 9])}, "unknown id"),
+        ({"senders": ids([0, 1, 3, 3, 4])}, "ids"),
+    ],
+)
+def test_check20_shares_of_the_wrong_session_length_or_sender_are_refused(
+    changes: dict[str, object], check: str
+) -> None:
+    _, client, shares = at_phase(2)
+    forged = altered(shares, Shares, **changes)
+    refuses(client, lambda: client.masked_input(forged, np.zeros(4)), check)
+
+
+def test_check20_an_unmask_request_of_another_session_is_refused() -> None:
+    _, client, request = at_phase(3)
+    forged = altered(request, UnmaskRequest, session=bytes(32))
+    refuses(client, lambda: client.unmask(forged), "session")
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_check20_a_message_of_another_round_ends_the_client(phases: int) -> None:
+    cohort, client, _ = at_phase(phases)
+    wrong = cohort.sent[phases - 1][2]
+    call = [
+        lambda: client.share_keys(wrong),
+        lambda: client.masked_input(wrong, np.zeros(4)),
+        lambda: client.unmask(wrong),
+    ][phases - 1]
+    refuses(client, call, "encoding")
+
+
+# ---- masks and weights
+
+
+def test_check16_the_weight_is_only_sent_under_a_mask() -> None:
+    """Two rounds that differ in the weights alone differ in the masked values alone."""
+    params = make_params(4, max_weight=1000, modulus_bits=48)
+    rounds = [Cohort(params), Cohort(params)]
+    rounds[1].weights = dict.fromkeys(range(4), 1000)
+    for cohort in rounds:
+        cohort.advance(4)
+    for phase, (first, second) in enumerate(zip(rounds[0].sent, rounds[1].sent, strict=True)):
+        for u in first:
+            assert (first[u] == second[u]) == (phase != 2)
+    values = [read(cohort.sent[2][0], MaskedInput).values for cohort in rounds]
+    assert len(values[0]) == len(values[1]) == 5 * 6
+    assert values[0][-6:] != (1).to_bytes(6, "little")
+
+
+def test_check16_weights_add_up_and_zero_has_no_mean() -> None:
+    params = make_params(4, max_weight=10)
+    vectors = [np.full(4, float(u)) for u in range(4)]
+    result = simulate_round(vectors, params, weights=[1, 2, 0, 7])
+    assert (result.weight, result.sum.tolist()) == (10, [23.0] * 4)
+    assert result.mean.tolist() == [2.3] * 4
+    nothing = simulate_round(vectors, params, weights=[0] * 4)
+    assert (nothing.weight, nothing.sum.tolist()) == (0, [0.0] * 4)
+    with pytest.raises(ParameterError, match="add up to 0"):
+        nothing.mean  # noqa: B018
+    with pytest.raises(ParameterError, match="unweighted"):
+        simulate_round(vectors, make_params(4), weights=[1] * 4)
+
+
+@pytest.mark.parametrize("weight", [10, -1, 1 << 40, 2.0, True, "3", None])
+def test_check16_a_weight_beyond_its_bound_is_refused_and_not_repeated(weight: object) -> None:
+    """Beyond it the sum would wrap; and the weight is private, so no message shows it."""
+    _, client, shares = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError, match="weight") as caught:
+        client.masked_input(shares, np.zeros(4), weight)
+    assert str(1 << 40) not in str(caught.value)
+    client.masked_input(shares, np.zeros(4), 9)
+
+
+# ---- secrets
+
+
+def _reachable(root: object) -> list[bytes]:
+    """Every bytes object that can be reached from an object."""
+    seen, found, todo = set(), [], [root]
+    while todo:
+        item = todo.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        if isinstance(item, (bytes, bytearray)):
+            found.append(bytes(item))
+        elif not callable(item) or item is root:
+            todo += gc.get_referents(item)
+    return found
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3, 4])
+def test_check29_secrets_are_dropped_when_their_phase_ends(phases: int) -> None:
+    cohort = Cohort(make_params(4))
+    client, drawn = cohort.clients[2], cohort.entropy[2].drawn
+    cohort.advance(phases)
+    client._entropy = os.urandom
+    seal_seed, mask_seed = drawn[0], drawn[1]
+    held = _reachable(client._state)
+    assert (seal_seed in held) == (phases == 1)
+    assert (mask_seed in held) == (phases <= 2)
+    if phases >= 2:
+        assert (drawn[2] in held) == (phases == 2), "b_u"
+        assert drawn[3] not in held, "the coefficients of the polynomials"
+    shares = [b for b in held if len(b) in (messages.SHARE_BYTES, 2 * messages.SHARE_BYTES)]
+    assert bool(shares) == (phases in (2, 3))
+
+
+def test_check29_nothing_secret_in_reprs_or_errors() -> None:
+    cohort = Cohort(make_params(4))
+    texts = []
+    for phases in range(4):
+        texts += [repr(cohort.server), str(vars(cohort.server).keys())]
+        for u, client in cohort.clients.items():
+            texts += [repr(client), repr(client._state)]
+            if u == 3 and phases:
+                call = [client.share_keys, client.masked_input, client.unmask][phases - 1]
+                arguments = [np.zeros(4)] if phases == 2 else []
+                with pytest.raises(RemoteProtocolError) as caught:
+                    call(cohort.sent[phases - 1][0], *arguments)
+                texts += [repr(caught.value), str(caught.value), repr(caught.value.__dict__)]
+                assert caught.value.__cause__ is None
+                cohort = Cohort(make_params(4))
+                cohort.advance(phases)
+        cohort.advance(1)
+    for entropy in cohort.entropy.values():
+        for secret in entropy.drawn:
+            for shown in (secret.hex(), repr(secret)[2:-1], secret[:8].hex()):
+                assert not any(shown in text for text in texts)
+
+
+def test_check29_a_failed_client_holds_nothing() -> None:
+    _, client, _ = at_phase(3)
+    refuses(client, lambda: client.unmask(b"\x01"), "encoding")
+    assert _reachable(client._state) == []
+
+
+@pytest.mark.parametrize("phases", [2, 3, 4])
+def test_check29_nothing_but_the_state_holds_secrets(phases: int) -> None:
+    """The client itself, not only its state: every other attribute is public."""
+    cohort = Cohort(make_params(4))
+    client = cohort.clients[2]
+    cohort.advance(phases)
+    public = ("_state", "_entropy", "params", "policy")
+    held = [_reachable(value) for name, value in vars(client).items() if name not in public]
+    assert not any(held)
+
+
+# ---- what a client's sharings look like to its holders
+
+
+def test_check10_a_clients_sharings_have_t_coefficients() -> None:
+    """Every limb of b and of s, as the holders hold it: t coefficients, not t − 1."""
+    cohort = Cohort(make_params(6, 4))
+    cohort.advance(2)
+    cohort.step()
+    states = {u + 1: client._state.entrusted for u, client in cohort.clients.items()}
+    for kind in ("self_shares", "mask_shares"):
+        shares = {x: getattr(state, kind).get(2) for x, state in states.items()}
+        held = {x: np.frombuffer(share, "<u8") for x, share in shares.items() if share}
+        assert len(held) >= 5
+        for column in np.array(list(held.values())).T.tolist():
+            polynomial = reedsolomon.decode(list(held), column, 4, M61)
+            assert polynomial is not None
+            assert len(polynomial) == 4
+
+
+@pytest.mark.parametrize("limb", [0, 2 * messages.SHARE_LIMBS - 1])
+@pytest.mark.parametrize("value", [M61, (1 << 64) - 1])
+def test_check10_a_sealed_share_that_is_no_field_element_is_refused(
+    limb: int, value: int
+) -> None:
+    """Client 0 sealed it well, and it opens; but p is not in GF(p)."""
+    _, client, shares = at_phase(2)
+    state = client._state
+    limbs = np.zeros(2 * messages.SHARE_LIMBS, dtype="<u8")
+    limbs[limb] = value
+    forged = key_functions.seal(state.opening[0], state.session, 0, 2, limbs.tobytes())
+    changed = with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged))
+    refuses(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+def test_check21_a_client_needs_an_id_of_64_bits(bad: object) -> None:
+    with pytest.raises(ParameterError, match="client_id"):
+        Client(bad, make_params(5))
+    assert Client((1 << 64) - 1, make_params(5)).client_id == (1 << 64) - 1
+
+
+# ---- threads and forks
+
+
+def test_check01_two_threads_do_not_get_two_outputs_under_the_same_masks() -> None:
+    """The second thread comes while the first draws its rounding bits."""
+    _, client, shares = at_phase(2, encoding=FixedPoint(8.0))
+    outcomes: list[object] = []
+    threads: list[threading.Thread] = []
+
+    def second() -> None:
+        try:
+            outcomes.append(client.masked_input(shares, np.ones(4)))
+        except LocalProtocolError as error:
+            outcomes.append(str(error))
+
+    def entropy(size: int) -> bytes:
+        if not threads:  # were the second let in, it would draw too, and start a third
+            threads.append(threading.Thread(target=second, daemon=True))
+            threads[0].start()
+            threads[0].join(timeout=60)  # only so that waiting for each other fails
+        return bytes(size)
+
+    client._entropy = entropy
+    assert client.masked_input(shares, np.zeros(4))
+    assert outcomes == [
+        "another call of this machine is under way; call it from one thread at a time"
+    ]
+
+
+def test_check01_a_fork_is_not_a_second_client() -> None:
+    _, client, shares = at_phase(2)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            client.masked_input(shares, np.zeros(4))
+        except LocalProtocolError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        assert "copied into another process" in told.read()
+    assert client.masked_input(shares, np.zeros(4))
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_check29_a_violation_does_not_carry_the_frames_that_held_secrets(phases: int) -> None:
+    cohort, client, _ = at_phase(phases)
+    wrong = cohort.sent[phases - 1][2]
+    if phases == 2:
+        wrong = with_sealed(cohort.inbox[2], lambda sealed: sealed.__setitem__(4, bytes(96)))
+    arguments = [np.zeros(4)] if phases == 2 else []
+    with pytest.raises(RemoteProtocolError) as caught:
+        [client.share_keys, client.masked_input, client.unmask][phases - 1](wrong, *arguments)
+    assert caught.value.__context__ is caught.value.__cause__ is None
+    frame = caught.value.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename.endswith("client.py"):
+            assert not {"state", "opened", "seed"} & frame.tb_frame.f_locals.keys()
+            held = _reachable(list(frame.tb_frame.f_locals.values()))
+            assert not any(secret in held for secret in cohort.entropy[2].drawn[:3])
+        frame = frame.tb_next
+
+
+def test_check29_a_refused_weight_is_not_repeated() -> None:
+    _, client, shares = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError) as caught:
+        client.masked_input(shares, np.zeros(4), 123456)
+    assert "123456" not in str(caught.value)
+
+
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_what_is_not_bytes_is_the_callers_mistake(phases: int) -> None:
+    """Transports hand over bytearrays and memoryviews; those are bytes enough."""
+    cohort, client, data = at_phase(phases)
+    arguments = [np.zeros(4)] if phases == 2 else []
+    call = [client.share_keys, client.masked_input, client.unmask][phases - 1]
+    for wrong in (None, "text", 5):
+        with pytest.raises(ParameterError, match="must be bytes"):
+            call(wrong, *arguments)
+        with pytest.raises(ParameterError, match="must be bytes"):
+            cohort.server.receive(2, wrong)
+    assert call(memoryview(bytearray(data)), *arguments)

@@ -1,0 +1,102 @@
+"""Round 3 on the server: whose signature counts, how many it takes, in which order."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harness import Cohort, altered, finish, make_params, pieces, read, refused
+from secagg import TooFewSurvivors
+from secagg.protocol.messages import (
+    ConsistencyRequest,
+    ConsistencySignature,
+    UnmaskRequest,
+    unpack_ids,
+)
+from secagg.server import masked_sum as summed
+from secagg.server import stages
+
+
+def at_round_3(n: int = 7) -> tuple[Cohort, dict[int, bytes]]:
+    """A cohort whose signatures have been made and not delivered."""
+    cohort = Cohort(make_params(n, security="active"))
+    cohort.advance(3)
+    return cohort, cohort.step()
+
+
+def test_check23_a_signature_under_another_name_or_session_is_refused() -> None:
+    """Though it is the sender's own, and right: as a message it is not what it says."""
+    cohort, sent = at_round_3()
+    kind = ConsistencySignature
+    refused(cohort.server, 2, altered(sent[2], kind, sender=3), "sender")
+    refused(cohort.server, 2, altered(sent[2], kind, session=os.urandom(32)), "session")
+    refused(cohort.server, 2, sent[3], "sender")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check23_a_signature_counts_once() -> None:
+    cohort, sent = at_round_3()
+    cohort.server.receive(2, sent[2])
+    cohort.server.receive(2, sent[2])
+    other = altered(sent[2], ConsistencySignature, signature=os.urandom(64))
+    refused(cohort.server, 2, other, "repeated")
+    assert cohort.server.waiting == {0, 1, 3, 4, 5, 6}
+
+
+def test_check23_exactly_the_threshold_of_signers_is_enough_and_one_less_is_not() -> None:
+    for signers, enough in ((5, True), (4, False)):
+        cohort, sent = at_round_3()
+        assert cohort.params.threshold == 5
+        for u in range(signers):
+            cohort.server.receive(u, sent[u])
+        if enough:
+            cohort.inbox = cohort.server.close_round()
+            assert set(cohort.inbox) == set(range(5))
+            finish(cohort)
+        else:
+            with pytest.raises(TooFewSurvivors, match="4 clients signed the survivors"):
+                cohort.server.close_round()
+
+
+def test_check23_signatures_may_come_in_any_order() -> None:
+    """The clients are sent them by ascending id, and refuse any other order."""
+    cohort, sent = at_round_3()
+    for u in reversed(range(1, 7)):
+        cohort.server.receive(u, sent[u])
+    cohort.inbox = cohort.server.close_round()
+    request = read(cohort.inbox[4], UnmaskRequest)
+    assert unpack_ids(request.signers) == (1, 2, 3, 4, 5, 6)
+    signatures = [read(sent[u], ConsistencySignature).signature for u in range(1, 7)]
+    assert pieces(request.signatures, 64) == signatures
+    finish(cohort)
+
+
+@pytest.mark.parametrize("security", ["active", "semi-honest"])
+def test_an_answer_that_is_the_same_for_all_is_made_and_kept_once(
+    security: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the complete graph, from round 3 on; n of them would be n² signatures."""
+    made: list[object] = []
+    question, encode = stages.Question, summed.encode
+    monkeypatch.setattr(stages, "Question", lambda *a: made.append("question") or question(*a))
+    monkeypatch.setattr(summed, "encode", lambda m: made.append(type(m)) or encode(m))
+    cohort = Cohort(make_params(7, security=security))
+    cohort.advance(2)
+    cohort.advance(1, without=[1])
+    while cohort.inbox:
+        assert len(cohort.inbox) == 6
+        assert len({id(data) for data in cohort.inbox.values()}) == 1
+        assert len({id(data) for data in cohort.server.outbox.values()}) == 1
+        cohort.deliver(cohort.step())
+    signing = [ConsistencyRequest] if security == "active" else []
+    assert made == ["question", *signing, UnmaskRequest]
+    assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
+
+
+def test_on_a_graph_each_is_asked_about_its_own_neighbours() -> None:
+    cohort = Cohort(make_params(10, neighbours=4))
+    cohort.advance(3)
+    assert len(set(cohort.inbox.values())) == 10
+    finish(cohort)

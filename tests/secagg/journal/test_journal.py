@@ -1,0 +1,570 @@
+"""The journal's file: whole or refused, one at a time, and nothing in it that is not known."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import Cohort, make_params
+from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server
+from secagg.journal import journal
+from secagg.server import Entry
+
+PARAMS = make_params(5)
+ENTRIES: list[Entry] = [
+    (None, bytes(32)),
+    (3, b"first"),
+    (0, b"second"),
+    ((1 << 64) - 1, b"third" * 900),
+    (None, b""),
+    (0, b"fourth"),
+]
+
+
+@pytest.fixture
+def path(ram_path: Path) -> Path:
+    """A closed journal with ENTRIES."""
+    path = ram_path / "round"
+    with Journal.create(path, PARAMS) as made:
+        write(made, ENTRIES)
+    return path
+
+
+def write(to: Journal, entries: list[Entry], first: int = 0) -> None:
+    for number, entry in enumerate(entries, start=first):
+        to.append(number, entry)
+
+
+def read(path: Path, params: RoundParams = PARAMS) -> list[Entry]:
+    with Journal.open(path, params) as opened:
+        return list(opened.entries())
+
+
+def crashed(path: Path, name: str = "crashed") -> Path:
+    """What a kill −9 at this moment leaves, under another name."""
+    image = path.with_name(name)
+    for suffix in ("", "-wal"):
+        if Path(f"{path}{suffix}").exists():
+            shutil.copyfile(f"{path}{suffix}", f"{image}{suffix}")
+    return image
+
+
+# ---- making and opening
+
+
+def test_check28_what_was_written_is_read(path: Path) -> None:
+    assert read(path) == ENTRIES
+    with Journal.open(path, PARAMS) as opened:
+        write(opened, ENTRIES, first=len(ENTRIES))
+    assert read(path) == ENTRIES * 2
+
+
+def test_check28_each_entry_is_in_the_file_itself_when_append_returns(ram_path: Path) -> None:
+    """Without its write-ahead log, which nothing that was acknowledged depends on."""
+    with Journal.create(ram_path / "round", PARAMS) as made:
+        for number, entry in enumerate(ENTRIES):
+            made.append(number, entry)
+            shutil.copyfile(made.path, ram_path / "alone")
+            assert read(ram_path / "alone") == ENTRIES[: number + 1]
+
+
+def test_check28_a_commit_is_synced(path: Path) -> None:
+    """No test can cut the power; the settings can be read."""
+    with Journal.open(path, PARAMS) as opened:
+        assert opened._file.connection is not None
+        settings = [
+            opened._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "locking_mode")
+        ]
+    assert settings == ["wal", 2, "exclusive"]
+
+
+def test_create_makes_and_open_opens(path: Path, ram_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"round: it, or a -wal of it, exists"):
+        Journal.create(path, PARAMS)
+    assert read(path) == ENTRIES
+    with pytest.raises(JournalError, match="no such file; make one"):
+        Journal.open(ram_path / "other", PARAMS)
+    with pytest.raises(JournalError, match="no such file"):
+        Journal.open(ram_path, PARAMS)
+    assert list(ram_path.iterdir()) == [path]
+
+
+def test_a_log_that_a_deleted_file_left_behind_is_not_taken_for_the_new_ones(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
+        patched.setattr(journal, "_checkpoint", lambda *_: None)
+        opened.append(6, (1, b"fifth"))
+        image = crashed(path)
+    assert Path(f"{image}-wal").stat().st_size > 0
+    image.unlink()
+    with pytest.raises(JournalError, match="-wal of it"):
+        Journal.create(image, PARAMS)
+
+
+def test_a_journal_belongs_to_its_parameters(path: Path) -> None:
+    with pytest.raises(JournalError, match="other parameters"):
+        Journal.open(path, make_params(5, session=b"another"))
+
+
+def test_only_its_owner_may_read_it(path: Path) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_name_can_have_any_characters(ram_path: Path) -> None:
+    for name in ("a b?mode=ro#%41", "ü"):
+        with Journal.create(str(ram_path / name), PARAMS) as made:
+            write(made, ENTRIES)
+            assert repr(made) == f"Journal({str(ram_path / name)!r})"
+        assert read(ram_path / name) == ENTRIES
+    assert sorted(file.name for file in ram_path.iterdir()) == ["a b?mode=ro#%41", "ü"]
+
+
+def test_a_closed_journal_says_so(path: Path) -> None:
+    opened = Journal.open(path, PARAMS)
+    opened.close()
+    opened.close()
+    for call in (lambda: opened.append(6, ENTRIES[0]), lambda: list(opened.entries())):
+        with pytest.raises(JournalError, match="it is closed; open it again"):
+            call()
+
+
+def test_check28_two_servers_cannot_write_to_one_journal(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        for number in (0, 5, 7):
+            with pytest.raises(
+                JournalError, match=f"6 entries and the server knows of {number}"
+            ):
+                opened.append(number, ENTRIES[1])
+        assert list(opened.entries()) == ENTRIES
+        opened.append(6, ENTRIES[1])
+
+
+def test_it_may_be_used_from_one_thread_after_another(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        thread = threading.Thread(target=opened.append, args=(6, ENTRIES[1]))
+        thread.start()
+        thread.join()
+        assert list(opened.entries()) == [*ENTRIES, ENTRIES[1]]
+
+
+SECOND = """
+import sys, secagg
+sys.path.insert(0, sys.argv[1])
+from harness import make_params
+try:
+    secagg.Journal.open(sys.argv[2], make_params(5)).close()
+except secagg.JournalError as error:
+    print(error)
+"""
+
+
+def other_process(path: Path) -> str:
+    """What another process says that opens the journal."""
+    command = [
+        sys.executable,
+        "-c",
+        SECOND,
+        str(Path(__file__).parents[2] / "support"),
+        str(path),
+    ]
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_check28_while_it_is_open_nobody_else_opens_it(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        for _ in range(2):  # the first refusal must not give the file free
+            with pytest.raises(JournalError, match="open already, in this process or another"):
+                Journal.open(path, PARAMS)
+        assert "open already, in this process or another" in other_process(path)
+        opened.append(6, ENTRIES[1])
+        assert "open already" in other_process(path)
+    assert other_process(path) == ""
+    fresh = path.with_name("fresh")
+    with Journal.create(fresh, PARAMS):
+        assert "open already" in other_process(fresh)
+
+
+# ---- truncated, altered, hostile
+
+
+def test_check28_a_truncated_file_is_refused_at_any_length(path: Path) -> None:
+    whole = path.read_bytes()
+    rng = random.Random(28)
+    lengths = {0, 1, 15, 16, 99, 100, len(whole) - 1, *rng.sample(range(len(whole)), 150)}
+    lengths |= {at + by for at in range(4096, len(whole), 4096) for by in (-1, 0, 1)}
+    for length in lengths:
+        path.write_bytes(whole[:length])
+        with pytest.raises(JournalError):
+            Journal.open(path, PARAMS)
+    path.write_bytes(whole)
+    assert read(path) == ENTRIES
+
+
+def test_check28_an_altered_byte_is_refused_or_means_nothing(path: Path) -> None:
+    """Some bytes of a file stand for nothing; then the journal also goes on as it should."""
+    whole = path.read_bytes()
+    rng = random.Random(28)
+    places = [*range(100), *rng.sample(range(100, len(whole)), 1500)]
+    used = [at for at in range(100, len(whole)) if whole[at]]
+    refused = 0
+    for at in (*places, *rng.sample(used, 1500)):
+        path.write_bytes(
+            whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
+        )
+        try:
+            with Journal.open(path, PARAMS) as opened:
+                assert list(opened.entries()) == ENTRIES
+                write(opened, ENTRIES[1:4], first=6)
+        except JournalError:
+            refused += 1
+        else:
+            assert read(path) == ENTRIES + ENTRIES[1:4]
+    assert refused > 1500
+
+
+def test_check28_every_byte_of_every_entry_counts(path: Path) -> None:
+    whole = path.read_bytes()
+    for content in (b"first", b"second", b"fourth", (3).to_bytes(8, "little")):
+        assert whole.count(content) == 1
+        for at in range(whole.index(content), whole.index(content) + len(content)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+            with pytest.raises(JournalError):
+                Journal.open(path, PARAMS)
+
+
+ALTERATIONS = {
+    "last row deleted": "DELETE FROM entries WHERE number = 5",
+    "and counted": "DELETE FROM entries WHERE number = 5; UPDATE head SET entries = 5",
+    "last rows deleted": "DELETE FROM entries WHERE number > 3",
+    "all deleted": "DELETE FROM entries",
+    "all deleted and counted": "DELETE FROM entries; UPDATE head SET entries = 0",
+    "first row deleted": "DELETE FROM entries WHERE number = 0",
+    "one deleted": "DELETE FROM entries WHERE number = 2",
+    "one deleted, the rest moved up": (
+        "DELETE FROM entries WHERE number = 2; "
+        "UPDATE entries SET number = number - 1 WHERE number > 2; UPDATE head SET entries = 5"
+    ),
+    "two swapped": (
+        "UPDATE entries SET number = -1 WHERE number = 1; "
+        "UPDATE entries SET number = 1 WHERE number = 2; "
+        "UPDATE entries SET number = 2 WHERE number = -1"
+    ),
+    "two messages swapped": (
+        "UPDATE entries SET data = (SELECT data FROM entries e WHERE e.number ="
+        " 3 - entries.number) WHERE number IN (1, 2)"
+    ),
+    "a negative number": "UPDATE entries SET number = -1 WHERE number = 0",
+    "a number too large": "UPDATE entries SET number = 9223372036854775807 WHERE number = 5",
+    "a row too many": "INSERT INTO entries SELECT 6, client, data, chain FROM entries "
+    "WHERE number = 5",
+    "counted too": "INSERT INTO entries SELECT 6, client, data, chain FROM entries "
+    "WHERE number = 5; UPDATE head SET entries = 7",
+    "another client": "UPDATE entries SET client = x'0100000000000000' WHERE number = 1",
+    "no client": "UPDATE entries SET client = NULL WHERE number = 1",
+    "a client for a close": "UPDATE entries SET client = zeroblob(8) WHERE number = 4",
+    "a short client": "UPDATE entries SET client = zeroblob(7) WHERE number = 2",
+    "a client in text": "UPDATE entries SET client = 'abcdefgh' WHERE number = 1",
+    "an empty client": "UPDATE entries SET client = x'' WHERE number = 4",
+    "other data": "UPDATE entries SET data = x'00' WHERE number = 1",
+    "data longer by a zero": "UPDATE entries SET data = data || x'00' WHERE number = 1",
+    "data in text": "UPDATE entries SET data = CAST(data AS TEXT) WHERE number = 1",
+    "data a number": "UPDATE entries SET data = 7 WHERE number = 1",
+    "no data": "UPDATE entries SET data = NULL WHERE number = 4",
+    "another chain": "UPDATE entries SET chain = zeroblob(32) WHERE number = 1",
+    "a chain in text": "UPDATE entries SET chain = CAST(chain AS TEXT) WHERE number = 5",
+    "another head": "UPDATE head SET chain = zeroblob(32)",
+    "an older head": "UPDATE head SET entries = 5, chain = (SELECT chain FROM entries "
+    "WHERE number = 4)",
+    "another count": "UPDATE head SET entries = 5",
+    "a count in text": "UPDATE head SET entries = 'six'",
+    "another digest": "UPDATE head SET params = zeroblob(32)",
+    "no head": "DELETE FROM head",
+    "two heads": "INSERT INTO head SELECT * FROM head",
+    "another table": "CREATE TABLE other (x)",
+    "a table less": "DROP TABLE entries",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
+    "an index": "CREATE INDEX i ON entries (client)",
+    "an endless view": (
+        "DROP TABLE entries; CREATE VIEW entries AS WITH RECURSIVE r(number, client, data, "
+        "chain) AS (SELECT 0, NULL, x'', x'' UNION ALL SELECT number + 1, NULL, x'', x'' "
+        "FROM r) SELECT * FROM r"
+    ),
+    "an endless view of heads": (
+        "DROP TABLE head; CREATE VIEW head AS WITH RECURSIVE r(params, entries, chain) AS "
+        "(SELECT x'', 0, x'' UNION ALL SELECT x'', 0, x'' FROM r WHERE 0 OR entries < 0) "
+        "SELECT * FROM r"
+    ),
+    "a column that is computed": (
+        "DROP TABLE head; CREATE TABLE head (params BLOB, entries INTEGER AS (6), chain BLOB)"
+    ),
+    "text that is none": "UPDATE head SET params = CAST(x'ff' AS TEXT)",
+    "a schema that is none": (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE'"
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", ALTERATIONS.values(), ids=ALTERATIONS)
+def test_check28_an_altered_journal_is_refused(path: Path, statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(statements)
+        connection.commit()
+    with pytest.raises(JournalError) as caught:
+        Journal.open(path, PARAMS)
+    assert str(path) in str(caught.value)
+
+
+def test_a_row_beyond_any_message_is_not_even_read(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE entries SET data = zeroblob(9000000) WHERE number = 1")
+        connection.commit()
+    with pytest.raises(JournalError, match="too big"):
+        Journal.open(path, PARAMS)
+
+
+def test_a_journal_relabelled_for_other_parameters_is_refused(path: Path) -> None:
+    other = make_params(5, session=b"another")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE head SET params = ?", (other.digest,))
+        connection.commit()
+    with pytest.raises(JournalError, match="entry 0 was altered"):
+        Journal.open(path, other)
+
+
+def test_rows_of_another_journal_are_refused(path: Path, ram_path: Path) -> None:
+    """Same parameters, same length, same clients."""
+    other = [(None, b"\1" * 32), *ENTRIES[1:]]
+    with Journal.create(ram_path / "other", PARAMS) as made:
+        write(made, other)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ATTACH ? AS other", (str(ram_path / "other"),))
+        connection.execute("DELETE FROM entries WHERE number = 3")
+        connection.execute("INSERT INTO entries SELECT * FROM other.entries WHERE number = 3")
+        connection.commit()
+    with pytest.raises(JournalError, match="entry 3 was altered"):
+        Journal.open(path, PARAMS)
+
+
+@pytest.mark.parametrize("at", [0, 100])
+def test_what_sqlite_refuses_has_a_remedy_too(path: Path, at: int) -> None:
+    """Not a database, or malformed."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + bytes(16) + whole[at + 16 :])
+    with pytest.raises(JournalError, match="begin a new one with a new journal"):
+        Journal.open(path, PARAMS)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 8192, b"SQLite format 3\0", random.Random(1).randbytes(20_000)]
+)
+def test_what_is_no_journal_is_refused(ram_path: Path, content: bytes) -> None:
+    (ram_path / "round").write_bytes(content)
+    with pytest.raises(JournalError):
+        Journal.open(ram_path / "round", PARAMS)
+
+
+def test_check28_a_truncated_or_spoilt_wal_loses_nothing_acknowledged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the commit and the move into the file: the entry is there or it is not."""
+    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
+        patched.setattr(journal, "_checkpoint", lambda *_: None)
+        opened.append(6, (1, b"fifth"))
+        image = crashed(path)
+    main, log = image.read_bytes(), Path(f"{image}-wal").read_bytes()
+    rng = random.Random(28)
+    seen = set()
+    spoilt = [log[:length] for length in rng.sample(range(len(log)), 100)]
+    spoilt += [log[:at] + b"\xa5" + log[at + 1 :] for at in rng.sample(range(len(log)), 100)]
+    for content in (log, b"", random.Random(1).randbytes(5000), *spoilt):
+        image.write_bytes(main)
+        Path(f"{image}-wal").write_bytes(content)
+        entries = read(image)
+        assert entries in (ENTRIES, [*ENTRIES, (1, b"fifth")])
+        seen.add(len(entries))
+    assert seen == {6, 7}
+
+
+def test_an_older_file_with_a_newer_wal_is_refused_or_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = path.read_bytes()
+    with Journal.open(path, PARAMS) as opened:
+        write(opened, [(1, b"x" * 3000), (2, b"y" * 3000)], first=6)
+        with monkeypatch.context() as patched:
+            patched.setattr(journal, "_checkpoint", lambda *_: None)
+            opened.append(8, (4, b"z" * 3000))
+            image = crashed(path)
+    image.write_bytes(older)
+    with pytest.raises(JournalError):
+        Journal.open(image, PARAMS)
+
+
+# ---- when it cannot be written
+
+
+def resumable(params: RoundParams, path: Path) -> Cohort:
+    cohort = Cohort(params)
+    cohort.server = Server(params, journal=Journal.create(path, params))
+    return cohort
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """No file of this process may grow beyond a size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 1000, 5000, 20_000])
+def test_check28_on_a_full_disk_nothing_is_acknowledged_and_the_round_goes_on_later(
+    ram_path: Path, full_disk: Callable[[int], None], room: int
+) -> None:
+    params = make_params(5, length=1500)
+    cohort = resumable(params, ram_path / "round")
+    cohort.advance(2)
+    sent = cohort.step()
+    full_disk((ram_path / "round").stat().st_size + room)
+    accepted = []
+    for u, data in sent.items():
+        try:
+            cohort.server.receive(u, data)
+        except JournalError:
+            break
+        accepted.append(u)
+    assert len(accepted) < 5
+    assert cohort.server.phase is Phase.FAILED
+    full_disk(resource.RLIM_INFINITY)
+    with Journal.open(ram_path / "round", params) as opened:
+        cohort.server = Server.resume(opened)
+        assert cohort.server.waiting.isdisjoint(accepted)
+        cohort.deliver(sent)
+        cohort.advance(1)
+        assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
+
+
+def test_where_nothing_can_be_written_the_error_is_ours(path: Path, ram_path: Path) -> None:
+    for folder, why in ((ram_path / "missing", "No such file or dir"), (path, "Not a dir")):
+        with pytest.raises(JournalError, match=f"the folder {folder}: {why}.*; make it first$"):
+            Journal.create(folder / "round", PARAMS)
+    Path(f"{path}-wal").mkdir()
+    with pytest.raises(JournalError):
+        Journal.open(path, PARAMS)
+    with pytest.raises(JournalError):
+        Journal.open("/proc/self/status", PARAMS)
+    with pytest.raises(JournalError) as caught:
+        Journal.create("/proc/round", PARAMS)
+    assert str(caught.value).count("/proc") == 1, "it names a file that nobody asked for"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_without_permission_is_an_error_of_ours(path: Path, ram_path: Path) -> None:
+    ram_path.chmod(0o500)
+    try:
+        for call in (Journal.open, Journal.create):
+            with pytest.raises(JournalError):
+                call(path, PARAMS)
+    finally:
+        ram_path.chmod(0o700)
+
+
+def test_an_interrupted_write_closes_the_journal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
+        patched.setattr(journal, "_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            opened.append(6, (1, b"fifth"))
+        with pytest.raises(JournalError, match="closed"):
+            opened.append(6, (1, b"fifth"))
+    assert read(path) == [*ENTRIES, (1, b"fifth")]
+
+
+def test_messages_that_sqlite_cannot_store_are_refused_beforehand(ram_path: Path) -> None:
+    params = make_params(5, length=1 << 28, encoding=Integers(max=9), modulus_bits=64)
+    with pytest.raises(JournalError, match=r"a message can have 2147\d+ bytes, and SQLite"):
+        Journal.create(ram_path / "round", params)
+    assert list(ram_path.iterdir()) == []
+
+
+def test_the_largest_message_of_a_round_fits(ram_path: Path) -> None:
+    params = make_params(3, length=1_000_000)
+    with Journal.create(ram_path / "round", params) as made:
+        made.append(0, (1, bytes(4_000_256)))
+        assert sum(len(data) for _, data in made.entries()) == 4_000_256
+
+
+# ---- what is in it
+
+
+@pytest.mark.parametrize("neighbours", [None, 6])
+def test_check28_nothing_stored_reveals_an_input(
+    ram_path: Path, neighbours: int | None
+) -> None:
+    """Not a vector, encoded or not, not the sum, not a secret that a client drew."""
+    params = make_params(10, length=50, neighbours=neighbours)
+    cohort = resumable(params, ram_path / "round")
+    kept = b""
+    cohort.advance(1)
+    late = cohort.step()
+    cohort.deliver({u: data for u, data in late.items() if u != 1})
+    for gone in ([6], []):
+        cohort.deliver(cohort.step(without=gone))
+        for file in ram_path.iterdir():
+            kept += file.read_bytes()
+    result = cohort.server.result()
+    for file in ram_path.iterdir():
+        kept += file.read_bytes()
+
+    ring = params.ring
+    assert late[2] in kept
+    assert late[1] not in kept
+    assert late[1][-200:] not in kept
+    secrets = [drawn for entropy in cohort.entropy.values() for drawn in entropy.drawn]
+    vectors = [cohort.vectors[u] for u in cohort.ids]
+    encoded = [params.encoding.encode(v, ring, 1, os.urandom)[0] for v in vectors]
+    integers = [params.encoding.encode_integers(v)[0] for v in vectors]
+    for array in (*vectors, *encoded, *integers, result.sum, result.integers, result.mean):
+        for kind in ("<u4", "<u8", "<f8"):
+            if (
+                np.can_cast(array.dtype, np.dtype(kind), "same_kind")
+                or array.dtype.kind in "iu"
+            ):
+                plain = array.astype(kind).tobytes()
+                secrets += [plain[:24], plain[-24:]]
+    assert len(secrets) > 100
+    for secret in secrets:
+        assert len(secret) < 16 or secret not in kept
+    assert sum(len(secret) >= 16 for secret in secrets) > 100
+
+
+def test_a_finished_round_is_finished_again(ram_path: Path) -> None:
+    params = make_params(10, neighbours=6, max_weight=9)
+    cohort = resumable(params, ram_path / "round")
+    cohort.advance(4, without=[2])
+    result = cohort.server.result()
+    again = Server.resume(Journal.open(crashed(ram_path / "round"), params)).result()
+    assert again.integers.tolist() == result.integers.tolist() == cohort.expected(range(10))
+    assert (again.survivors, again.weight) == (result.survivors, result.weight)

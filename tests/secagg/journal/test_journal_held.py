@@ -1,0 +1,317 @@
+"""A journal is held by one process, whatever that one, its children and its operator do."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_journal import ENTRIES, PARAMS, other_process, path, read, write
+
+from harness import Cohort, make_params
+from secagg import (
+    Integers,
+    Journal,
+    JournalError,
+    LocalProtocolError,
+    Phase,
+    Server,
+    TooFewSurvivors,
+)
+from secagg.journal.lock import HeldFile
+
+__all__ = ["path"]
+
+SUPPORT = str(Path(__file__).parents[2] / "support")
+
+
+def in_a_child(work: Callable[[], object]) -> None:
+    """Do it in a forked process, and wait until that has ended."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def refuses(call: Callable[[], object], why: str) -> None:
+    with pytest.raises(JournalError, match=why):
+        call()
+
+
+# ---- the lock
+
+
+@pytest.mark.parametrize("use", [Path.read_bytes, lambda p: shutil.copy(p, f"{p}.backup")])
+def test_check28_reading_or_copying_the_file_does_not_give_it_free(
+    path: Path, use: Callable[[Path], object]
+) -> None:
+    """A process that closes any descriptor of a file loses all its POSIX locks on it."""
+    with Journal.open(path, PARAMS) as opened:
+        use(path)
+        assert "open already, in this process or another" in other_process(path)
+        refuses(lambda: Journal.open(path, PARAMS), "open already")
+        opened.append(6, ENTRIES[1])
+    assert other_process(path) == ""
+    assert read(path) == [*ENTRIES, ENTRIES[1]]
+
+
+def test_a_journal_that_nobody_closed_is_free_when_nobody_has_it(path: Path) -> None:
+    opened = Journal.open(path, PARAMS)
+    refuses(lambda: Journal.open(path, PARAMS), "open already")
+    del opened
+    gc.collect()
+    assert read(path) == ENTRIES
+
+
+def test_a_lock_that_was_not_had_leaves_nothing_open(path: Path) -> None:
+    with Journal.open(path, PARAMS):
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(BlockingIOError) as caught:  # it holds the object that it comes from
+            HeldFile(path)
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert caught.tb is not None
+
+
+def test_a_file_that_is_refused_is_free_again(path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        refuses(lambda: Journal.open(path, make_params(4)), "other parameters")
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert read(path) == ENTRIES
+
+
+# ---- forked
+
+
+def test_check28_a_child_cannot_use_its_parents_journal(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+
+        def child() -> None:
+            for call in (lambda: opened.append(6, ENTRIES[1]), lambda: [*opened.entries()]):
+                refuses(call, "forked from; open it in the process that uses it")
+            refuses(lambda: Journal.open(path, PARAMS), "open already")
+
+        in_a_child(child)
+        opened.append(6, ENTRIES[1])
+    assert read(path) == [*ENTRIES, ENTRIES[1]]
+
+
+def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
+    cohort = Cohort(PARAMS)
+    made = Journal.create(ram_path / "round", PARAMS)
+    cohort.server = Server(PARAMS, journal=made)
+    sent = cohort.step()
+
+    def child() -> None:
+        refuses(lambda: cohort.server.receive(0, sent[0]), "forked from")
+        assert cohort.server.phase is Phase.FAILED
+
+    in_a_child(child)
+    cohort.deliver(sent)
+    cohort.advance(3)
+    made.close()
+    with Journal.open(ram_path / "round", PARAMS) as opened:
+        resumed = Server.resume(opened)
+        assert resumed.result().integers.tolist() == cohort.expected(range(5))
+
+
+@pytest.mark.parametrize("how", ["close", "forget", "leave open"])
+def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how: str) -> None:
+    """Not the write-ahead log, which a crash needs half-way through a write, nor the lock."""
+    log = Path(f"{path}-wal")
+    kept = [Journal.open(path, PARAMS)]
+    kept[0].append(6, ENTRIES[1])
+    inode = log.stat().st_ino
+
+    def child() -> None:
+        if how == "close":
+            kept[0].close()
+            kept[0].close()
+        if how == "forget":
+            kept.clear()
+            gc.collect()
+
+    in_a_child(child)
+    assert log.stat().st_ino == inode
+    assert "open already" in other_process(path)
+    kept[0].append(7, ENTRIES[2])
+    kept[0].close()
+    assert read(path) == [*ENTRIES, *ENTRIES[1:3]]
+
+
+def test_a_child_that_ends_as_a_program_does_takes_nothing_away(path: Path) -> None:
+    """The interpreter gives back every object on its way out."""
+    program = path.with_name("program.py")
+    program.write_text(
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[2] / 'support')!r})\n"
+        "from harness import make_params\n"
+        "import secagg\n"
+        f"journal = secagg.Journal.open({str(path)!r}, make_params(5))\n"
+        "if os.fork() == 0:\n"
+        "    sys.exit()\n"
+        "assert os.wait()[1] == 0\n"
+        f"assert os.path.exists({str(path) + '-wal'!r}), 'unlinked'\n"
+    )
+    subprocess.run([sys.executable, str(program)], check=True, timeout=60)  # noqa: S603
+
+
+def test_a_journal_is_free_when_it_is_closed_though_a_child_has_only_just_been_forked(
+    path: Path,
+) -> None:
+    """It still has what its parent had, as one that is about to run another program has."""
+    opened = Journal.open(path, PARAMS)
+    inherited = os.dup(opened._file._descriptor)
+    opened.close()
+    assert read(path) == ENTRIES
+    os.close(inherited)
+
+
+def test_check28_a_child_that_outlives_its_parent_does_not_keep_the_journal(
+    path: Path,
+) -> None:
+    """The parent dies without closing it, as by kill -9."""
+    heard, say = os.pipe()
+    wait, end = os.pipe()
+
+    def parent() -> None:
+        with Journal.open(path, PARAMS):
+            if os.fork() == 0:
+                os.close(end)
+                os.write(say, b"!")  # forked, and through with what that takes
+                os.read(wait, 1)  # until the test is over
+                os._exit(0)
+            os.read(heard, 1)
+            os._exit(0)
+
+    in_a_child(parent)
+    try:
+        assert read(path) == ENTRIES
+    finally:
+        for descriptor in (heard, say, wait, end):
+            os.close(descriptor)
+
+
+def test_check28_a_child_that_python_knows_nothing_of_cannot_use_it_either(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forked by a library: nothing was let go of, and only the process tells."""
+    opened = Journal.open(path, PARAMS)
+    log = Path(f"{path}-wal")
+    assert log.exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: 1)
+        refuses(lambda: opened.append(6, ENTRIES[1]), "forked from")
+        opened.close()
+    assert log.exists()
+    refuses(lambda: opened.append(6, ENTRIES[1]), "closed")
+
+
+# ---- the file goes away
+
+
+@pytest.mark.parametrize("also", ["gone", "moved", "replaced"])
+def test_check28_nothing_is_acknowledged_into_a_file_that_nobody_will_find(
+    path: Path, also: str
+) -> None:
+    opened = Journal.open(path, PARAMS)
+    kept = path.with_name("kept")
+    shutil.copy(path, kept)
+    if also == "moved":
+        path.rename(path.with_name("elsewhere"))
+    else:
+        path.unlink()
+    if also == "replaced":
+        shutil.copy(kept, path)
+    with opened:
+        refuses(lambda: opened.append(6, ENTRIES[1]), "deleted, moved or replaced while it was")
+    assert read(kept) == ENTRIES
+    if also == "moved":
+        assert read(path.with_name("elsewhere")) == ENTRIES
+
+
+def test_check28_a_file_that_was_moved_and_put_back_goes_on(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        path.rename(path.with_name("elsewhere"))
+        refuses(lambda: opened.append(6, ENTRIES[1]), "put the same file back")
+        path.with_name("elsewhere").rename(path)
+        write(opened, ENTRIES[1:2], first=6)
+    assert read(path) == [*ENTRIES, ENTRIES[1]]
+
+
+# ---- an older copy
+
+
+def test_an_older_copy_put_back_costs_the_complete_graph_its_round_and_no_input(
+    ram_path: Path,
+) -> None:
+    """The two sets of survivors get t answers between them at most once: 2t > n."""
+    params = make_params(7, encoding=Integers(max=9))
+    where, copy, victim = ram_path / "round", ram_path / "copy", 3
+    cohort = Cohort(params)
+    made = Journal.create(where, params)
+    cohort.server = Server(params, journal=made)
+    cohort.advance(2)
+    sent = cohort.step()
+    late = sent.pop(victim)
+    for u, data in sent.items():
+        cohort.server.receive(u, data)
+    shutil.copy(where, copy)
+    cohort.inbox = cohort.server.close_round()
+    answers = cohort.step(without=(5, 6))
+    assert len(answers) == params.threshold
+    cohort.deliver(answers)  # s of the victim, which is right: its input is not in the sum
+    made.close()
+
+    shutil.copy(copy, where)
+    with Journal.open(where, params) as opened:
+        cohort.server = Server.resume(opened)
+        cohort.server.receive(victim, late)
+        again = cohort.server.close_round()
+        for u in answers:
+            with pytest.raises(LocalProtocolError):
+                cohort.clients[u].unmask(again[u])
+        for u in set(again) - set(answers):
+            cohort.server.receive(u, cohort.answer(u, again[u]))
+        with pytest.raises(TooFewSurvivors, match="nothing has been unmasked"):
+            cohort.server.close_round()
+
+
+def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None:
+    """Closing a connection that another thread is inside brought the interpreter down."""
+    params = make_params(5)
+    for attempt in range(30):
+        path = ram_path / str(attempt)
+        journal = Journal.create(path, params)
+        acknowledged: list[int] = []
+        begun = threading.Event()
+
+        def write(journal: Journal = journal, done: list[int] = acknowledged) -> None:
+            try:
+                while True:
+                    journal.append(len(done), (1, bytes(100)))
+                    done.append(1)
+                    begun.set()  # noqa: B023
+            except JournalError:
+                return
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert begun.wait(30)
+        journal.close()
+        writer.join(30)
+        assert not writer.is_alive()
+        with Journal.open(path, params) as again:
+            assert sum(1 for _ in again.entries()) == len(acknowledged)

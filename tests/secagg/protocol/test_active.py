@@ -1,0 +1,563 @@
+"""The active variant: signatures, the consistency round, and what clients and server refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+
+from harness import (
+    Cohort,
+    altered,
+    finish,
+    make_identity,
+    make_params,
+    pieces,
+    read,
+    refused,
+    refuses,
+)
+from secagg import (
+    Client,
+    ClientPolicy,
+    Identity,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    Registry,
+    RemoteProtocolError,
+    Server,
+    TooFewSurvivors,
+    simulate_round,
+)
+from secagg.client import states as client_state
+from secagg.protocol import NEXT
+from secagg.protocol.identities import signed_keys, signed_survivors
+from secagg.protocol.keys import roster_digest
+from secagg.protocol.messages import (
+    AdvertiseKeys,
+    ConsistencyRequest,
+    ConsistencySignature,
+    Roster,
+    UnmaskRequest,
+    encode,
+    pack_ids,
+    unpack_ids,
+)
+
+ids = pack_ids
+
+
+def cohort_of(n: int = 7, **changes: object) -> Cohort:
+    return Cohort(make_params(n, security="active", **changes))
+
+
+def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
+    """A cohort after some phases, its client 2, and what the server sent that client."""
+    cohort = cohort_of(**changes)
+    return cohort, cohort.clients[2], cohort.advance(phases)[2]
+
+
+# ---- the round
+
+
+def test_the_phases_are_those_of_the_transition_table() -> None:
+    for security, table in NEXT.items():
+        cohort = Cohort(make_params(5, security=security))
+        seen = [cohort.server.phase]
+        while seen[-1] in table:
+            cohort.deliver(cohort.step())
+            assert {c.phase for c in cohort.clients.values()} == {table[seen[-1]]}
+            seen.append(cohort.server.phase)
+        assert seen == [*table, Phase.FINISHED]
+
+
+@pytest.mark.parametrize("phase", range(5))
+def test_check18_clients_lost_in_any_one_round_of_the_active_variant(phase: int) -> None:
+    cohort = cohort_of(12)
+    cohort.advance(phase)
+    cohort.advance(1, without=[1, 6])
+    finish(cohort)
+    gone = {1, 6} if phase < 3 else set()
+    assert set(cohort.server.result().survivors) == set(range(12)) - gone
+
+
+@pytest.mark.parametrize("phase", range(5))
+def test_check19_below_the_threshold_nothing_is_unmasked_in_the_active_variant(
+    phase: int,
+) -> None:
+    cohort = cohort_of(7, threshold=6)
+    cohort.advance(phase)
+    for u, data in cohort.step(without=[0, 1]).items():
+        cohort.server.receive(u, data)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.server.close_round()
+    assert caught.value.phase == list(NEXT["active"])[phase]
+    with pytest.raises(LocalProtocolError):
+        cohort.server.result()
+
+
+def test_clients_lost_in_every_round_at_once() -> None:
+    vectors = np.random.default_rng(0).integers(0, 100, (20, 9))
+    cohort = make_params(20, security="active", length=9)
+    dropouts = dict(zip(range(5), NEXT["active"], strict=True))
+    result = simulate_round(vectors.astype(float) / 100, cohort, dropouts=dropouts)
+    assert result.survivors == tuple(range(3, 20))
+    assert np.allclose(result.sum, vectors[3:].sum(axis=0) / 100, atol=1e-3)
+
+
+# ---- what is needed to start
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"neighbours": 4, "threshold": 4}, "neighbours is 4 and security 'active'"),
+        ({"threshold": 4}, r"threshold is 4.*two thirds, 5 to 7"),
+        ({"session": b""}, "session is empty"),
+    ],
+)
+def test_check05_the_active_variant_has_its_own_rules(
+    changes: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        make_params(7, security="active", **changes)
+
+
+@pytest.mark.parametrize("n", range(3, 40))
+def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
+    least = min(t for t in range(1, n + 1) if 3 * t > 2 * n)
+    assert make_params(n, least, security="active").threshold == least
+    with pytest.raises(ParameterError, match=r"two thirds|more than half"):
+        make_params(n, least - 1, security="active")
+
+
+def test_check04_a_client_can_insist_on_the_active_variant() -> None:
+    policy = ClientPolicy(require_active=True)
+    with pytest.raises(ParameterError, match="insists on 'active'"):
+        Client(0, make_params(5), policy=policy)
+    cohort = Cohort(make_params(5, security="active"), policy=policy)
+    finish(cohort)
+
+
+def test_identity_and_registry_are_needed_exactly_when_active() -> None:
+    active, passive = make_params(5, security="active"), make_params(5)
+    identity = make_identity(1)
+    registry = Registry({1: identity.public, 2: make_identity(2).public})
+    for params, given, named in (
+        (active, {}, "needs registry"),
+        (active, {"registry": registry}, "needs identity"),
+        (active, {"registry": {1: identity.public}, "identity": identity}, "secagg.Registry"),
+        (active, {"registry": registry, "identity": b"x" * 32}, "secagg.Identity"),
+        (active, {"registry": registry, "identity": make_identity(2)}, "client 1"),
+        (passive, {"registry": registry}, "nobody signs"),
+        (passive, {"identity": identity}, "nobody signs"),
+    ):
+        with pytest.raises(ParameterError, match=named):
+            Client(1, params, **given)
+    for params, given in ((active, None), (passive, registry)):
+        with pytest.raises(ParameterError, match="registry"):
+            Server(params, registry=given)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{-1: bytes(32)}, {"1": bytes(32)}, {1: bytes(31)}, {1: "x" * 32}],
+)
+def test_a_registry_of_other_things_is_refused(keys: dict[int, bytes]) -> None:
+    with pytest.raises(ParameterError):
+        Registry(keys)
+
+
+def test_check21_two_clients_with_one_identity_are_refused() -> None:
+    public = make_identity(1).public
+    with pytest.raises(ParameterError, match="clients 1 and 4 have the same identity key"):
+        Registry({1: public, 4: public})
+
+
+@pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
+def test_an_identity_needs_32_bytes(seed: object) -> None:
+    with pytest.raises(ParameterError, match="32 bytes"):
+        Identity(seed)
+
+
+def test_check29_an_identity_shows_only_its_public_half() -> None:
+    seed = bytes(range(32))
+    identity = Identity(seed)
+    assert seed.hex() not in repr(identity)
+    assert identity.public.hex() in repr(identity)
+    assert Identity.generate().public != Identity.generate().public
+
+
+STATES = [kind for kind in vars(client_state).values() if dataclasses.is_dataclass(kind)]
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_check29_no_state_of_a_client_shows_what_it_holds(kind: type) -> None:
+    """Also the shares of others, which no client ever drew."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    state = kind(**{name: "public" if name == "phase" else "a secret" for name in names})
+    assert "a secret" not in repr(state)
+
+
+# ---- line 24: signatures bind session, round, sender and content
+
+
+def forged(roster: bytes, u: int, signature: bytes) -> bytes:
+    message = read(roster, Roster)
+    signatures = pieces(message.signatures, 64)
+    signatures[unpack_ids(message.ids).index(u)] = signature
+    return altered(roster, Roster, signatures=b"".join(signatures))
+
+
+def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
+    message = read(roster, Roster)
+    at = unpack_ids(message.ids).index(u)
+    return pieces(message.seal_keys, 32)[at], pieces(message.mask_keys, 32)[at]
+
+
+def test_check24_what_is_signed_names_session_sender_round_and_content() -> None:
+    """Byte by byte, as docs/protocol.md 5.10 has it: nothing of it can be left out."""
+    digest, session, c, s = (bytes([i]) * 32 for i in range(4))
+    sender = (0x0102030405060708).to_bytes(8, "little")
+    expected = b"secagg/1 signed keys" + digest + sender + b"\0" + c + s
+    assert signed_keys(digest, 0x0102030405060708, c, s) == expected
+    u3 = ids([5, 9])
+    expected = b"secagg/1 signed survivors" + session + sender + b"\3" + u3
+    assert signed_survivors(session, 0x0102030405060708, u3) == expected
+
+
+@pytest.mark.parametrize("u", [0, 4, 6])
+def test_check24_a_signature_over_keys_binds_parameters_round_sender_and_content(
+    u: int,
+) -> None:
+    digest = make_params(7, security="active").digest
+    other = make_params(7, security="active", session=b"round 2").digest
+
+    def wrong(c: bytes, s: bytes) -> list[bytes]:
+        good = signed_keys(digest, u, c, s)
+        return [
+            signed_keys(other, u, c, s),
+            signed_keys(digest, 5, c, s),
+            signed_keys(digest, u, s, c),
+            signed_survivors(digest, u, c + s),
+            good[:-1],
+        ]
+
+    for content in range(5):
+        cohort, client, roster = at_phase(1)
+        signed = cohort.identities[u].sign(wrong(*keys_of(roster, u))[content])
+        changed = forged(roster, u, signed)
+        refuses(client, functools.partial(client.share_keys, changed), "signature")
+
+
+SIZES = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
+
+
+def with_entry(roster: bytes, old: Roster, at: int, names: Iterable[str]) -> bytes:
+    """The roster with these parts of an old entry, and the digest that goes with them."""
+    message = read(roster, Roster)
+    fields = {name: pieces(getattr(message, name), size) for name, size in SIZES.items()}
+    for name in names:
+        fields[name][at] = pieces(getattr(old, name), SIZES[name])[at]
+    entries = zip(
+        unpack_ids(message.ids), fields["seal_keys"], fields["mask_keys"], strict=True
+    )
+    joined = {name: b"".join(values) for name, values in fields.items()}
+    return altered(roster, Roster, digest=roster_digest(list(entries)), **joined)
+
+
+@pytest.mark.parametrize("names", [[*SIZES], ["seal_keys"], ["mask_keys"]])
+@pytest.mark.parametrize("at", [0, 4, 6])
+def test_check24_keys_of_an_earlier_round_are_refused(names: list[str], at: int) -> None:
+    """The server hands round 1 keys that a client signed in another round, or one of them."""
+    earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
+    old = read(earlier.advance(1)[2], Roster)
+    _, client, roster = at_phase(1)
+    replayed = with_entry(roster, old, at, names)
+    refuses(client, lambda: client.share_keys(replayed), "signature")
+
+
+def test_check24_the_digest_of_a_cohort_that_is_not_full_is_checked() -> None:
+    cohort = cohort_of()
+    roster = cohort.advance(1, without=[5])[2]
+    client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
+    refuses(client, lambda: client.share_keys(other), "digest")
+
+
+def test_check24_a_request_to_sign_for_another_session_is_refused() -> None:
+    _, client, request = at_phase(3)
+    other = altered(request, ConsistencyRequest, session=bytes(32))
+    refuses(client, lambda: client.check_consistency(other), "session")
+
+
+def test_check24_a_signature_for_another_session_or_sender_is_refused_by_the_server() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    sent = cohort.step()
+    for changes, check in (({"session": bytes(32)}, "session"), ({"sender": 4}, "sender")):
+        other = altered(sent[3], ConsistencySignature, **changes)
+        refused(cohort.server, 3, other, check)
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check24_an_unregistered_client_is_refused_on_both_sides() -> None:
+    cohort = cohort_of()
+    stranger = make_identity(99)
+    outsiders = Registry({99: stranger.public})
+    message = Client(99, cohort.params, identity=stranger, registry=outsiders).advertise_keys()
+    refused(cohort.server, 99, message, "unknown client")
+
+    _, client, roster = at_phase(1)
+    known = {u: key for u, key in cohort.registry.items() if u != 4}
+    client._registry = Registry(known)
+    refuses(client, lambda: client.share_keys(roster), "unknown client")
+
+
+@pytest.mark.parametrize("size", [0, 63 * 7, 64 * 6, 64 * 8])
+def test_a_roster_without_a_signature_for_each_is_refused(size: int) -> None:
+    _, client, roster = at_phase(1)
+    changed = altered(roster, Roster, signatures=bytes(size))
+    refuses(client, lambda: client.share_keys(changed), "length|size")
+
+
+def test_check24_the_server_names_whoever_signs_wrongly() -> None:
+    """A bad signature passed on would make every honest client give up."""
+    cohort = cohort_of()
+    sent = cohort.step()
+    for bad in (bytes(64), b"", cohort.identities[3].sign(b"something else")):
+        refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bad), "signature")
+    cohort.deliver(sent)
+    cohort.advance(2)
+    sent = cohort.step()
+    for bad in (bytes(64), b"", read(sent[4], ConsistencySignature).signature):
+        forged = altered(sent[3], ConsistencySignature, signature=bad)
+        refused(cohort.server, 3, forged, "signature")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_nobody_signs_in_the_semi_honest_variant() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length")
+    client = Cohort(make_params(5)).clients[2]
+    with pytest.raises(LocalProtocolError, match="check_consistency is out of order"):
+        client.check_consistency(b"")
+
+
+@pytest.mark.parametrize(
+    ("phases", "changes"),
+    [
+        (1, {"signatures": b"\0"}),
+        (1, {"signatures": bytes(64)}),
+        (3, {"signers": ids([1]), "signatures": bytes(64)}),
+        (3, {"signers": ids([1])}),
+        (3, {"signatures": bytes(64)}),
+    ],
+)
+def test_signatures_are_refused_where_nobody_was_to_sign(
+    phases: int, changes: dict[str, bytes]
+) -> None:
+    """In a cohort with room for more, so that the messages are not too long besides."""
+    cohort = Cohort(make_params(30), ids=range(20))
+    client, data = cohort.clients[2], cohort.advance(phases)[2]
+    kind, call = (Roster, client.share_keys) if phases == 1 else (UnmaskRequest, client.unmask)
+    refuses(client, lambda: call(altered(data, kind, **changes)), "length")
+
+
+# ---- line 23: one U3
+
+
+def test_check23_two_halves_are_told_different_survivors() -> None:
+    """Each half signs its own U3; no choice of signatures makes anybody reveal a share."""
+    cohort = cohort_of(9)
+    told = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
+    signatures = {}
+    for u, request in cohort.advance(3).items():
+        session = read(request, ConsistencyRequest).session
+        changed = altered(request, ConsistencyRequest, survivors=told[u])
+        answer = cohort.clients[u].check_consistency(changed)
+        signatures[u] = read(answer, ConsistencySignature).signature
+    for u, client in cohort.clients.items():
+        mine = unpack_ids(told[u])
+        agreeing = [v for v in mine if told[v] == told[u]]
+        assert len(agreeing) < cohort.params.threshold
+        # of those that signed the same set there are too few; the others signed another
+        signers = agreeing if u % 2 else mine
+        request = UnmaskRequest(
+            session,
+            told[u],
+            ids(sorted(set(range(9)) - set(mine))),
+            ids(signers),
+            b"".join(signatures[v] for v in signers),
+        )
+        check = "size" if u % 2 else "signature"
+        refuses(client, functools.partial(client.unmask, encode(request)), check)
+
+
+SURVIVORS = list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("survivors", "check"),
+    [
+        (ids([0, 1, 2, 2, 3, 4, 5]), "ids"),
+        (ids([1, 0, 2, 3, 4, 5, 6]), "ids"),
+        (b"\0" * 7, "ids"),
+        (ids([*SURVIVORS, 7]), "unknown id|size"),
+        (ids([0, 1, 2, 3, 4, 5, 9]), "unknown id"),
+        (ids([0, 1, 3, 4, 5, 6]), "self"),
+        (ids([1, 2, 3, 4]), "size"),
+    ],
+)
+def test_check23_survivors_that_cannot_be_are_not_signed(survivors: bytes, check: str) -> None:
+    _, client, request = at_phase(3)
+    changed = altered(request, ConsistencyRequest, survivors=survivors)
+    with pytest.raises(RemoteProtocolError) as caught:
+        client.check_consistency(changed)
+    assert caught.value.check in check.split("|")
+    assert client.phase is Phase.FAILED
+
+
+def test_check04_the_clients_own_minimum_counts_for_what_it_signs() -> None:
+    cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
+    client, request = cohort.clients[2], cohort.advance(3)[2]
+    fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
+    refuses(client, lambda: client.check_consistency(fewer), "size")
+
+
+def test_check04_the_clients_own_minimum_counts_for_who_signed() -> None:
+    """Seven signers are the threshold, and not enough for a client that insists on nine."""
+    policy = ClientPolicy(min_clients=9)
+    cohort = Cohort(make_params(9, security="active"), policy=policy)
+    client, request = cohort.clients[2], cohort.advance(4)[2]
+    message = read(request, UnmaskRequest)
+    fewer = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
+    refuses(client, lambda: client.unmask(altered(request, UnmaskRequest, **fewer)), "size")
+
+
+def alter_unmasking(
+    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
+) -> None:
+    cohort, client, request = at_phase(4)
+    changed = altered(request, UnmaskRequest, **change(cohort, read(request, UnmaskRequest)))
+    refuses(client, lambda: client.unmask(changed), check)
+
+
+def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signers": request.signers[: 8 * 4], "signatures": request.signatures[: 64 * 4]}
+
+
+def other_survivors(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    """Six others, signed by all of them: not what this client signed."""
+    fewer = ids(range(6))
+    signatures = [
+        cohort.identities[v].sign(signed_survivors(request.session, v, fewer)) for v in range(6)
+    ]
+    return {
+        "survivors": fewer,
+        "dropped": ids([6]),
+        "signers": fewer,
+        "signatures": b"".join(signatures),
+    }
+
+
+def of_another_session(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    signatures = [
+        identity.sign(signed_survivors(bytes(32), v, request.survivors))
+        for v, identity in cohort.identities.items()
+    ]
+    return {"signatures": b"".join(signatures)}
+
+
+def with_signature_of_another_sender(
+    at: int, _: Cohort, request: UnmaskRequest
+) -> dict[str, object]:
+    signatures = pieces(request.signatures, 64)
+    signatures[at] = signatures[at - 1]
+    return {"signatures": b"".join(signatures)}
+
+
+def signed_twice(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {
+        "signers": ids([0, 0, 1, 2, 3, 4, 5]),
+        "signatures": request.signatures[:64] + request.signatures[: 64 * 6],
+    }
+
+
+def signed_by_a_stranger(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signers": ids([0, 1, 2, 3, 4, 5, 9])}
+
+
+def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
+    return {"signatures": request.signatures[:-64]}
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (fewer_signers, "size"),
+        (other_survivors, "consistency"),
+        (of_another_session, "signature"),
+        *(
+            (functools.partial(with_signature_of_another_sender, at), "signature")
+            for at in (0, 3, 6)
+        ),
+        (signed_twice, "ids"),
+        (signed_by_a_stranger, "unknown id"),
+        (a_signature_short, "length"),
+    ],
+)
+def test_check23_shares_are_revealed_only_for_a_u3_that_t_clients_signed(
+    change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
+) -> None:
+    alter_unmasking(change, check)
+
+
+def test_check23_exactly_t_signers_are_enough() -> None:
+    """For the client, of the seven that signed; and for a round in which two did not."""
+    _, client, request = at_phase(4)
+    message = read(request, UnmaskRequest)
+    five = {"signers": message.signers[: 8 * 5], "signatures": message.signatures[: 64 * 5]}
+    assert client.unmask(altered(request, UnmaskRequest, **five))
+    cohort = cohort_of()
+    assert cohort.params.threshold == 5
+    cohort.advance(3)
+    cohort.advance(1, without=[0, 4])
+    finish(cohort)
+
+
+def test_check23_signatures_arrive_in_any_order() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    cohort.deliver(dict(reversed(cohort.step().items())))
+    finish(cohort)
+
+
+def test_check23_a_client_signs_one_set_of_survivors() -> None:
+    _, client, request = at_phase(3)
+    client.check_consistency(request)
+    with pytest.raises(LocalProtocolError, match="out of order"):
+        client.check_consistency(request)
+    assert client.phase is Phase.UNMASKING
+
+
+def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
+    cohort = cohort_of()
+    cohort.advance(3)
+    requests = cohort.advance(1, without=[5])
+    assert set(requests) == {0, 1, 2, 3, 4, 6}
+    request = read(requests[0], UnmaskRequest)
+    assert unpack_ids(request.signers) == (0, 1, 2, 3, 4, 6)
+    assert unpack_ids(request.survivors) == tuple(range(7))
+    finish(cohort)
+
+
+def test_check25_a_graph_drawn_by_a_lying_server_is_not_offered() -> None:
+    with pytest.raises(ParameterError, match="a server that lies would draw the graph"):
+        make_params(40, 30, neighbours=32, security="active")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import struct
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from harness import _P, LOW_ORDER
+from secagg.protocol import keys
+
+SESSION = bytes(range(32))
+
+# the points of order 1, 2, 4 and 8 on Curve25519 and its twist, canonical and not
+# (Bernstein, "Curve25519: new Diffie-Hellman speed records", §3; cr.yp.to/ecdh.html#validate)
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+    """RFC 5869 with SHA-256."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    block, out = b"", b""
+    while len(out) < length:
+        block = hmac.digest(extracted, block + info + bytes([len(out) // 32 + 1]), "sha256")
+        out += block
+    return out[:length]
+
+
+def test_check07_low_order_keys_lead_to_no_secret() -> None:
+    pair = keys.KeyPair(os.urandom(32))
+    for public in LOW_ORDER:
+        assert pair.agree(public) is None
+        assert not keys.is_usable(public)
+    assert keys.is_usable(pair.public)
+    assert pair.agree(pair.public[:31] + bytes([pair.public[31] | 0x80])) is None
+    assert pair.agree((_P + 9).to_bytes(32, "little")) is None
+
+
+def test_x25519_known_answer() -> None:
+    """RFC 7748, §6.1."""
+    alice = keys.KeyPair(
+        bytes.fromhex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
+    )
+    bob = keys.KeyPair(
+        bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
+    )
+    shared = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742"
+    assert alice.agree(bob.public) == bob.agree(alice.public) == bytes.fromhex(shared)
+
+
+def test_check08_every_key_is_hkdf_of_the_secret_with_the_session_as_salt() -> None:
+    shared = os.urandom(32)
+    ids = struct.pack("<QQ", 3, 9)
+    a, b = b"A" * 32, b"B" * 32
+    both = hkdf(shared, SESSION, b"secagg/1 seal" + ids + a + b, 64)
+    assert keys.seal_keys(shared, SESSION, (3, a), (9, b)) == (both[:32], both[32:])
+    assert keys.seal_keys(shared, SESSION, (9, b), (3, a)) == (both[32:], both[:32])
+    expected = hkdf(shared, SESSION, b"secagg/1 pairwise mask" + ids + a + b, 16)
+    assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
+    assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected
+    expected = hkdf(shared, SESSION, b"secagg/1 self mask" + struct.pack("<Q", 3), 16)
+    assert keys.self_mask_key(shared, SESSION, 3) == expected
+
+
+def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
+    shared, a, b = os.urandom(32), b"A" * 32, b"B" * 32
+    derived = [
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (9, b))),
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, b), (9, a))),
+        *(key[:16] for key in keys.seal_keys(shared, SESSION, (3, a), (8, b))),
+        *(key[:16] for key in keys.seal_keys(shared, bytes(32), (3, a), (9, b))),
+        keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)),
+        keys.pairwise_mask_key(shared, SESSION, (3, b), (9, a)),
+        keys.pairwise_mask_key(shared, SESSION, (3, a), (8, b)),
+        keys.pairwise_mask_key(shared, bytes(32), (3, a), (9, b)),
+        keys.self_mask_key(shared, SESSION, 3),
+        keys.self_mask_key(shared, SESSION, 9),
+        keys.self_mask_key(shared, bytes(32), 3),
+    ]
+    assert len(set(derived)) == len(derived)
+    assert shared[:16] not in derived
+
+
+@pytest.mark.parametrize(
+    ("session", "sender", "receiver"), [(bytes(32), 3, 9), (SESSION, 4, 9), (SESSION, 3, 8)]
+)
+def test_check09_a_sealed_share_opens_only_where_it_was_meant(
+    session: bytes, sender: int, receiver: int
+) -> None:
+    """Session, sender and receiver are in the associated data, not only in the key."""
+    key = os.urandom(32)
+    sealed = keys.seal(key, SESSION, 3, 9, b"shares")
+    assert keys.open_sealed(key, SESSION, 3, 9, sealed) == b"shares"
+    assert keys.open_sealed(key, session, sender, receiver, sealed) is None
+    altered = sealed[:-1] + bytes([sealed[-1] ^ 1])
+    assert keys.open_sealed(key, SESSION, 3, 9, altered) is None
+
+
+def test_check11_the_commitment_binds_seed_session_and_owner() -> None:
+    seed = os.urandom(32)
+    label = b"secagg/1 self mask commitment"
+    expected = hashlib.sha256(label + SESSION + struct.pack("<Q", 5) + seed).digest()
+    assert keys.commitment(seed, SESSION, 5) == expected
+    others = {
+        keys.commitment(os.urandom(32), SESSION, 5),
+        keys.commitment(seed, bytes(32), 5),
+        keys.commitment(seed, SESSION, 6),
+    }
+    assert len(others | {expected}) == 4
+
+
+def test_check29_a_key_pair_prints_its_public_half_only() -> None:
+    seed = os.urandom(32)
+    pair = keys.KeyPair(seed)
+    assert pair.public.hex() in repr(pair)
+    assert seed.hex() not in repr(pair)
+    assert repr(seed) not in repr(pair)
+
+
+def test_the_session_is_named_after_parameters_and_every_key() -> None:
+    entries = [(1, b"c" * 32, b"s" * 32), (2, b"d" * 32, b"t" * 32)]
+    base = keys.session_id(bytes(32), keys.roster_digest(entries))
+    assert base != keys.session_id(b"x" * 32, keys.roster_digest(entries))
+    for changed in (
+        (3, b"d" * 32, b"t" * 32),
+        (2, b"e" * 32, b"t" * 32),
+        (2, b"d" * 32, b"u" * 32),
+    ):
+        assert base != keys.session_id(bytes(32), keys.roster_digest([entries[0], changed]))
+
+
+def test_check09_the_associated_data_is_version_session_ids_and_round() -> None:
+    key = os.urandom(32)
+    data = b"secagg/1 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
+    expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)
+    assert keys.seal(key, SESSION, 3, 9, b"x" * 80) == expected

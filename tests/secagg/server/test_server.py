@@ -1,0 +1,608 @@
+"""What the server refuses, and that a refusal leaves the round as it was."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, refused
+from secagg import (
+    Client,
+    LocalProtocolError,
+    ParameterError,
+    Phase,
+    RemoteProtocolError,
+    Server,
+    TooFewSurvivors,
+    shamir,
+)
+from secagg.protocol import NEXT
+from secagg.protocol.messages import (
+    SHARE_BYTES,
+    AdvertiseKeys,
+    MaskedInput,
+    ShareKeys,
+    UnmaskRequest,
+    UnmaskShares,
+    pack_ids,
+    unpack_ids,
+)
+from secagg.server.recovery import Recovery
+from secagg.shamir.field import M61
+
+# ---- dropping out
+
+PHASES = range(4)
+
+
+@pytest.mark.parametrize("neighbours", [None, 8])
+@pytest.mark.parametrize("phase", PHASES)
+def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | None) -> None:
+    """Rounds 0, 1, 2 and 4; round 3 belongs to the active variant."""
+    cohort = Cohort(make_params(12, neighbours=neighbours, threshold=5 if neighbours else 7))
+    cohort.advance(phase)
+    cohort.advance(1, without=[1, 6])
+    finish(cohort)
+    gone = {1, 6} if phase < 3 else set()
+    assert set(cohort.server.result().survivors) == set(range(12)) - gone
+
+
+@given(
+    st.sampled_from([None, 4, 6]),
+    st.lists(st.integers(0, 5), min_size=12, max_size=12),
+    st.sampled_from([{}, {"modulus": (1 << 61) - 1}, {"modulus_bits": 64, "max_weight": 9}]),
+)
+@settings(max_examples=150)
+def test_check18_any_combination_gives_the_exact_sum_of_u3_or_an_abort(
+    neighbours: int | None, leaves: list[int], modulus: dict[str, int]
+) -> None:
+    """`leaves[u]` is the phase before whose message u vanishes; 4 and 5: never."""
+    cohort = Cohort(make_params(12, neighbours=neighbours, **modulus))
+    try:
+        for phase in PHASES:
+            cohort.advance(1, without=[u for u in range(12) if leaves[u] <= phase])
+    except TooFewSurvivors:
+        assert cohort.server.phase is Phase.FAILED
+        with pytest.raises(LocalProtocolError):
+            cohort.server.result()
+    else:
+        result = cohort.server.result()
+        u3 = list(cohort.sent[2])
+        assert list(result.survivors) == u3
+        assert result.integers.tolist() == cohort.expected(u3)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
+    """Seven of twelve are the threshold: at six the server ends, and holds no sum."""
+    cohort = Cohort(make_params(12, 7, length=100))
+    cohort.advance(phase)
+    cohort.step(without=range(6))
+    for u, data in cohort.sent[-1].items():
+        cohort.server.receive(u, data)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.server.close_round()
+    assert (caught.value.survivors, caught.value.needed) == (6, 7)
+    assert caught.value.phase == list(NEXT["semi-honest"])[phase]
+    assert cohort.server.phase is Phase.FAILED
+    for call in (cohort.server.result, cohort.server.close_round):
+        with pytest.raises(LocalProtocolError):
+            call()
+    assert not any(
+        isinstance(item, np.ndarray) for item in gc.get_referents(cohort.server._stage)
+    )
+
+
+def test_check25_survivors_in_pieces_are_not_unmasked_piece_by_piece() -> None:
+    """On a ring of eight with every fourth gone, two pieces of three are left."""
+    cohort = Cohort(make_params(8, 2, neighbours=2), policy=TOY)
+    cohort.advance(2)
+    graph = cohort.server._stage.cohort.graph
+    cut = 0
+    near = [v for v in graph.holders[cut] if v != cut]
+    far = next(u for u in range(8) if _distance(graph.holders, cut, u) == 4)
+    assert far not in near
+    with pytest.raises(TooFewSurvivors, match="in pieces"):
+        cohort.advance(1, without=[cut, far])
+
+
+def _distance(holders: dict[int, tuple[int, ...]], start: int, end: int) -> int:
+    reached, steps = {start}, 0
+    while end not in reached:
+        reached = {v for u in reached for v in holders[u]}
+        steps += 1
+    return steps
+
+
+def test_check06_two_survivors_are_not_unmasked() -> None:
+    cohort = Cohort(make_params(3, 2))
+    cohort.advance(2)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.advance(1, without=[0])
+    assert (caught.value.survivors, caught.value.needed) == (2, 3)
+
+
+# ---- late, repeated, out of order
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_repeated_messages_are_counted_once(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    for _ in range(3):
+        for u, data in sent.items():
+            cohort.server.receive(u, data)
+    assert not cohort.server.waiting
+    cohort.inbox = cohort.server.close_round()
+    if phase < 3:
+        for u, data in sent.items():  # late copies
+            cohort.server.receive(u, data)
+        assert cohort.server.waiting == set(range(5))
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_second_different_message_is_refused(phase: int) -> None:
+    first, second = (Cohort(make_params(5), seed=s) for s in "ab")
+    for cohort in (first, second):
+        cohort.advance(phase)
+    sent, others = first.step(), second.step()
+    first.server.receive(0, sent[0])
+    refused(first.server, 0, others[0], "repeated")
+    for u in (1, 2, 3, 4):
+        first.server.receive(u, sent[u])
+    first.inbox = first.server.close_round()
+    finish(first)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_messages_of_other_rounds_are_refused(phase: int) -> None:
+    """A client cannot run ahead or fall behind: only the phase's own message is read."""
+    cohort, complete = Cohort(make_params(5)), Cohort(make_params(5))
+    complete.advance(4)
+    cohort.advance(phase)
+    for other in PHASES:
+        if other != phase:
+            data = altered_session(complete.sent[other][0], cohort)
+            refused(cohort.server, 0, data, "encoding|size")
+    finish(cohort)
+
+
+def altered_session(data: bytes, cohort: Cohort) -> bytes:
+    """Different bytes of the same message, so that it is not known as a repetition."""
+    kind = {1: AdvertiseKeys, 3: ShareKeys, 5: MaskedInput, 7: UnmaskShares}[data[2]]
+    field = "parameters" if kind is AdvertiseKeys else "session"
+    return altered(data, kind, **{field: b"?" * 32})
+
+
+@pytest.mark.parametrize("phase", [1, 2, 3])
+def test_check20_a_message_of_another_session_is_refused(phase: int) -> None:
+    cohort, other = Cohort(make_params(5)), Cohort(make_params(5), seed="other")
+    for each in (cohort, other):
+        each.advance(phase)
+    refused(cohort.server, 1, other.step()[1], "session")
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_message_under_anothers_name_is_refused(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    sent = cohort.step()
+    refused(cohort.server, 1, sent[2], "sender")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+@pytest.mark.parametrize("phase", [1, 2, 3])
+def test_check20_a_client_that_was_given_up_does_not_come_back(phase: int) -> None:
+    cohort = Cohort(make_params(6))
+    cohort.advance(phase - 1)
+    cohort.advance(1, without=[4])
+    late = {0: b"", 1: cohort.clients[4].advertise_keys} if phase == 1 else {}
+    data = late[1]() if late else altered_session(cohort.sent[phase - 1][0], cohort)
+    refused(cohort.server, 4, data, "unknown client")
+    finish(cohort)
+    with pytest.raises(LocalProtocolError):
+        cohort.server.receive(4, data)
+
+
+# ---- who may take part
+
+
+def test_check21_an_unknown_client_and_a_second_one_with_the_same_id_are_refused() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    twin = Client(0, cohort.params).advertise_keys()
+    refused(cohort.server, 0, twin, "repeated")
+    cohort.deliver(sent)
+    refused(cohort.server, 9, cohort.step()[1], "unknown client")
+    cohort.deliver(cohort.sent[-1])
+    finish(cohort)
+
+
+def test_check21_a_key_that_joins_twice_is_refused() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    first = read(sent[0], AdvertiseKeys)
+    for key in (first.seal_key, first.mask_key):
+        for field in ("seal_key", "mask_key"):
+            copied = altered(sent[1], AdvertiseKeys, **{field: key})
+            refused(cohort.server, 1, copied, "duplicate key")
+    own = read(sent[1], AdvertiseKeys).seal_key
+    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check21_no_more_clients_than_the_parameters_say() -> None:
+    cohort = Cohort(make_params(5))
+    sent = cohort.step()
+    for u, data in sent.items():
+        cohort.server.receive(u, data)
+    refused(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
+
+
+@pytest.mark.parametrize("low", LOW_ORDER)
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_low_order_keys_do_not_enter_the_roster(low: bytes, field: str) -> None:
+    cohort = Cohort(make_params(3))
+    sent = cohort.step()
+    forged = altered(sent[1], AdvertiseKeys, **{field: low})
+    refused(cohort.server, 1, forged, "public key")
+
+
+def test_a_client_with_other_parameters_is_told_so() -> None:
+    server = Server(make_params(5))
+    client = Client(1, make_params(5, length=5))
+    refused(server, 1, client.advertise_keys(), "parameters")
+
+
+# ---- wrong content
+
+
+@pytest.mark.parametrize(
+    ("modulus", "change", "check"),
+    [
+        ({}, lambda v: v[:-1], "length"),
+        ({}, lambda v: v + b"\x00", "length"),
+        ({}, lambda _: b"", "length"),
+        ({"modulus_bits": 27}, lambda v: v[:-1] + b"\xff", "length"),
+        ({"modulus": (1 << 61) - 1}, lambda v: b"\xff" * 7 + b"\x1f" + v[8:], "range"),
+        ({"modulus": 8_000_009}, lambda v: v[:-3] + b"\xff\xff\x0f", "range"),
+    ],
+)
+def test_check22_a_wrong_length_or_element_does_not_spoil_the_sum(
+    modulus: dict[str, int], change: Callable[[bytes], bytes], check: str
+) -> None:
+    cohort = Cohort(make_params(5, **modulus))
+    cohort.advance(2)
+    sent = cohort.step()
+    honest = read(sent[3], MaskedInput).values
+    forged = altered(sent[3], MaskedInput, values=change(honest))
+    if check == "length" and len(forged) > len(sent[3]) + 200:
+        check = "size"
+    refused(cohort.server, 3, forged, check)
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+@pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 0), slice(96, None)])
+def test_check22_sealed_shares_of_the_wrong_length_are_refused(cut: slice) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(1)
+    sent = cohort.step()
+    sealed = read(sent[3], ShareKeys).sealed
+    refused(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check22_shares_that_are_not_field_elements_or_too_few_are_refused() -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(3)
+    sent = cohort.step()
+    shares = read(sent[3], UnmaskShares).shares
+    too_big = M61.to_bytes(8, "little") + shares[8:]
+    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
+    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+# ---- wrong shares
+
+
+def spoil(data: bytes, owner: int) -> bytes:
+    """The message with another share of one owner's secret."""
+    shares = bytearray(read(data, UnmaskShares).shares)
+    shares[SHARE_BYTES * owner] ^= 1
+    return altered(data, UnmaskShares, shares=bytes(shares))
+
+
+@pytest.mark.parametrize("liar", [0, 5, 8])
+@pytest.mark.parametrize("owner", [0, 7, 8])
+def test_check11_a_wrong_share_is_found_named_and_corrected(liar: int, owner: int) -> None:
+    """Nine answer, the threshold is 6: one liar is named, of a survivor or a dropped one."""
+    cohort = Cohort(make_params(10, 6))
+    cohort.advance(2)
+    cohort.advance(1, without=[9])
+    sent = cohort.step()
+    request = read(cohort.inbox[0], UnmaskRequest)
+    owners = [*unpack_ids(request.survivors), *unpack_ids(request.dropped)]
+    cohort.deliver(sent | {liar: spoil(sent[liar], owners.index(9 if owner == 8 else owner))})
+    result = cohort.server.result()
+    assert result.faulty == (liar,)
+    assert result.integers.tolist() == cohort.expected(range(9))
+
+
+def test_check11_a_wrong_share_beyond_the_first_t_is_named_too() -> None:
+    cohort = Cohort(make_params(7, 6))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {6: spoil(sent[6], 2)})
+    assert cohort.server.result().faulty == (6,)
+
+
+@pytest.mark.parametrize("dropped", [[], [9]])
+def test_check11_shares_wrong_beyond_repair_are_an_error_not_garbage(
+    dropped: list[int],
+) -> None:
+    """With exactly t shares nobody can be named; the secret is checked all the same."""
+    cohort = Cohort(make_params(10, 9))
+    cohort.advance(2)
+    cohort.advance(1, without=dropped)
+    sent = cohort.step()
+    for u in (1, 2):
+        sent[u] = spoil(sent[u], 9 if dropped else 3)
+    with pytest.raises(RemoteProtocolError) as caught:
+        cohort.deliver(sent)
+    assert caught.value.check == "shares"
+    assert cohort.server.phase is Phase.FAILED
+    with pytest.raises(LocalProtocolError):
+        cohort.server.result()
+
+
+def test_check11_the_checks_are_against_what_the_owner_published() -> None:
+    """A client whose commitment is not of its b, or whose shares are of another s."""
+    for dropped in ([], [3]):
+        cohort = Cohort(make_params(5, 4))
+        cohort.advance(1)
+        sent = cohort.step()
+        stage = cohort.server._stage
+        if dropped:
+            stage.cohort.publics[3] = (stage.cohort.publics[3][0], os.urandom(32))
+        else:
+            sent[3] = altered(sent[3], ShareKeys, commitment=os.urandom(32))
+        cohort.deliver(sent)
+        cohort.advance(1, without=dropped)
+        with pytest.raises(RemoteProtocolError, match="client 3") as caught:
+            cohort.advance(1)
+        assert caught.value.check == "shares"
+
+
+# ---- the caller
+
+
+def test_calls_out_of_order_change_nothing() -> None:
+    server = Server(make_params(5))
+    with pytest.raises(LocalProtocolError, match="no result in phase advertise_keys"):
+        server.result()
+    assert server.waiting == frozenset()
+    with pytest.raises(TooFewSurvivors):
+        server.close_round()
+    with pytest.raises(LocalProtocolError, match="has ended"):
+        server.receive(0, b"")
+
+
+def test_ids_may_be_any_64_bit_numbers() -> None:
+    ids = [0, 1, (1 << 63) + 5, (1 << 64) - 1, 77]
+    cohort = Cohort(make_params(5), ids)
+    finish(cohort)
+    assert cohort.server.result().survivors == tuple(sorted(ids))
+    assert pack_ids(ids[:1]) == bytes(8)
+
+
+@pytest.mark.parametrize("phase", [2, 3])
+def test_check20_a_client_that_got_no_answer_is_out(phase: int) -> None:
+    """On a graph, a client that sees too few of the others is answered nothing, and refused."""
+    cohort = Cohort(make_params(10, 3, neighbours=4))
+    cohort.advance(phase - 1)
+    holders = cohort.server._stage.cohort.graph.holders
+    cohort.advance(1, without=[v for v in holders[0] if v != 0][:3])
+    assert 0 not in cohort.inbox
+    assert 0 not in cohort.server.waiting
+    refused(cohort.server, 0, altered_session(cohort.sent[-1][0], cohort), "unknown client")
+
+
+def test_check11_the_faulty_are_named_in_ascending_order() -> None:
+    cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (1, 16)})
+    assert cohort.server.result().faulty == (1, 16)
+
+
+def test_check11_right_shares_never_go_through_the_decoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weights are remembered by their points; wrong ones would be repaired, slowly."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("right shares went through the decoder")
+
+    monkeypatch.setattr(shamir, "find_wrong", never)
+    cohort = Cohort(make_params(20, 4, neighbours=6))
+    cohort.advance(2)
+    cohort.advance(1, without=[3])
+    cohort.advance(1, without=[8])
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+def test_check21_an_id_that_is_no_id_is_refused(bad: object) -> None:
+    with pytest.raises(ParameterError, match="client_id"):
+        Server(make_params(5)).receive(bad, b"")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_refused_message_is_refused_again(phase: int) -> None:
+    cohort = Cohort(make_params(5))
+    cohort.advance(phase)
+    other = cohort.step()[2]
+    for _ in range(2):
+        refused(cohort.server, 1, other, "sender")
+
+
+def spelt_otherwise(key: bytes) -> bytes:
+    """X25519 ignores the top bit, so these are other bytes of the same key."""
+    return key[:31] + bytes([key[31] ^ 0x80])
+
+
+@pytest.mark.parametrize("field", ["seal_key", "mask_key"])
+def test_check07_one_key_in_two_spellings_is_refused(field: str) -> None:
+    cohort = Cohort(make_params(3))
+    sent = cohort.step()
+    cohort.server.receive(0, sent[0])
+    copied = spelt_otherwise(getattr(read(sent[0], AdvertiseKeys), field))
+    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key")
+    cohort.deliver(sent)
+    finish(cohort)
+
+
+def test_check11_one_liar_among_t_plus_one_is_named_wherever_it_stands() -> None:
+    for liar in range(7):
+        cohort = Cohort(make_params(7, 6))
+        cohort.advance(3)
+        sent = cohort.step()
+        cohort.deliver(sent | {liar: spoil(sent[liar], 2)})
+        assert cohort.server.result().faulty == (liar,)
+        assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
+
+
+def test_check11_nobody_is_blamed_for_what_cannot_be_told_apart() -> None:
+    """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
+    cohort = Cohort(make_params(8, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (5, 6, 7)})
+    assert cohort.server.result().faulty == ()
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(8))
+
+
+def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = Cohort(make_params(12, 7))
+    cohort.advance(3)
+    sent = cohort.step()
+    for owner in range(12):
+        sent[4] = spoil(sent[4], owner)
+    calls = []
+    decoder = shamir.find_wrong
+    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
+    cohort.deliver(sent)
+    assert cohort.server.result().faulty == (4,)
+    assert len(calls) == 1
+
+
+def test_check11_liars_who_cannot_be_told_apart_cost_three_decodings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three of eight spoil every owner's shares but the first five: nobody is named.
+
+    Three, and not one for each owner: some owner's liars may be few enough to be named.
+    """
+    cohort = Cohort(make_params(8, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    for u in (5, 6, 7):
+        for owner in range(8):
+            sent[u] = spoil(sent[u], owner)
+    calls = []
+    decoder = shamir.find_wrong
+    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
+    cohort.deliver(sent)
+    result = cohort.server.result()
+    assert (result.faulty, len(calls)) == ((), 3)
+    assert result.integers.tolist() == cohort.expected(range(8))
+
+
+def test_check11_liars_beyond_repair_in_one_neighbourhood_are_named_in_another() -> None:
+    """What could not be decoded is remembered by who answered, not by where they stand."""
+    recovery = Recovery(3)
+    rng = np.random.default_rng(0)
+    entropy = lambda size: rng.bytes(size)  # noqa: E731
+
+    def shared(owner: int) -> tuple[bytes, np.ndarray]:
+        secret = bytes([owner]) * 32
+        points = np.arange(1, 7, dtype=np.uint64)
+        return secret, shamir.split_limbs(shamir.to_limbs(secret), 3, points, entropy)
+
+    for owner in range(4):  # three of six lie, more than can be told apart
+        secret, rows = shared(owner)
+        rows[3:] += np.arange(1, 4, dtype=np.uint64)[:, None]
+        answers = dict(zip(range(10, 16), rows, strict=True))
+        assert recovery.rebuild(owner, range(10, 16), answers, secret.__eq__) == secret
+    assert recovery.faulty == set()
+    secret, rows = shared(9)
+    rows[4] += np.uint64(1)
+    answers = dict(zip(range(20, 26), rows, strict=True))
+    assert recovery.rebuild(9, range(20, 26), answers, secret.__eq__) == secret
+    assert recovery.faulty == {24}
+
+
+def test_check11_what_could_not_be_told_apart_once_is_repaired_where_it_must_be() -> None:
+    """The first owner's secret is known without a decoding, the third's is not."""
+    cohort = Cohort(make_params(9, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    for u in (6, 7, 8):
+        sent[u] = spoil(sent[u], 0)
+    sent[1] = spoil(sent[1], 2)
+    cohort.deliver(sent)
+    assert cohort.server.result().faulty == (1,)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
+
+
+def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second thread comes while the first input is being added."""
+    cohort = Cohort(make_params(4))
+    cohort.advance(2)
+    sent = cohort.step()
+    outcomes: list[str] = []
+
+    def second() -> None:
+        try:
+            cohort.server.receive(1, sent[1])
+        except LocalProtocolError as error:
+            outcomes.append(str(error))
+
+    stage = cohort.server._stage
+    take = stage.take
+
+    threads: list[threading.Thread] = []
+
+    def slow(u: int, data: bytes) -> None:
+        if not threads:  # were the second let in, it would come here too, and start a third
+            threads.append(threading.Thread(target=second, daemon=True))
+            threads[0].start()
+            threads[0].join(timeout=60)  # only so that waiting for each other fails
+        take(u, data)
+
+    monkeypatch.setattr(stage, "take", slow)
+    cohort.server.receive(0, sent[0])
+    monkeypatch.undo()
+    assert len(outcomes) == 1
+    assert "one thread at a time" in outcomes[0]
+    cohort.deliver(sent)
+    finish(cohort)

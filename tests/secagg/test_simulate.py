@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import TWO, Cohort, ReplayedEntropy, make_params, make_vector
+from secagg import (
+    Client,
+    FixedPoint,
+    Integers,
+    ParameterError,
+    RoundParams,
+    TooFewSurvivors,
+    simulate_round,
+)
+from secagg.simulate import DROPOUT_PHASES
+
+
+def test_the_sum_and_what_it_cost() -> None:
+    params = make_params(5, length=1000)
+    vectors = {u: np.full(1000, u / 8) for u in (3, 5, 8, 13, 21)}
+    result = simulate_round(vectors, params, dropouts={8: "masked_input"})
+    assert result.survivors == (3, 5, 13, 21)
+    assert result.sum.tolist() == [42 / 8] * 1000
+    assert result.mean.tolist() == [42 / 32] * 1000
+    assert result.weight is None
+    assert result.client_seconds > 0 < result.server_seconds
+    assert result.bytes_up.keys() == result.bytes_down.keys() == vectors.keys()
+    assert result.bytes_up[3] > 4000 > result.bytes_up[8]
+
+
+def test_what_was_clipped_is_counted_over_the_survivors() -> None:
+    vectors = [np.array([0.0, 9.0, -9.0, 8.0])] * 4
+    params = make_params(4)
+    assert simulate_round(vectors, params).clipped == 8
+    assert simulate_round(vectors, params, dropouts={0: "share_keys"}).clipped == 6
+    refusing = make_params(4, encoding=FixedPoint(8.0, beyond_clip="refuse"))
+    with pytest.raises(ParameterError, match="2 elements lie beyond the clip"):
+        simulate_round(vectors, refusing)
+
+
+@pytest.mark.parametrize("phase", DROPOUT_PHASES)
+def test_check18_a_client_lost_in_each_of_the_papers_rounds(phase: str) -> None:
+    """Rounds 0 to 4 by name; the input counts once it was sent."""
+    params = make_params(6, encoding=Integers(max=100))
+    vectors = [np.full(4, 10 + u) for u in range(6)]
+    result = simulate_round(vectors, params, dropouts={1: phase})
+    sent = phase in ("consistency_check", "unmasking")
+    assert result.survivors == tuple(u for u in range(6) if sent or u != 1)
+    assert result.sum.tolist() == [75 if sent else 64] * 4
+
+
+def test_check18_clients_lost_in_every_round_at_once() -> None:
+    params = make_params(12, 7, encoding=Integers(max=100))
+    vectors = [np.full(4, 1 << (u % 6)) for u in range(12)]
+    dropouts = dict(enumerate(DROPOUT_PHASES))
+    result = simulate_round(vectors, params, dropouts=dropouts)
+    assert result.survivors == tuple(range(3, 12))
+    assert result.sum.tolist() == [sum(1 << (u % 6) for u in range(3, 12))] * 4
+    with pytest.raises(TooFewSurvivors, match="nothing has been unmasked"):
+        simulate_round(vectors, params, dropouts=dropouts | {5: "unmasking", 6: "unmasking"})
+
+
+def test_two_clients_by_name() -> None:
+    params = make_params(2, 2, allow_two_clients=True)
+    vectors = [np.ones(4), np.ones(4)]
+    assert simulate_round(vectors, params, policy=TWO).sum.tolist() == [2.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("dropouts", "named"),
+    [({9: "unmasking"}, "client 9, which has no vector"), ({0: "lunch"}, "in 'lunch'")],
+)
+def test_impossible_dropouts_are_refused(dropouts: dict[int, str], named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        simulate_round([np.zeros(4)] * 5, make_params(5), dropouts=dropouts)
+
+
+def test_more_vectors_than_clients_are_refused() -> None:
+    with pytest.raises(ParameterError, match="6 vectors; n_clients is 5"):
+        simulate_round([np.zeros(4)] * 6, make_params(5))
+
+
+def test_with_replayed_entropy_a_round_repeats_byte_for_byte() -> None:
+    params = make_params(7, neighbours=4, encoding=FixedPoint(8.0))
+    first, second, other = (Cohort(params, seed=s) for s in (1, 1, 2))
+    for cohort in (first, second, other):
+        cohort.advance(4)
+    assert first.sent == second.sent
+    assert all(a != b for a, b in zip(first.sent, other.sent, strict=True))
+
+
+def test_progress_is_told_after_each_client() -> None:
+    seen: list[tuple[str, int, int]] = []
+    simulate_round(
+        [np.zeros(4)] * 4,
+        make_params(4),
+        dropouts={3: "unmasking"},
+        progress=lambda *step: seen.append(step),
+    )
+    assert seen == [
+        *(("advertise_keys", i, 4) for i in (1, 2, 3, 4)),
+        *(("share_keys", i, 4) for i in (1, 2, 3, 4)),
+        *(("masked_input", i, 4) for i in (1, 2, 3, 4)),
+        *(("unmasking", i, 3) for i in (1, 2, 3)),
+    ]
+
+
+class MadeOnDemand(Mapping[int, np.ndarray]):
+    """Vectors that exist only while they are masked."""
+
+    def __init__(self, n: int, length: int) -> None:
+        self.n, self.length = n, length
+
+    def __getitem__(self, u: int) -> np.ndarray:
+        return np.full(self.length, float(u % 3))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.n))
+
+    def __len__(self) -> int:
+        return self.n
+
+
+def peak_memory(n: int, length: int) -> int:
+    params = RoundParams(
+        n_clients=n,
+        threshold=n // 2 + 1,
+        length=length,
+        encoding=FixedPoint(4.0, rounding="nearest"),
+    )
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = simulate_round(MadeOnDemand(n, length), params)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.sum.tolist() == [float(sum(u % 3 for u in range(n)))] * length
+    return peak
+
+
+def test_memory_grows_with_clients_plus_elements_not_times() -> None:
+    """Three times as many inputs of 800 kB pass through, and room for none is added."""
+    length = 200_000
+    peak_memory(30, 8)  # what is made once, at the first call
+    growth = peak_memory(30, length) - peak_memory(10, length)
+    assert growth < 4 * length, f"{growth / (4 * length):.1f} more masked inputs at the peak"
+
+
+def test_default_entropy_is_the_operating_systems() -> None:
+    """Two clients made the same way never draw the same keys."""
+    params = make_params(3)
+    assert Client(0, params).advertise_keys() != Client(0, params).advertise_keys()
+    same = [Client(0, params, entropy=ReplayedEntropy(1)).advertise_keys() for _ in range(2)]
+    assert same[0] == same[1]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "weights", "named"),
+    [
+        ([np.zeros(4)] * 3, [1, 2], "client 2 has a vector and no weight"),
+        ([np.zeros(4)] * 3, [1, 2, 3, 4], "4 weights for 3 vectors"),
+        ([np.zeros(4), np.zeros(4), np.zeros(5)], [1, 2, 3], "client 2: the vector has 5"),
+        ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id must be an int"),
+        ({0: np.zeros(4), -1: np.zeros(4)}, None, "client id is -1"),
+    ],
+)
+def test_ids_and_weights_must_fit_the_vectors(vectors, weights, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        simulate_round(vectors, make_params(3, max_weight=5), weights=weights)
+
+
+def test_the_rows_of_a_matrix_are_vectors() -> None:
+    matrix = np.arange(20, dtype=np.float64).reshape(5, 4) / 8
+    result = simulate_round(matrix, make_params(5))
+    assert result.sum.tolist() == matrix.sum(axis=0).tolist()
+
+
+def test_numpys_numbers_are_numbers() -> None:
+    one = np.int64(1)
+    params = RoundParams(
+        n_clients=3 * one,
+        threshold=2 * one,
+        length=4 * one,
+        encoding=FixedPoint(np.float32(8)),
+        max_weight=5 * one,
+    )
+    vectors = {u: np.ones(4) for u in np.arange(3)}
+    result = simulate_round(vectors, params, weights=np.array([1, 2, 3]))
+    assert (result.weight, result.sum.tolist()) == (6, [6.0] * 4)
+    assert type(params.n_clients) is int
+
+
+def test_check30_the_difference_of_two_sums_is_one_clients_vector_and_documented() -> None:
+    """No protocol can help it; whoever uses one has to be told."""
+    params = make_params(6, threshold=4, encoding=Integers(max=9))
+    vectors = {u: make_vector(params, u) for u in range(6)}
+    with_it = simulate_round(vectors, params)
+    without = simulate_round(vectors, params, dropouts={2: "masked_input"})
+    assert (with_it.integers - without.integers).tolist() == vectors[2].tolist()
+    root = Path(__file__).parents[2]
+    security, readme = (
+        " ".join((root / name).read_text().split()) for name in ("SECURITY.md", "README.md")
+    )
+    assert "The sum of n clients minus the sum of the same without one is that" in security
+    assert "sized for the honest survivors" in security
+    assert "the difference between two rounds" in readme

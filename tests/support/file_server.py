@@ -1,0 +1,115 @@
+"""A real HTTP server on this machine that answers well, badly, or half."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+__all__ = ["FILES", "GOOD", "NAME", "FileServer", "md5", "serving", "zipped"]
+
+
+class FileServer(ThreadingHTTPServer):
+    """Answers /good with `content`, and the other paths as their names say."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.content = b""
+        self.elsewhere = ""  # where /moved leads
+        self.announced = ""  # how long /boasting says that it is
+        self.asked = 0
+        self.half_sent = threading.Event()
+        self.go_on = threading.Event()
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{path}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FileServer
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        content = self.server.content
+        half = len(content) // 2
+        match self.path:
+            case "/good":
+                self._head(200, {"Content-Length": str(len(content))})
+                self.wfile.write(content)
+            case "/unannounced":
+                self._head(200, {})
+                self.wfile.write(content)
+            case "/truncated":
+                self._head(200, {"Content-Length": str(len(content))})
+                self.wfile.write(content[:half])
+            case "/stalled":
+                self._head(200, {"Content-Length": str(len(content))})
+                self.wfile.write(content[:half])
+                self.wfile.flush()
+                self.server.half_sent.set()
+                self.server.go_on.wait(60)
+            case "/moved":
+                self._head(302, {"Location": self.server.elsewhere, "Content-Length": "0"})
+            case "/boasting":
+                self._head(200, {"Content-Length": self.server.announced})
+            case "/silent":
+                self.close_connection = True
+            case _:
+                self.send_error(404)
+
+    def _head(self, code: int, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving() -> Iterator[FileServer]:
+    """Run a server for as long as the block."""
+    with FileServer() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.go_on.set()
+            server.shutdown()
+            thread.join()
+
+
+NAME = "ml-latest-small"
+
+
+def zipped(files: dict[str, bytes], folder: str = f"{NAME}/") -> bytes:
+    """Return a zip file as GroupLens makes them."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        if folder:
+            archive.writestr(zipfile.ZipInfo(folder), b"")
+        for name, content in files.items():
+            archive.writestr(folder + name, content)
+    return packed.getvalue()
+
+
+FILES = {
+    "ratings.csv": b"userId,movieId,rating,timestamp\r\n7,2,5.0,9\r\n4,1,0.5,8\r\n",
+    "movies.csv": b"movieId,title,genres\r\n1,A (1990),War\r\n2,B,(no genres listed)\r\n",
+    "tags.csv": b"userId,movieId,tag,timestamp\r\n7,2,odd,5\r\n",
+}
+
+
+GOOD = zipped({**FILES, "README.txt": b"terms\n"})
+
+
+def md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,166 @@
+"""Rounds with inputs of the tests' choosing, and messages altered by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+import numpy as np
+import pytest
+
+from secagg import (
+    Client,
+    ClientPolicy,
+    FixedPoint,
+    Integers,
+    LocalProtocolError,
+    Phase,
+    Registry,
+    RemoteProtocolError,
+    RoundParams,
+    Server,
+    testing,
+)
+from secagg.protocol import NEXT, messages
+from secagg.testing import InsecureReplayedEntropy as ReplayedEntropy
+from secagg.testing import make_identity
+
+__all__ = [
+    "LOW_ORDER",
+    "TOY",
+    "TWO",
+    "Cohort",
+    "ReplayedEntropy",
+    "altered",
+    "finish",
+    "make_identity",
+    "make_params",
+    "make_vector",
+    "pieces",
+    "read",
+    "refused",
+    "refuses",
+    "registry_of",
+]
+
+TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
+TOY = ClientPolicy(corrupt=0, dropout=0)
+"""Nobody colludes and nobody vanishes: for graphs too small to hide anyone by chance."""
+
+
+def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> RoundParams:
+    holders = n if changes.get("neighbours") is None else changes["neighbours"] + 1
+    active = changes.get("security") == "active"
+    least = 2 * n // 3 + 1 if active else holders // 2 + 1
+    settings: dict[str, object] = {
+        "n_clients": n,
+        "threshold": least if threshold is None else threshold,
+        "session": b"round 1" if active else b"",
+        "length": 4,
+        "encoding": FixedPoint(clip=8.0, rounding="nearest"),
+    }
+    return RoundParams(**(settings | changes))
+
+
+def registry_of(ids: Iterable[int]) -> Registry:
+    """The public keys of the tests' clients."""
+    return Registry({u: make_identity(u).public for u in ids})
+
+
+def make_vector(params: RoundParams, u: int) -> np.ndarray:
+    rng = np.random.default_rng(u)
+    if isinstance(params.encoding, Integers):
+        return rng.integers(0, params.encoding.max, params.length, endpoint=True)
+    return rng.normal(size=params.length)
+
+
+class Cohort(testing.Cohort):
+    """A round taken apart, whose vectors and weights follow from the ids."""
+
+    def __init__(
+        self,
+        params: RoundParams,
+        ids: Iterable[int] | None = None,
+        policy: ClientPolicy | None = None,
+        seed: object = 0,
+    ) -> None:
+        ids = list(range(params.n_clients) if ids is None else ids)
+        most = params.max_weight
+        super().__init__(
+            testing.Round(
+                params=params,
+                vectors={u: make_vector(params, u) for u in ids},
+                weights=None if most is None else {u: 1 + u % most for u in ids},
+                dropouts={},
+                policy=policy or testing.toy_policy(params),
+                seed=seed,
+            )
+        )
+
+        self.identities = {u: make_identity(u) for u in ids if params.active}
+
+    def phases(self) -> list[Phase]:
+        return list(NEXT[self.params.security])
+
+
+def altered(data: bytes, kind: type[msgspec.Struct], **changes: object) -> bytes:
+    """The same message with other fields."""
+    message = msgspec.msgpack.decode(data[1:], type=kind)
+    return messages.encode(msgspec.structs.replace(message, **changes))
+
+
+def read(data: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    return msgspec.msgpack.decode(data[1:], type=kind)
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+def refuses(client: Client, call: Callable[[], bytes], check: str) -> None:
+    """The call fails by that check, and the client is over and empty for good."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        call()
+    assert caught.value.check in check.split("|")
+    assert caught.value.sender is None
+    assert client.phase is Phase.FAILED
+    for other in (
+        client.advertise_keys,
+        lambda: client.share_keys(b""),
+        lambda: client.masked_input(b"", np.zeros(4)),
+        lambda: client.unmask(b""),
+    ):
+        with pytest.raises(LocalProtocolError):
+            other()
+
+
+def refused(server: Server, sender: int, data: bytes, check: str) -> None:
+    phase, waiting = server.phase, server.waiting
+    with pytest.raises(RemoteProtocolError) as caught:
+        server.receive(sender, data)
+    assert caught.value.check in check.split("|")
+    assert caught.value.sender == sender
+    assert (server.phase, server.waiting) == (phase, waiting)
+
+
+def finish(cohort: Cohort) -> None:
+    """Run to the end and compare with plain integers."""
+    while cohort.server.phase is not Phase.FINISHED:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+
+
+_P = 2**255 - 19
+LOW_ORDER = [
+    n.to_bytes(32, "little")
+    for n in (
+        0,
+        1,
+        325606250916557431795983626356110631294008115727848805560023387167927233504,
+        39382357235489614581723060781553021112529911719440698176882885853963445705823,
+        _P - 1,
+        _P,
+        _P + 1,
+    )
+]

@@ -1,0 +1,149 @@
+"""Reading tests/vectors/*.json: parameters, elements and machines as the package has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from secagg import (
+    Client,
+    ClientPolicy,
+    FixedPoint,
+    Identity,
+    Integers,
+    Registry,
+    RoundParams,
+    Server,
+)
+from secagg.encoding import Lanes, Ring
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+Vector = dict[str, Any]
+
+
+def load(name: str) -> Vector:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="ascii"))
+
+
+ROUNDS: dict[str, Vector] = {r["name"]: r for r in load("rounds")["rounds"]}
+
+
+def b(text: str) -> bytes:
+    return bytes.fromhex(text)
+
+
+def params_of(described: Vector, rounding: str = "nearest") -> RoundParams:
+    fields = dict(described)
+    encoding = dict(fields.pop("encoding"))
+    if encoding.pop("kind") == "integers":
+        made: FixedPoint | Integers = Integers(int(encoding["max"]))
+    else:
+        made = FixedPoint(**encoding, rounding=rounding)
+    fields["modulus"] = int(fields["modulus"])
+    fields["session"] = b(fields["session"])
+    return RoundParams(encoding=made, **fields)
+
+
+def lanes(text: str, ring: Ring) -> Lanes:
+    """Elements, u64le each, in the ring's lanes."""
+    return np.frombuffer(b(text), dtype="<u8").astype(ring.dtype)
+
+
+def vector_of(values: list[float] | list[int | str], params: RoundParams) -> np.ndarray:
+    if isinstance(params.encoding, Integers):
+        return np.array([int(x) for x in values], dtype=np.int64)
+    return np.array(values, dtype=np.float64)
+
+
+class Fed:
+    """Entropy that gives the vector's draws in their order and nothing else."""
+
+    def __init__(self, draws: list[str]) -> None:
+        self.left = [b(draw) for draw in draws]
+
+    def __call__(self, size: int) -> bytes:
+        draw = self.left.pop(0)
+        assert len(draw) == size, f"{size} bytes are drawn where the vector has {len(draw)}"
+        return draw
+
+
+class Replay:
+    """A round of rounds.json: its machines, and what they send and are sent."""
+
+    def __init__(self, name: str) -> None:
+        self.vector = ROUNDS[name]
+        self.of = {int(c["id"]): c for c in self.vector["clients"]}
+        self.params = params_of(self.vector["parameters"])
+        self.phases = [p["phase"] for p in self.vector["phases"]]
+        self.sent = self._messages("sent")
+        self.answers = self._messages("answers")
+        self.fed: dict[int, Fed] = {}
+        self.registry: Registry | None = None
+        if self.params.active:
+            self.registry = Registry({u: self.identity(u).public for u in self.of})
+
+    def _messages(self, key: str) -> dict[str, dict[int, bytes]]:
+        return {
+            p["phase"]: {int(m["id"]): b(m["bytes"]) for m in p[key]}
+            for p in self.vector["phases"]
+        }
+
+    def identity(self, u: int) -> Identity:
+        return Identity(b(self.of[u]["identity_seed"]))
+
+    def answered(self, u: int, phase: str) -> bytes:
+        """What client u answers in this phase."""
+        return self.answers[self.phases[self.phases.index(phase) - 1]][u]
+
+    def server(self, phase: str = "advertise_keys") -> Server:
+        """A server that waits for this phase, fed with everything before it."""
+        seed = self.vector["server_draws"] or ["00" * 32]
+        server = Server(self.params, registry=self.registry, entropy=Fed([*seed, "11" * 32]))
+        for earlier in self.phases[: self.phases.index(phase)]:
+            for u, data in self.sent[earlier].items():
+                server.receive(u, data)
+            assert server.close_round() == self.answers[earlier]
+        return server
+
+    def client(self, u: int) -> Client:
+        two = self.params.allow_two_clients
+        policy = ClientPolicy(min_clients=2, allow_two_clients=True) if two else None
+        params = params_of(self.vector["parameters"], self.of[u]["rounding"])
+        self.fed[u] = Fed(self.of[u]["draws"])
+        return Client(
+            u,
+            params,
+            policy=policy,
+            identity=self.identity(u) if params.active else None,
+            registry=self.registry,
+            entropy=self.fed[u],
+        )
+
+    def call(self, client: Client, phase: str, data: bytes) -> bytes:
+        """Let a client send its message of this phase, in answer to `data`."""
+        if phase == "advertise_keys":
+            return client.advertise_keys()
+        if phase == "masked_input":
+            of = self.of[client.client_id]
+            vector = vector_of(of["vector"], self.params)
+            return client.masked_input(data, vector, of["weight"])
+        calls = {
+            "share_keys": client.share_keys,
+            "consistency_check": client.check_consistency,
+            "unmasking": client.unmask,
+        }
+        return calls[phase](data)
+
+    def client_in(self, u: int, phase: str, before: list[bytes] | None = None) -> Client:
+        """A client that is to answer in this phase, after `before` or the round's messages."""
+        client = self.client(u)
+        client.advertise_keys()
+        between = self.phases[1 : self.phases.index(phase)]
+        if before is None:
+            before = [self.answered(u, earlier) for earlier in between]
+        for earlier, data in zip(between, before, strict=True):
+            self.call(client, earlier, data)
+        return client

@@ -1,4 +1,4 @@
-"""A whole round in one process: what it gives, what it costs, who may vanish when."""
+"""A whole round in one process: its result, its costs, and dropouts in any phase."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ from secagg.server import RoundResult, Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
-DROPOUT_PHASES = (
-    "advertise_keys",
-    "share_keys",
-    "masked_input",
-    "consistency_check",
-    "unmasking",
-)
+DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
 """The paper's rounds 0 to 4, by name. A client vanishes before it sends that round's message.
 
 Round 3 belongs to the active variant; in the other, vanishing there is vanishing in round 4.
@@ -117,29 +111,19 @@ def simulate_round(
             for u in ids
         }
 
-    present = [u for u in ids if leaving.get(u) != Phase.ADVERTISE_KEYS]
-    run.phase(dict.fromkeys(present, b""), lambda u, _: clients[u].advertise_keys())
-    inbox = run.close(leaving)
-    run.phase(inbox, lambda u, data: clients[u].share_keys(data))
-    inbox = run.close(leaving)
-    run.phase(
-        inbox,
-        lambda u, data: _mask(clients[u], data, vectors[u], weight_of.get(u)),
-    )
-    inbox = run.close(leaving)
-    if params.active:
-        run.phase(inbox, lambda u, data: clients[u].check_consistency(data))
-        inbox = run.close(leaving)
-    run.phase(inbox, lambda u, data: clients[u].unmask(data))
-    run.close(leaving)
+    def step(u: int, data: bytes) -> bytes:
+        # looked up only when it is due: a mapping may make its vectors on the fly
+        vector = vectors[u] if clients[u].phase is Phase.MASKED_INPUT else None
+        try:
+            return clients[u].answer(data, vector, weight_of.get(u))
+        except ParameterError as error:
+            raise ParameterError(f"client {u}: {error}") from None
+
+    inbox = dict.fromkeys(ids, b"")
+    for phase in NEXT[params.security]:
+        run.phase({u: data for u, data in inbox.items() if leaving.get(u) != phase}, step)
+        inbox = run.close()
     return run.result(clients)
-
-
-def _mask(client: Client, data: bytes, vector: Vector, weight: int | None) -> bytes:
-    try:
-        return client.masked_input(data, vector, weight)
-    except ParameterError as error:
-        raise ParameterError(f"client {client.client_id}: {error}") from None
 
 
 class _Run:
@@ -183,11 +167,10 @@ class _Run:
             if self._progress is not None:
                 self._progress(phase, done, len(inbox))
 
-    def close(self, leaving: Mapping[int, Phase]) -> dict[int, bytes]:
-        """Close the phase; return the answers for those who do not vanish before the next."""
+    def close(self) -> dict[int, bytes]:
+        """Close the phase; return the server's answers."""
         with self.server():
-            answers = self._server.close_round()
-        return {u: data for u, data in answers.items() if leaving.get(u) != self._server.phase}
+            return self._server.close_round()
 
     def result(self, clients: Mapping[int, Client]) -> SimulatedRound:
         result = self._server.result()
@@ -249,5 +232,6 @@ def _check_dropouts(
                 f"{', '.join(DROPOUT_PHASES)}"
             )
         phase = Phase(name)
-        leaving[u] = phase if phase in NEXT[params.security] else Phase.UNMASKING
+        skipped = phase not in NEXT[params.security]
+        leaving[u] = NEXT["active"][phase] if skipped else phase
     return leaving

@@ -1,4 +1,4 @@
-"""What a client checks of the server's messages: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
+"""A client's checks of the server's messages: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
 
 A client on a graph sees only its neighbours, so each check is on what it sees: its
 neighbourhood, itself included. Every check is the client's own; the server's word for the size
@@ -230,8 +230,8 @@ def check_agreement(
     request : UnmaskRequest
         Past the checks of the semi-honest variant.
     agreed : bytes or None
-        U3 as this client signed it, packed; None in the semi-honest variant, where nobody
-        signs.
+        U3 as this client signed it, packed; None if it signed none, which only the semi-honest
+        variant accepts.
     session : bytes
     params, policy, registry
         The client's own.
@@ -242,7 +242,7 @@ def check_agreement(
         Names the check that failed.
     """
     phase = Phase.UNMASKING
-    if agreed is None or registry is None:
+    if registry is None:
         if request.signers or request.signatures:
             refuse(phase, "length", "signatures, where nobody was to sign")
         return
@@ -251,7 +251,7 @@ def check_agreement(
     signers = unpack_ids(request.signers)
     if signers is None:
         refuse(phase, "ids", "the signers' ids are not strictly ascending")
-    survivors = unpack_ids(agreed)
+    survivors = unpack_ids(request.survivors)
     if survivors is None or not set(survivors).issuperset(signers):
         refuse(phase, "unknown id", "a signer is not among the survivors")
     if len(request.signatures) != SIGNATURE_BYTES * len(signers):
@@ -259,7 +259,7 @@ def check_agreement(
     check_size(phase, len(signers), params, policy)
     for i, v in enumerate(signers):
         signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
-        if not registry.verifies(v, signed_survivors(session, v, agreed), signature):
+        if not registry.verifies(v, signed_survivors(session, v, request.survivors), signature):
             refuse(phase, "signature", f"client {v} did not sign these survivors")
 
 

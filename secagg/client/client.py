@@ -1,4 +1,4 @@
-"""The client of the protocol: bytes in, bytes out, one method for each round of the paper.
+"""The client of the protocol: bytes in, bytes out, one step for each round of the paper.
 
 A client lives for one session and cannot be copied or stored: a second life could send
 another vector under the same masks. A mistake of the caller leaves it where it was; a
@@ -8,6 +8,7 @@ violation by the server ends it, and its secrets are dropped.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from secagg import _fast
 from secagg._check import as_bytes, check_integer, check_kind
@@ -21,8 +22,9 @@ from secagg.client.checks import (
 from secagg.client.lifecycle import OneLife
 from secagg.client.masked_input import add_masks, encode_input
 from secagg.client.sealing import open_from, seal_for
-from secagg.client.states import Advertised, Agreed, Ended, Masked, New, Shared
+from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
+from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
 from secagg.protocol.messages import (
@@ -38,6 +40,7 @@ from secagg.protocol.messages import (
     decode,
     encode,
 )
+from secagg.protocol.phases import out_of_order
 
 __all__ = ["Client"]
 
@@ -86,13 +89,12 @@ class Client(OneLife):
         registry: Registry | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
-        super().__init__()
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         if policy is not None:
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
+        super().__init__(params)
         self.client_id = int(client_id)
-        self.params = params
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
@@ -105,96 +107,80 @@ class Client(OneLife):
         """Show where the client stands and nothing it holds."""
         return f"Client({self.client_id}, phase={self.phase})"
 
-    def advertise_keys(self) -> bytes:
-        """Round 0: make fresh key pairs c_u and s_u and return their public halves.
-
-        Raises
-        ------
-        LocalProtocolError
-            Called out of order.
-        """
-        return self._guarded(self._advertise)
-
-    def share_keys(self, roster: bytes) -> bytes:
-        """Round 1: share b_u and s_u's seed among the holders, sealed for each of them.
+    def answer(
+        self, data: bytes, vector: Vector | None = None, weight: int | None = None
+    ) -> bytes:
+        """Return this client's message of its present phase: all that a transport calls.
 
         Parameters
         ----------
-        roster : bytes
-            What the server sent.
-
-        Raises
-        ------
-        LocalProtocolError
-            Called out of order.
-        RemoteProtocolError
-            The roster breaks the protocol or this client's policy; the client has ended.
-        """
-        return self._guarded(lambda: self._share(as_bytes(roster)))
-
-    def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
-        """Round 2: return y_u, the encoded vector under all its masks.
-
-        Parameters
-        ----------
-        shares : bytes
-            What the server sent.
-        vector : array, shape (d,)
-            Of the dtype the encoding asks for.
+        data : bytes
+            The server's message; ignored in round 0, which begins without one (pass ``b""``).
+        vector : array, shape (d,), optional
+            In the dtype of the encoding. Needed in phase masked_input, ignored in any other,
+            so that it may be passed each time.
         weight : int, optional
-            0 ≤ weight ≤ max_weight; required exactly when the parameters have a max_weight.
+            0 ≤ weight ≤ max_weight; likewise, exactly when the parameters have a max_weight.
 
         Raises
         ------
         ParameterError
-            The vector or the weight is refused; nothing has changed, call again.
+            The vector or weight is missing or refused; nothing has changed, call again.
         LocalProtocolError
-            Called out of order.
+            The client has ended.
         RemoteProtocolError
-            The shares break the protocol or this client's policy; the client has ended.
+            The message breaks the protocol or this client's policy; the client has ended.
         """
+        match self.phase:
+            case Phase.ADVERTISE_KEYS:
+                return self.advertise_keys()
+            case Phase.SHARE_KEYS:
+                return self.share_keys(data)
+            case Phase.MASKED_INPUT:
+                if vector is None:
+                    raise ParameterError(
+                        "no vector was given in phase masked_input; call answer(data, vector)"
+                    )
+                return self.masked_input(data, vector, weight)
+            case Phase.CONSISTENCY_CHECK:
+                return self.check_consistency(data)
+            case Phase.UNMASKING:
+                return self.unmask(data)
+            case ended:
+                raise out_of_order("answer", ended)
+
+    def advertise_keys(self) -> bytes:
+        """Round 0: make fresh key pairs c_u and s_u and return their public halves.
+
+        This and the other rounds' methods raise as `answer` does, and `LocalProtocolError`
+        when another round is due.
+        """
+        return self._guarded(self._advertise)
+
+    def share_keys(self, roster: bytes) -> bytes:
+        """Round 1: share b_u and s_u's seed among the holders, sealed for each of them."""
+        return self._guarded(lambda: self._share(as_bytes(roster)))
+
+    def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
+        """Round 2: return y_u, the encoded vector under all its masks."""
         return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
 
     def check_consistency(self, survivors: bytes) -> bytes:
-        """Round 3, active variant: sign U3, the survivors whose inputs are to be summed.
-
-        Parameters
-        ----------
-        survivors : bytes
-            What the server sent.
-
-        Raises
-        ------
-        LocalProtocolError
-            Called out of order, or in the semi-honest variant.
-        RemoteProtocolError
-            The survivors break the protocol or this client's policy; the client has ended.
-        """
+        """Round 3, active variant: sign U3, the survivors whose inputs are to be summed."""
         return self._guarded(lambda: self._sign(as_bytes(survivors)))
 
     def unmask(self, request: bytes) -> bytes:
         """Round 4: give b-shares of the survivors and s-shares of the dropped, once.
 
-        Parameters
-        ----------
-        request : bytes
-            What the server sent.
-
-        Raises
-        ------
-        LocalProtocolError
-            Called out of order, also when it is called a second time.
-        RemoteProtocolError
-            The request breaks the protocol or this client's policy; the client has ended and
-            has revealed nothing.
+        If the request is refused, nothing has been revealed.
         """
         return self._guarded(lambda: self._reveal(as_bytes(request)))
 
     def _advertise(self) -> bytes:
-        self._due(New, "advertise_keys")
+        self._due(Phase.ADVERTISE_KEYS, New, "advertise_keys")
         seal_pair = keys.KeyPair.generate(self._entropy)
         mask_pair = keys.KeyPair.generate(self._entropy)
-        self._state = Advertised(seal_pair, mask_pair)
+        self._state = Advertised(self._next(), seal_pair, mask_pair)
         self._stay_in_this_process()
         public = (seal_pair.public, mask_pair.public)
         digest = self.params.digest
@@ -202,7 +188,7 @@ class Client(OneLife):
         return encode(AdvertiseKeys(self.client_id, digest, *public, signature))
 
     def _share(self, data: bytes) -> bytes:
-        state = self._due(Advertised, "share_keys")
+        state = self._due(Phase.SHARE_KEYS, Advertised, "share_keys")
         roster = decode(data, Roster, self.params, sender=None, phase=self.phase)
         me = self.client_id
         own_keys = (me, state.seal_pair.public, state.mask_pair.public)
@@ -213,53 +199,51 @@ class Client(OneLife):
             holders, state, seed, me, session, self.params.threshold, self._entropy
         )
         publics = {v: mask_public for v, (_, mask_public) in holders.items()}
-        self._state = Shared(session, state.mask_pair, seed, own_share, publics, opening)
+        self._state = Shared(
+            self._next(), session, state.mask_pair, seed, own_share, publics, opening
+        )
         commitment = keys.commitment(seed, session, me)
         return encode(ShareKeys(me, session, commitment, sealed))
 
     def _mask(self, data: bytes, vector: Vector, weight: int | None) -> bytes:
-        state = self._due(Shared, "masked_input")
+        state = self._due(Phase.MASKED_INPUT, Shared, "masked_input")
         values, clipped = encode_input(vector, weight, self.params, self._entropy)
         message = decode(data, Shares, self.params, sender=None, phase=self.phase)
         self._check_session(message, state.session)
         senders = check_senders(
             message.senders, state.opening, self.params, self.policy, self.client_id
         )
-        entrusted = open_from(senders, message.sealed, state, self.client_id)
+        opened = open_from(senders, message.sealed, state, self.client_id)
         add_masks(values, self.params, state, self.client_id, senders)
-        self._state = Masked(entrusted) if self.params.active else Agreed(entrusted, None)
+        self._state = Entrusted(self._next(), state.session, *opened)
         self.clipped = clipped
         packed = _fast.pack_bits(values, self.params.ring.bits)
         return encode(MaskedInput(self.client_id, state.session, packed))
 
     def _sign(self, data: bytes) -> bytes:
-        held = self._due(Masked, "check_consistency").entrusted
-        me, session, params = self.client_id, held.session, self.params
+        state = self._due(Phase.CONSISTENCY_CHECK, Entrusted, "check_consistency")
+        me, session, params = self.client_id, state.session, self.params
         message = decode(data, ConsistencyRequest, params, sender=None, phase=self.phase)
         self._check_session(message, session)
-        check_survivors(message, held.self_shares, params, self.policy, me)
+        check_survivors(message, state.self_shares, params, self.policy, me)
         signature = self._signature(signed_survivors(session, me, message.survivors))
-        self._state = Agreed(held, message.survivors)
+        self._state = replace(state, phase=self._next(), signed=message.survivors)
         return encode(ConsistencySignature(me, session, signature))
 
     def _reveal(self, data: bytes) -> bytes:
-        state = self._due(Agreed, "unmask")
-        held, params = state.entrusted, self.params
+        state = self._due(Phase.UNMASKING, Entrusted, "unmask")
+        me, session, params, policy = self.client_id, state.session, self.params, self.policy
         message = decode(data, UnmaskRequest, params, sender=None, phase=self.phase)
-        self._check_session(message, held.session)
+        self._check_session(message, session)
+        request = (message.survivors, message.dropped)
         survivors, dropped = check_unmask_request(
-            (message.survivors, message.dropped),
-            held.self_shares,
-            params,
-            self.policy,
-            self.client_id,
+            request, state.self_shares, params, policy, me
         )
-        agreed, registry = state.survivors, self._registry
-        check_agreement(message, agreed, held.session, params, self.policy, registry)
-        revealed = [held.self_shares[v] for v in survivors]
-        revealed += [held.mask_shares[v] for v in dropped]
-        self._state = Ended(Phase.FINISHED)
-        return encode(UnmaskShares(self.client_id, held.session, b"".join(revealed)))
+        check_agreement(message, state.signed, session, params, policy, self._registry)
+        revealed = [state.self_shares[v] for v in survivors]
+        revealed += [state.mask_shares[v] for v in dropped]
+        self._state = Ended(self._next())
+        return encode(UnmaskShares(me, session, b"".join(revealed)))
 
     def _signature(self, content: bytes) -> bytes:
         return b"" if self._identity is None else self._identity.sign(content)
@@ -268,4 +252,5 @@ class Client(OneLife):
         self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
     ) -> None:
         if message.session != session:
-            raise self._violation("session", "a message of another session")
+            why = "a message of another session"
+            raise RemoteProtocolError(why, sender=None, phase=self.phase, check="session")

@@ -1,4 +1,4 @@
-"""What a client's life is: one session, one process, one call at a time, and no way back.
+"""The life of a client: one session, one process, one call at a time, and no way back.
 
 A second life could send another vector under the same masks, so that the difference of the two
 is known. Copies, forks and threads are second lives too.
@@ -12,20 +12,20 @@ from typing import NoReturn, TypeVar
 
 from secagg.client.states import ClientState, Ended, New
 from secagg.errors import LocalProtocolError, RemoteProtocolError
-from secagg.protocol import Phase
-from secagg.protocol.exclusive import Exclusive
-from secagg.protocol.phases import out_of_order
+from secagg.protocol import NEXT, Phase, RoundParams
+from secagg.protocol.phases import Exclusive, out_of_order
 
 __all__ = ["OneLife"]
 
-S = TypeVar("S")
+S = TypeVar("S", bound=ClientState)
 
 
 class OneLife:
     """The state of a client, and the rules by which it may move on."""
 
-    def __init__(self) -> None:
-        self._state: ClientState = New()
+    def __init__(self, params: RoundParams) -> None:
+        self.params = params
+        self._state: ClientState = New(Phase.ADVERTISE_KEYS)
         self._exclusive = Exclusive()
         self._process: int | None = None
 
@@ -55,13 +55,13 @@ class OneLife:
             raise violation
 
     def _stay_in_this_process(self) -> None:
-        """From now on there are secrets, and a fork would have them too."""
+        """Bind the client to this process: from now on a fork would have its secrets too."""
         self._process = os.getpid()
 
-    def _due(self, kind: type[S], call: str) -> S:
-        """Return the state if it is the one in which `call` is due."""
+    def _due(self, phase: Phase, kind: type[S], call: str) -> S:
+        """Return the state if `call` is due: in its phase, and with the secrets it needs."""
         state = self._state
-        if not isinstance(state, kind):
+        if state.phase is not phase or not isinstance(state, kind):
             raise out_of_order(call, self.phase)
         if self._process not in (None, os.getpid()):
             raise LocalProtocolError(
@@ -70,5 +70,6 @@ class OneLife:
             )
         return state
 
-    def _violation(self, check: str, why: str) -> RemoteProtocolError:
-        return RemoteProtocolError(why, sender=None, phase=self.phase, check=check)
+    def _next(self) -> Phase:
+        """Return the phase that follows by the transition table."""
+        return NEXT[self.params.security][self.phase]

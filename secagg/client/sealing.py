@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from secagg import shamir
-from secagg.client.states import Advertised, Entrusted, Shared
+from secagg.client.states import Advertised, Shared
 from secagg.encoding import Entropy
 from secagg.errors import RemoteProtocolError
 from secagg.protocol import Phase, keys
@@ -71,7 +71,9 @@ def seal_for(
     return own_share, b"".join(sealed), opening
 
 
-def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> Entrusted:
+def open_from(
+    senders: Sequence[int], sealed: bytes, own: Shared, me: int
+) -> tuple[dict[int, bytes], dict[int, bytes]]:
     """Open what the clients of U2 sealed for this one.
 
     Parameters
@@ -83,6 +85,11 @@ def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> En
     own : Shared
         The keys to open them, and the client's own share.
     me : int
+
+    Returns
+    -------
+    self_shares, mask_shares : dict of id to bytes
+        By owner: shares of b, the client's own among them, and shares of s.
 
     Raises
     ------
@@ -105,4 +112,4 @@ def open_from(senders: Sequence[int], sealed: bytes, own: Shared, me: int) -> En
             raise refusal("share", f"client {v}'s share is not a field element")
         self_shares[v] = opened[:SHARE_BYTES]
         mask_shares[v] = opened[SHARE_BYTES:]
-    return Entrusted(own.session, self_shares, mask_shares)
+    return self_shares, mask_shares

@@ -1,6 +1,7 @@
-"""What a client holds between rounds: one state at a time, and only what is still needed.
+"""The states of a client: one for each message it has sent, with only the secrets still needed.
 
-Moving on to the next state is what drops the secrets of the one before.
+A state is a value for the phase it carries, which the client takes from the transition table.
+Moving on to the next state drops the secrets of the one before.
 """
 
 from __future__ import annotations
@@ -9,37 +10,38 @@ from dataclasses import dataclass
 
 from secagg.protocol import Phase, keys
 
-__all__ = [
-    "Advertised",
-    "Agreed",
-    "ClientState",
-    "Ended",
-    "Entrusted",
-    "Masked",
-    "New",
-    "Shared",
-]
+__all__ = ["Advertised", "ClientState", "Ended", "Entrusted", "New", "Shared"]
 
 
 @dataclass(frozen=True, repr=False)
-class New:
-    """Nothing has been drawn yet."""
+class ClientState:
+    """The state of a client.
 
-    phase = Phase.ADVERTISE_KEYS
+    Attributes
+    ----------
+    phase : Phase
+        The message that is due next.
+    """
+
+    phase: Phase
 
 
 @dataclass(frozen=True, repr=False)
-class Advertised:
+class New(ClientState):
+    """Before round 0: nothing has been drawn."""
+
+
+@dataclass(frozen=True, repr=False)
+class Advertised(ClientState):
     """After round 0: the key pairs c_u and s_u."""
 
     seal_pair: keys.KeyPair
     mask_pair: keys.KeyPair
-    phase = Phase.SHARE_KEYS
 
 
 @dataclass(frozen=True, repr=False)
-class Shared:
-    """After round 1: what it takes to open the others' shares and to make the masks."""
+class Shared(ClientState):
+    """After round 1: the keys to the others' shares, and the secrets behind the masks."""
 
     session: bytes
     mask_pair: keys.KeyPair
@@ -47,43 +49,22 @@ class Shared:
     own_share: bytes
     mask_publics: dict[int, bytes]
     opening: dict[int, bytes]
-    phase = Phase.MASKED_INPUT
 
 
 @dataclass(frozen=True, repr=False)
-class Entrusted:
-    """The shares that others entrusted to this client, by owner: all it holds from round 2 on.
+class Entrusted(ClientState):
+    """After round 2: the shares that others entrusted to this client, by owner.
 
-    Among the b-shares is its own.
+    Among the b-shares is its own. `signed` is the U3 it signed in round 3, packed; None before
+    and in the semi-honest variant.
     """
 
     session: bytes
     self_shares: dict[int, bytes]
     mask_shares: dict[int, bytes]
+    signed: bytes | None = None
 
 
 @dataclass(frozen=True, repr=False)
-class Masked:
-    """After round 2 of the active variant: it has not signed any U3 yet."""
-
-    entrusted: Entrusted
-    phase = Phase.CONSISTENCY_CHECK
-
-
-@dataclass(frozen=True, repr=False)
-class Agreed:
-    """After round 3, with the U3 it signed, packed; semi-honest after round 2, with None."""
-
-    entrusted: Entrusted
-    survivors: bytes | None
-    phase = Phase.UNMASKING
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Nothing is left."""
-
-    phase: Phase
-
-
-ClientState = New | Advertised | Shared | Masked | Agreed | Ended
+class Ended(ClientState):
+    """Finished or failed: nothing is left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from secagg import graph
 from secagg.protocol import Registry, RoundParams, keys
 from secagg.protocol.messages import Roster, encode, pack_ids
@@ -51,3 +53,11 @@ class Cohort:
                 b"".join(self._signatures[v] for v in holders),
             )
         )
+
+    def seen_by(self, u: int, clients: Container[int]) -> list[int]:
+        """Return those of `clients` that are u's holders, ascending."""
+        return [v for v in self.graph.holders[u] if v in clients]
+
+    def is_enough_for(self, u: int, clients: Container[int]) -> bool:
+        """Tell whether client u sees enough of `clients` to accept the next message."""
+        return len(self.seen_by(u, clients)) >= self.params.min_survivors

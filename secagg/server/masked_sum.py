@@ -1,4 +1,4 @@
-"""What the server holds once all inputs are in: the masked total, and what it has to ask for.
+"""The masked total once all inputs are in, and the questions to each client of U3.
 
 From here on only shares are missing. The active variant has this U3 signed first.
 """
@@ -6,7 +6,7 @@ From here on only shares are missing. The active variant has this U3 signed firs
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secagg.encoding import Lanes
@@ -17,7 +17,7 @@ __all__ = ["Question", "Summed"]
 
 
 class Question(NamedTuple):
-    """Whose shares one client is asked for: those of U2 that it sees, ascending ids."""
+    """The clients of U2 that one client sees and is asked for shares of, ascending ids."""
 
     survivors: list[int]
     dropped: list[int]
@@ -31,35 +31,37 @@ class Summed:
     ----------
     cohort : Cohort
     commitments : dict of id to bytes
-        What every client of U2 committed itself to: its b_u.
+        The commitment of every client of U2 to its b_u.
     total : array in the ring's lanes
         Still under its masks.
     asked : dict of id to Question, ascending
         For every client of U3; one object for all whose holders are the same.
+    present : collection of ids, ascending
+        The clients that are sent the next request: those of U3 that see enough of U3, after
+        round 3 those of U4.
+    signatures : mapping of id to bytes, ascending
+        U4's signatures over U3; empty before and without round 3.
     """
 
     cohort: Cohort
     commitments: Mapping[int, bytes]
     total: Lanes
     asked: Mapping[int, Question]
+    present: Collection[int]
+    signatures: Mapping[int, bytes] = field(default_factory=dict)
 
-    def to_sign(self, clients: Collection[int]) -> dict[int, bytes]:
-        """Return what each of the clients is to sign in round 3."""
+    def to_sign(self) -> dict[int, bytes]:
+        """Return what each client is to sign in round 3."""
         return self._to_each(
-            clients,
             lambda asked: encode(
                 ConsistencyRequest(self.cohort.session, pack_ids(asked.survivors))
-            ),
+            )
         )
 
-    def to_unmask(
-        self, clients: Collection[int], signatures: Mapping[int, bytes] | None = None
-    ) -> dict[int, bytes]:
-        """Return what each is asked for in round 4, with the signatures of U4 by id."""
-        signed = signatures or {}
-        signers, proof = pack_ids(list(signed)), b"".join(signed.values())
+    def to_unmask(self) -> dict[int, bytes]:
+        """Return what each client is asked for in round 4, with all signatures."""
+        signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
         return self._to_each(
-            clients,
             lambda asked: encode(
                 UnmaskRequest(
                     self.cohort.session,
@@ -68,16 +70,14 @@ class Summed:
                     signers,
                     proof,
                 )
-            ),
+            )
         )
 
-    def _to_each(
-        self, clients: Collection[int], message: Callable[[Question], bytes]
-    ) -> dict[int, bytes]:
+    def _to_each(self, message: Callable[[Question], bytes]) -> dict[int, bytes]:
         """Make the message of each question once: the clients that share it share that too."""
         made: dict[int, bytes] = {}
-        for u in clients:
+        for u in self.present:
             name = id(self.asked[u])
             if name not in made:
                 made[name] = message(self.asked[u])
-        return {u: made[id(self.asked[u])] for u in clients}
+        return {u: made[id(self.asked[u])] for u in self.present}

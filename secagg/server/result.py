@@ -1,4 +1,4 @@
-"""What a finished round gives: the sum, and whose it is."""
+"""The result of a finished round: the sum, and the clients whose vectors are in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg.encoding import Lanes
 from secagg.errors import ParameterError
 from secagg.protocol import RoundParams
-from secagg.server.unmasking import Unmasked
 
 __all__ = ["RoundResult", "decode_sum"]
 
@@ -55,14 +55,16 @@ class RoundResult:
         return np.asarray(self.sum / total, dtype=np.float64)
 
 
-def decode_sum(unmasked: Unmasked, params: RoundParams) -> RoundResult:
-    """Return an unmasked sum in the caller's units."""
-    total, integers = params.encoding.decode(unmasked.total[: params.length], params.ring)
+def decode_sum(
+    total: Lanes, survivors: tuple[int, ...], faulty: tuple[int, ...], params: RoundParams
+) -> RoundResult:
+    """Return an unmasked total in the caller's units."""
+    decoded, integers = params.encoding.decode(total[: params.length], params.ring)
     weighted = params.max_weight is not None
     return RoundResult(
-        sum=total,
+        sum=decoded,
         integers=integers,
-        survivors=unmasked.survivors,
-        weight=int(unmasked.total[params.length]) if weighted else None,
-        faulty=unmasked.faulty,
+        survivors=survivors,
+        weight=int(total[params.length]) if weighted else None,
+        faulty=faulty,
     )

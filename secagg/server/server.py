@@ -1,14 +1,15 @@
 """The server of the protocol: it holds no secret of its own and learns one sum.
 
 Messages go in one at a time; a bad one is refused and spoils nothing. The caller owns the
-clock: a time-out is ``close_round()``. What happens to a message is in ``stages``.
+clock: a time-out is ``close_round()``. `stages` and `unmasking` say what happens to a message,
+the transition table which stage comes next.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
@@ -22,14 +23,13 @@ from secagg.errors import (
     TooFewSurvivors,
 )
 from secagg.graph import SEED_BYTES
-from secagg.protocol import Phase, Registry, RoundParams
-from secagg.protocol.exclusive import Exclusive
+from secagg.protocol import NEXT, Phase, Registry, RoundParams
 from secagg.protocol.identities import check_registry
-from secagg.protocol.phases import out_of_order
+from secagg.protocol.phases import Exclusive, out_of_order
 from secagg.server.log import Entry, Log, check_log
-from secagg.server.result import RoundResult, decode_sum
-from secagg.server.stages import Advertising, Consistency, Masking, Sharing
-from secagg.server.unmasking import Unmasked, Unmasking
+from secagg.server.result import RoundResult
+from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
+from secagg.server.unmasking import Unmasking
 
 __all__ = ["Server"]
 
@@ -75,8 +75,7 @@ class Server:
             raise ParameterError("the journal is for other parameters than the server's")
         self.params = params
         seed = entropy(SEED_BYTES)
-        self._stage: _Stage = Advertising(params, registry, seed)
-        self._outbox: dict[int, bytes] = {}
+        self._stage: Stage | _Over = Advertising(params, registry, seed)
         self._journal, self._entries = journal, 0
         self._write((None, seed))
         self._exclusive = Exclusive()
@@ -140,7 +139,7 @@ class Server:
     @property
     def outbox(self) -> dict[int, bytes]:
         """What the last ``close_round`` returned, to be sent again after a resume."""
-        return dict(self._outbox)
+        return dict(self._stage.asks)
 
     def receive(self, client_id: int, data: bytes) -> None:
         """Take one message, check it, count it once.
@@ -221,29 +220,25 @@ class Server:
         except RemoteProtocolError:
             raise
         except BaseException:  # neither refused nor known to be stored: this server must end
-            self._stage = _Over(Phase.FAILED, None, resumable=self._journal is not None)
+            self._stage = _Over(None, resumable=self._journal is not None)
             raise
 
     def _close_round(self) -> dict[int, bytes]:
         stage = self._running("close_round")
-        self._outbox = {}
+        stage.asks = {}  # sent: their memory is free for the next
         try:
             # first, because a close cannot be refused: what failed once must not be tried again
             self._write((None, b""))
-            closed, answers = stage.close()
-            if isinstance(closed, Unmasked):
-                self._stage = _Over(Phase.FINISHED, decode_sum(closed, self.params))
-            else:
-                self._stage = closed
+            after = NEXT[self.params.security][stage.phase]
+            self._stage = _STAGES[after](stage.close())
             self._received = set()
-            self._outbox = answers
         except (TooFewSurvivors, RemoteProtocolError):  # it would fail again when resumed
-            self._stage = _Over(Phase.FAILED, None)
+            self._stage = _Over(None)
             raise
         except BaseException:
-            self._stage = _Over(Phase.FAILED, None, resumable=self._journal is not None)
+            self._stage = _Over(None, resumable=self._journal is not None)
             raise
-        return dict(answers)
+        return self.outbox
 
     def _write(self, entry: Entry) -> None:
         if self._journal is not None:
@@ -261,7 +256,7 @@ class Server:
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise JournalError(f"entry {number} of the journal is refused: {error}") from error
 
-    def _running(self, call: str) -> Advertising | Sharing | Masking | Consistency | Unmasking:
+    def _running(self, call: str) -> Stage:
         if isinstance(self._stage, _Over):
             raise out_of_order(call, self.phase, resumable=self._stage.resumable)
         return self._stage
@@ -270,14 +265,20 @@ class Server:
         return RemoteProtocolError(why, sender=client_id, phase=self.phase, check=check)
 
 
-@dataclass(frozen=True)
 class _Over:
-    """Finished with a result, or failed without; resumable if its journal goes on."""
+    """The end: finished with a result, or failed without; resumable if its journal goes on."""
 
-    phase: Phase
-    result: RoundResult | None
-    resumable: bool = False
     expected: None = None
+    asks: Mapping[int, bytes] = {}
+
+    def __init__(self, result: RoundResult | None, *, resumable: bool = False) -> None:
+        self.phase = Phase.FAILED if result is None else Phase.FINISHED
+        self.result = result
+        self.resumable = resumable
 
 
-_Stage = Advertising | Sharing | Masking | Consistency | Unmasking | _Over
+_STAGES: Mapping[Phase, Callable[..., Stage | _Over]] = {
+    **{stage.phase: stage for stage in (Sharing, Masking, Consistency, Unmasking)},
+    Phase.FINISHED: _Over,
+}
+"""The stage of each phase, made of the value that the stage before it closed into."""

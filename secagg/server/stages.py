@@ -1,19 +1,23 @@
 """The server's stages up to the unmasking, each holding only what it still needs.
 
-A stage takes the messages of its phase, checking each completely before it changes anything,
-and closes into the next stage with the answers to send. Masked inputs are added as they come,
-so memory does not grow with clients times elements.
+A stage opens with messages for the clients (`asks`), takes their answers, checking each
+completely before it changes anything, and closes into a value. The stage of the next phase is
+made of that value; which phase that is, the transition table says and no stage knows. Masked
+inputs are added as they come, so memory does not grow with clients times elements.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from secagg import _fast
-from secagg.errors import TooFewSurvivors
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import Phase, Registry, RoundParams, keys
 from secagg.protocol.identities import signed_keys, signed_survivors
 from secagg.protocol.messages import (
@@ -23,25 +27,90 @@ from secagg.protocol.messages import (
     MaskedInput,
     ShareKeys,
     Shares,
+    UnmaskShares,
+    decode,
     encode,
     pack_ids,
 )
 from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
-from secagg.server.stage import SessionStage, Stage
-from secagg.server.unmasking import Unmasking
 
-__all__ = ["Advertising", "Consistency", "Masking", "Sharing"]
+__all__ = ["Advertising", "Consistency", "Masking", "SessionStage", "Sharing", "Stage"]
+
+M = TypeVar("M", bound=Struct)
+FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
+
+
+class Stage:
+    """The base of all stages.
+
+    Attributes
+    ----------
+    phase : Phase
+    params : RoundParams
+    asks : mapping of id to bytes
+        The messages that the stage opens with.
+    expected : collection of ids or None
+        The clients that may answer; None for anyone.
+    """
+
+    phase: ClassVar[Phase]
+    expected: Collection[int] | None = None
+
+    def __init__(self, params: RoundParams, asks: Mapping[int, bytes]) -> None:
+        self.params = params
+        self.asks = asks
+
+    def take(self, u: int, data: bytes) -> None:
+        """Check a message of client u and keep what is needed of it."""
+        raise NotImplementedError
+
+    def close(self) -> object:
+        """Return the value that the next stage is made of, or abort the round."""
+        raise NotImplementedError
+
+    def read(self, u: int, data: bytes, kind: type[M]) -> M:
+        """Decode a message of client u, or refuse it."""
+        return decode(data, kind, self.params, sender=u, phase=self.phase)
+
+    def require(self, condition: bool, u: int, check: str, why: str) -> None:
+        """Refuse a message of client u unless the condition holds."""
+        if not condition:
+            raise RemoteProtocolError(why, sender=u, phase=self.phase, check=check)
+
+    def enough(self, survivors: int, needed: int, who: str) -> None:
+        """Abort the round if there are fewer survivors than needed."""
+        if survivors < needed:
+            raise TooFewSurvivors(
+                f"{survivors} {who} and it takes {needed}; nothing has been unmasked",
+                phase=self.phase,
+                survivors=survivors,
+                needed=needed,
+            )
+
+
+class SessionStage(Stage):
+    """A stage after round 0: it knows the cohort, and only the clients it asks may answer."""
+
+    def __init__(self, cohort: Cohort, asks: Mapping[int, bytes]) -> None:
+        super().__init__(cohort.params, asks)
+        self.cohort = cohort
+        self.expected = frozenset(asks)
+
+    def check_origin(self, u: int, message: FromClient) -> None:
+        """Refuse a message that names another sender or session."""
+        self.require(message.sender == u, u, "sender", f"it names client {message.sender}")
+        same = message.session == self.cohort.session
+        self.require(same, u, "session", "a message of another session")
 
 
 class Advertising(Stage):
-    """Round 0: collect public keys; close into a roster for each client of U1."""
+    """Round 0: collect public keys; close into the cohort U1."""
 
     phase = Phase.ADVERTISE_KEYS
-    expected: None = None
 
     def __init__(self, params: RoundParams, registry: Registry | None, seed: bytes) -> None:
-        super().__init__(params)
+        super().__init__(params, {})
         self._registry = registry
         self._seed = seed
         self._publics: dict[int, tuple[bytes, bytes]] = {}
@@ -77,22 +146,37 @@ class Advertising(Stage):
         signed = self._registry.verifies(u, content, message.signature)
         self.require(signed, u, "signature", "it did not sign these keys for this round")
 
-    def close(self) -> tuple[Sharing, dict[int, bytes]]:
-        """Draw the graph; answer with rosters."""
+    def close(self) -> Cohort:
+        """Draw the graph."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
-        cohort = Cohort(
-            self.params, self._publics, self._signatures, self._registry, self._seed
-        )
-        return Sharing(cohort), {u: cohort.roster(u) for u in cohort.publics}
+        return Cohort(self.params, self._publics, self._signatures, self._registry, self._seed)
+
+
+@dataclass(frozen=True, eq=False)
+class KeysShared:
+    """U2: each client's commitment and sealed shares, by id."""
+
+    cohort: Cohort
+    commitments: dict[int, bytes]
+    sealed: dict[int, bytes]
+
+    def inbox(self, u: int) -> bytes:
+        """Gather what the senders sealed for u, each at u's place among their receivers."""
+        senders, pieces = [v for v in self.cohort.seen_by(u, self.sealed) if v != u], []
+        for sender in senders:
+            place = bisect_left(self.cohort.graph.holders[sender], u) - (u > sender)
+            start = SEALED_BYTES * place
+            pieces.append(self.sealed[sender][start : start + SEALED_BYTES])
+        return encode(Shares(self.cohort.session, pack_ids(senders), b"".join(pieces)))
 
 
 class Sharing(SessionStage):
-    """Round 1: collect sealed shares; close into what each client of U2 is to open."""
+    """Round 1: ask with rosters, collect sealed shares; close into these."""
 
     phase = Phase.SHARE_KEYS
 
     def __init__(self, cohort: Cohort) -> None:
-        super().__init__(cohort, cohort.publics)
+        super().__init__(cohort, {u: cohort.roster(u) for u in cohort.publics})
         self._commitments: dict[int, bytes] = {}
         self._sealed: dict[int, bytes] = {}
 
@@ -106,37 +190,22 @@ class Sharing(SessionStage):
         self._commitments[u] = message.commitment
         self._sealed[u] = message.sealed
 
-    def close(self) -> tuple[Masking, dict[int, bytes]]:
-        """Answer with what was sealed for each client."""
-        u2 = self._sealed.keys()
-        self.enough(len(u2), self.params.min_survivors, "clients shared their keys")
-        answers = {
-            u: self._inbox(u, [v for v in self.seen_by(u, u2) if v != u])
-            for u in sorted(u2)
-            if self.is_enough_for(u, u2)
-        }
-        return Masking(self.cohort, self._commitments, answers), answers
-
-    def _inbox(self, u: int, senders: list[int]) -> bytes:
-        """Gather what the senders sealed for u, each at u's place among their receivers."""
-        pieces = []
-        for sender in senders:
-            place = bisect_left(self.cohort.graph.holders[sender], u) - (u > sender)
-            start = SEALED_BYTES * place
-            pieces.append(self._sealed[sender][start : start + SEALED_BYTES])
-        return encode(Shares(self.cohort.session, pack_ids(senders), b"".join(pieces)))
+    def close(self) -> KeysShared:
+        """Return the commitments and sealed shares."""
+        self.enough(len(self._sealed), self.params.min_survivors, "clients shared their keys")
+        return KeysShared(self.cohort, self._commitments, self._sealed)
 
 
 class Masking(SessionStage):
-    """Round 2: add up masked inputs; close into a request to the clients of U3."""
+    """Round 2: ask with the sealed shares, add up masked inputs; close into their sum."""
 
     phase = Phase.MASKED_INPUT
 
-    def __init__(
-        self, cohort: Cohort, commitments: dict[int, bytes], expected: Iterable[int]
-    ) -> None:
-        super().__init__(cohort, expected)
-        self._commitments = commitments
+    def __init__(self, shared: KeysShared) -> None:
+        u2, cohort = shared.sealed.keys(), shared.cohort
+        enough = (u for u in sorted(u2) if cohort.is_enough_for(u, u2))
+        super().__init__(cohort, {u: shared.inbox(u) for u in enough})
+        self._commitments = shared.commitments
         self._total = self.params.ring.zeros(self.params.elements)
         self._values = np.empty_like(self._total)
         self._u3: set[int] = set()
@@ -156,8 +225,8 @@ class Masking(SessionStage):
         ring.add_into(self._total, values)
         self._u3.add(u)
 
-    def close(self) -> tuple[Consistency | Unmasking, dict[int, bytes]]:
-        """Answer with U3: to be signed, or with the requests to reveal shares."""
+    def close(self) -> Summed:
+        """Return the masked sum over U3, if unmasking it shows no more than that sum."""
         u2, u3 = self._commitments.keys(), self._u3
         self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
@@ -168,22 +237,19 @@ class Masking(SessionStage):
                 survivors=len(u3),
                 needed=len(u2),
             )
-        summed = Summed(self.cohort, self._commitments, self._total, self._questions())
-        enough = [u for u in summed.asked if self.is_enough_for(u, u3)]
-        if self.params.active:
-            answers = summed.to_sign(enough)
-            return Consistency(summed, answers), answers
-        answers = summed.to_unmask(enough)
-        return Unmasking(summed, answers), answers
+        asked = self._questions()
+        present = [u for u in asked if self.cohort.is_enough_for(u, u3)]
+        return Summed(self.cohort, self._commitments, self._total, asked, present)
 
     def _questions(self) -> dict[int, Question]:
         """Make one question for all with the same holders: on the complete graph one in all."""
         u3, dropped = self._u3, self._commitments.keys() - self._u3
-        holders, made = self.cohort.graph.holders, {}
+        cohort, made = self.cohort, {}
+        holders = cohort.graph.holders
         for u in sorted(u3):
             name = id(holders[u])  # there the graph holds one tuple for all
             if name not in made:
-                made[name] = Question(self.seen_by(u, u3), self.seen_by(u, dropped))
+                made[name] = Question(cohort.seen_by(u, u3), cohort.seen_by(u, dropped))
         return {u: made[id(holders[u])] for u in sorted(u3)}
 
 
@@ -192,13 +258,13 @@ class Consistency(SessionStage):
 
     phase = Phase.CONSISTENCY_CHECK
 
-    def __init__(self, summed: Summed, expected: Iterable[int]) -> None:
-        super().__init__(summed.cohort, expected)
+    def __init__(self, summed: Summed) -> None:
+        super().__init__(summed.cohort, summed.to_sign())
         self._summed = summed
         self._signatures: dict[int, bytes] = {}
 
     def take(self, u: int, data: bytes) -> None:
-        """Check and keep a client's signature: a bad one would make every client give up."""
+        """Check and keep a client's signature: a bad one would make every client abort."""
         message = self.read(u, data, ConsistencySignature)
         self.check_origin(u, message)
         survivors = pack_ids(self._summed.asked[u].survivors)
@@ -208,9 +274,8 @@ class Consistency(SessionStage):
         self.require(signed, u, "signature", "it did not sign these survivors")
         self._signatures[u] = message.signature
 
-    def close(self) -> tuple[Unmasking, dict[int, bytes]]:
-        """Answer U4 with the requests to reveal shares, and all its signatures."""
+    def close(self) -> Summed:
+        """Return the sum with all signatures of U4."""
         u4 = dict(sorted(self._signatures.items()))
         self.enough(len(u4), self.params.min_survivors, "clients signed the survivors")
-        answers = self._summed.to_unmask(u4, u4)
-        return Unmasking(self._summed, answers), answers
+        return replace(self._summed, present=u4.keys(), signatures=u4)

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.encoding import Lanes
 from secagg.protocol import Phase, keys, masks
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.server.masked_sum import Summed
 from secagg.server.recovery import Recovery
-from secagg.server.stage import SessionStage
+from secagg.server.result import RoundResult, decode_sum
+from secagg.server.stages import SessionStage
 from secagg.shamir.field import M61
 
-__all__ = ["Unmasked", "Unmasking"]
+__all__ = ["Unmasking"]
 
 
 class Unmasking(SessionStage):
-    """Round 4: collect shares; close by rebuilding the secrets and removing the masks."""
+    """Round 4: ask for shares; close by rebuilding the secrets and removing the masks."""
 
     phase = Phase.UNMASKING
 
-    def __init__(self, summed: Summed, expected: Iterable[int]) -> None:
-        super().__init__(summed.cohort, expected)
+    def __init__(self, summed: Summed) -> None:
+        super().__init__(summed.cohort, summed.to_unmask())
         self._commitments = summed.commitments
         self._total = summed.total
         self._asked = summed.asked
@@ -46,14 +45,16 @@ class Unmasking(SessionStage):
         self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
         self._answers[u] = limbs.reshape(-1, SHARE_LIMBS)
 
-    def close(self) -> tuple[Unmasked, dict[int, bytes]]:
-        """Rebuild the secrets and remove the masks; there are no answers."""
+    def close(self) -> RoundResult:
+        """Rebuild the secrets, remove the masks and decode the sum."""
         asked = (owner for lists in self._asked.values() for ids in lists for owner in ids)
         owners = sorted(set(asked))
         # every count before any secret: below the threshold nothing is rebuilt at all
         for owner in owners:
             who = f"shares of client {owner}'s secret came"
-            self.enough(len(self.seen_by(owner, self._answers)), self.params.threshold, who)
+            self.enough(
+                len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
+            )
         recovery = Recovery(self.params.threshold)
         total = masks.MaskSum()
         for owner in owners:
@@ -68,11 +69,12 @@ class Unmasking(SessionStage):
         total.apply(self._total, self.params.ring)
         self.params.ring.reduce(self._total)
         survivors = tuple(sorted(self._asked))
-        return Unmasked(self._total, survivors, tuple(sorted(recovery.faulty))), {}
+        faulty = tuple(sorted(recovery.faulty))
+        return decode_sum(self._total, survivors, faulty, self.params)
 
     def _shares_of(self, owner: int) -> dict[int, NDArray[np.uint64]]:
         shares = {}
-        for u in self.seen_by(owner, self._answers):
+        for u in self.cohort.seen_by(owner, self._answers):
             survivors, dropped = self._asked[u]
             if owner in self._asked:
                 row = bisect_left(survivors, owner)
@@ -91,7 +93,7 @@ class Unmasking(SessionStage):
 
     def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: masks.MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u."""
-        for v in self.seen_by(u, self._asked):
+        for v in self.cohort.seen_by(u, self._asked):
             public = self.cohort.publics[v][1]
             shared = pair.agree(public)
             assert shared is not None, "checked when it was advertised"  # noqa: S101
@@ -99,12 +101,3 @@ class Unmasking(SessionStage):
                 shared, self.cohort.session, (u, pair.public), (v, public)
             )
             total.add(key, negate=not masks.subtracts(v, u))
-
-
-@dataclass(frozen=True)
-class Unmasked:
-    """The end: the sum modulo R, whose it is, and who sent wrong shares."""
-
-    total: Lanes
-    survivors: tuple[int, ...]
-    faulty: tuple[int, ...]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness import Cohort, make_params, pieces, read
 from secagg import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
-from secagg.client.states import Agreed, Masked
+from secagg.client.states import Entrusted
 from secagg.protocol.messages import (
     SHARE_BYTES,
     Shares,
@@ -150,9 +150,9 @@ class LyingServer:
             shares = read(asked, Shares)
             self._masks[u] = {(shares.session, v) for v in unpack_ids(shares.senders)}
             state = self.cohort.clients[u]._state
-            assert isinstance(state, Agreed | Masked)
+            assert isinstance(state, Entrusted)
             if u in self.colluders:
-                self._keep(u, state.entrusted.self_shares, state.entrusted.mask_shares)
+                self._keep(u, state.self_shares, state.mask_shares)
         elif phase == "unmasking":
             request = read(asked, UnmaskRequest)
             survivors, dropped = unpack_ids(request.survivors), unpack_ids(request.dropped)

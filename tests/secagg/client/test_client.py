@@ -144,7 +144,7 @@ def test_check02_never_both_shares_of_one_peer() -> None:
         _, client, request = at_phase(3)
         named = [u for u in range(6) if survivors >> u & 1]
         rest = [u for u in range(6) if not survivors >> u & 1]
-        state = client._state.entrusted
+        state = client._state
         kinds = {u: (state.self_shares[u], state.mask_shares.get(u)) for u in range(6)}
         try:
             answer = client.unmask(
@@ -578,7 +578,7 @@ def test_check10_a_clients_sharings_have_t_coefficients() -> None:
     cohort = Cohort(make_params(6, 4))
     cohort.advance(2)
     cohort.step()
-    states = {u + 1: client._state.entrusted for u, client in cohort.clients.items()}
+    states = {u + 1: client._state for u, client in cohort.clients.items()}
     for kind in ("self_shares", "mask_shares"):
         shares = {x: getattr(state, kind).get(2) for x, state in states.items()}
         held = {x: np.frombuffer(share, "<u8") for x, share in shares.items() if share}

@@ -1,0 +1,103 @@
+"""The transition table: client and server follow whatever it says, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import Cohort, finish, make_params
+from secagg import LocalProtocolError, Phase, RemoteProtocolError
+from secagg.protocol import NEXT
+
+ENTRIES = [(security, phase) for security, table in NEXT.items() for phase in table]
+
+
+def at(security: str, phase: Phase) -> Cohort:
+    """A cohort about to make its messages of `phase`."""
+    cohort = Cohort(make_params(5, security=security))
+    cohort.advance(cohort.phases().index(phase))
+    return cohort
+
+
+@pytest.mark.parametrize(("security", "phase"), ENTRIES)
+def test_client_after_each_phase_stands_where_the_table_says(
+    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in Phase:
+        cohort = at(security, phase)
+        with monkeypatch.context() as rerouted:
+            rerouted.setitem(NEXT[security], phase, other)
+            cohort.step()
+        assert {client.phase for client in cohort.clients.values()} == {other}
+
+
+@pytest.mark.parametrize(("security", "phase"), ENTRIES)
+def test_server_after_each_phase_stands_where_the_table_says(
+    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it fails, where the phase is closed with less than the other one begins with."""
+    due = NEXT[security][phase]
+    for other in set(Phase) - {due}:
+        cohort = at(security, phase)
+        sent = cohort.step()
+        with monkeypatch.context() as rerouted:
+            rerouted.setitem(NEXT[security], phase, other)
+            try:
+                cohort.deliver(sent)
+            except (AttributeError, KeyError, TypeError):
+                assert cohort.server.phase is Phase.FAILED
+            else:
+                assert cohort.server.phase is other
+
+
+@pytest.mark.parametrize(("security", "phase"), ENTRIES)
+def test_round_without_an_entry_of_the_table_stops_there(
+    security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {p: q for p, q in NEXT[security].items() if p is not phase}
+    cohort, other = at(security, phase), at(security, phase)
+    sent = cohort.step()
+    monkeypatch.setitem(NEXT, security, table)
+    with pytest.raises(KeyError):
+        other.step()
+    with pytest.raises(KeyError):
+        cohort.deliver(sent)
+    assert cohort.server.phase is Phase.FAILED
+
+
+def test_active_client_that_signed_nothing_reveals_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were the table to leave out the consistency check, clients would still insist on it."""
+    cohort = at("active", Phase.MASKED_INPUT)
+    monkeypatch.setitem(NEXT["active"], Phase.MASKED_INPUT, Phase.UNMASKING)
+    requests = cohort.advance(1)
+    for u, request in requests.items():
+        with pytest.raises(RemoteProtocolError) as caught:
+            cohort.clients[u].answer(request)
+        assert caught.value.check == "consistency"
+
+
+@pytest.mark.parametrize("security", NEXT)
+def test_call_in_any_phase_but_its_own_changes_nothing(security: str) -> None:
+    cohort = Cohort(make_params(5, security=security))
+    while cohort.server.phase in NEXT[security]:
+        client, phase = cohort.clients[0], cohort.clients[0].phase
+        calls = {
+            Phase.ADVERTISE_KEYS: client.advertise_keys,
+            Phase.SHARE_KEYS: lambda c=client: c.share_keys(b""),
+            Phase.MASKED_INPUT: lambda c=client: c.masked_input(b"", cohort.vectors[0]),
+            Phase.CONSISTENCY_CHECK: lambda c=client: c.check_consistency(b""),
+            Phase.UNMASKING: lambda c=client: c.unmask(b""),
+        }
+        for due, call in calls.items():
+            if due is not phase:
+                with pytest.raises(LocalProtocolError):
+                    call()
+        assert client.phase is phase
+        cohort.advance(1)
+    assert cohort.server.phase is Phase.FINISHED
+
+
+def test_reaching_the_end_of_either_table_gives_the_sum() -> None:
+    for security in NEXT:
+        finish(Cohort(make_params(5, security=security)))

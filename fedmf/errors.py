@@ -1,25 +1,19 @@
-"""The errors of fedmf: each says what was wrong, with the value and the remedy."""
+"""The errors of fedmf. A refused setting raises secagg's error, under a name of its own too."""
 
 from __future__ import annotations
 
+from secagg import MissingExtra, ParameterError, SecAggError
+
 __all__ = ["DataError", "FedMFError", "MissingExtra", "ModelError", "SettingError"]
 
-
-class FedMFError(Exception):
-    """Base of every error that fedmf raises on purpose."""
+# One base and one error for settings in both packages: `except FedMFError` catches them all.
+FedMFError = SecAggError
+SettingError = ParameterError
 
 
 class DataError(FedMFError):
     """A data set is unknown, missing or damaged; the message names file and line."""
 
 
-class MissingExtra(FedMFError, ModuleNotFoundError):
-    """A part of fedmf needs a package that is not installed; the message says which extra."""
-
-
 class ModelError(FedMFError):
     """A saved model cannot be read, or a model is used before it is trained."""
-
-
-class SettingError(FedMFError, ValueError):
-    """A hyper-parameter is refused; the message names it, its value and the remedy."""

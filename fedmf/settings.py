@@ -1,9 +1,36 @@
-"""Checks of settings, and of the users and items that a model is asked about."""
+"""Declared settings: every hyper-parameter has a type and a range, checked in one place.
+
+A class that inherits from `Settings` declares a setting by its annotation::
+
+    @dataclass(frozen=True, kw_only=True)
+    class FedMF(Settings):
+        k: Count = 20
+        reg: NotNegative = 0.12
+        update: Literal["paper", "ridge"] = "ridge"
+
+Numbers with a range, ``bool``, ``Literal`` and parts with a method (`Has`) are validated;
+anything else, and what relates several settings, is for `_check`. `check` validates the
+arguments of functions by the same declarations.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import TypeGuard
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from inspect import signature
+from types import NoneType
+from typing import (
+    Annotated,
+    ClassVar,
+    Literal,
+    Self,
+    TypeGuard,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +38,17 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.errors import ModelError, SettingError
 
 __all__ = [
+    "Count",
+    "Fraction",
+    "Has",
+    "NotNegative",
+    "Part",
+    "Positive",
+    "Range",
+    "Seed",
+    "Settings",
+    "Share",
+    "check",
     "check_able",
     "check_how_many",
     "check_not_negative",
@@ -24,6 +62,221 @@ __all__ = [
     "part_of",
     "plain_numbers",
 ]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Interval of the numbers that a setting may be. NaN, infinity and bool never are.
+
+    Parameters
+    ----------
+    kind
+        int, or float for whole numbers and others.
+    low, high
+        Ends of the interval.
+    ends
+        Brackets: "[" and "]" where the end belongs to the interval, "(" and ")" where not.
+    """
+
+    kind: type[int] | type[float]
+    low: float
+    high: float = math.inf
+    ends: Literal["[]", "[)", "(]", "()"] = "[]"
+
+    def check(self, name: str, value: object) -> None:
+        """Validate a number; raises SettingError."""
+        if is_whole(value) or (self.kind is float and is_number(value)):
+            above = value >= self.low if self.ends[0] == "[" else value > self.low
+            below = value <= self.high if self.ends[1] == "]" else value < self.high
+            if above and below and value != math.inf:
+                return
+        raise SettingError(f"{name} = {value!r} must be {self}")
+
+    def __str__(self) -> str:
+        what = "an integer" if self.kind is int else "a finite number"
+        if self.high == math.inf:
+            return f"{what} {'of at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
+        return f"{what} in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
+
+
+@dataclass(frozen=True)
+class Has:
+    """Declares a part that is called by a method, such as "sum" of an aggregation.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    such
+        Remedy in the message: an object to pass instead.
+    """
+
+    method: str
+    such: str
+
+    def check(self, name: str, value: object) -> None:
+        """Validate an object, which no class and no name of one is; raises SettingError."""
+        if isinstance(value, type) or not callable(getattr(value, self.method, None)):
+            raise SettingError(f"{name} = {value!r} must be an object such as {self.such}")
+
+
+Count = Annotated[int, Range(int, 1)]
+"""A number of things: 1, 2, …"""
+Seed = Annotated[int, Range(int, 0)]
+"""A seed: 0, 1, …"""
+Positive = Annotated[float, Range(float, 0, ends="(]")]
+"""x > 0."""
+NotNegative = Annotated[float, Range(float, 0)]
+"""x ≥ 0."""
+Fraction = Annotated[float, Range(float, 0, 1, "[)")]
+"""0 ≤ x < 1: a probability of dropping out, or a decay."""
+Share = Annotated[float, Range(float, 0, 1, "(]")]
+"""0 < x ≤ 1: a share of a whole, never empty."""
+Part = Annotated[float, Range(float, 0, 1, "()")]
+"""0 < x < 1: a part of a whole that leaves something over."""
+
+
+class Settings:
+    """Base class of objects with declared settings: dataclasses, or classes with `__init__`.
+
+    The settings are the parameters of the constructor, each kept in the attribute of its name.
+    A dataclass validates them by itself; any other class annotates the parameters and calls
+    ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers, as
+    an int8 wraps, a float32 computes in 32 bits, and neither can be written as JSON.
+    """
+
+    _declared: ClassVar[dict[str, object]]
+
+    @classmethod
+    def _declarations(cls) -> dict[str, object]:
+        """Return the annotations of the constructor's parameters, in their order."""
+        if "_declared" not in vars(cls):
+            # a dataclass inherits fields whose annotations only their own modules can read
+            source: object = cls if is_dataclass(cls) else cls.__init__
+            hints = get_type_hints(source, include_extras=True)
+            cls._declared = {name: hints.get(name) for name in signature(cls).parameters}
+        return cls._declared
+
+    def __post_init__(self) -> None:
+        held = vars(self)
+        for name, declared in self._declarations().items():
+            if name in held:  # or a property, of a part that has checked it
+                held[name] = _python_number(held[name])
+                check(declared, **{name: held[name]})
+        self._check()
+
+    def _check(self) -> None:
+        """Validate what relates several settings; raises SettingError."""
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:
+        """Return the settings by name, as scikit-learn does.
+
+        Parameters
+        ----------
+        deep
+            Whether settings of parts are added as ``part__setting``.
+        """
+        found = {name: getattr(self, name) for name in self._declarations()}
+        if deep:
+            for name, part in list(found.items()):
+                if isinstance(part, Settings):
+                    found.update({f"{name}__{one}": v for one, v in part.get_params().items()})
+        return found
+
+    def set_params(self, **params: object) -> Self:
+        """Change settings in place, all of them or, after an error, none.
+
+        A part whose settings change is replaced by a copy, as others may share it. Fitted
+        attributes stay.
+
+        Parameters
+        ----------
+        params
+            Settings by name; ``part__setting`` for those of a part.
+
+        Raises
+        ------
+        SettingError
+            If a setting is unknown or out of range.
+        """
+        wanted = self.get_params(deep=False)
+        known = list(wanted)
+        of_parts: dict[str, dict[str, object]] = {}
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in known:
+                raise SettingError(
+                    f"{name!r} is no setting of {type(self).__name__}; there are "
+                    f"{', '.join(known) or 'none'}"
+                )
+            if inner:
+                of_parts.setdefault(name, {})[inner] = value
+            else:
+                wanted[name] = value
+        for name, changes in of_parts.items():
+            part = wanted[name]
+            if not isinstance(part, Settings):
+                raise SettingError(f"{name} = {part!r} has no settings: pass another {name}")
+            wanted[name] = copy.copy(part).set_params(**changes)
+        made = type(self)(**wanted)
+        for name in list(vars(self)):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del vars(self)[name]  # computed from the settings of before
+        vars(self).update(vars(made))
+        return self
+
+
+def check(declared: object, **values: object) -> None:
+    """Validate arguments by a declaration, such as ``check(Count, k=k)``; raises SettingError.
+
+    Parameters
+    ----------
+    declared
+        An annotation: a type with a `Range` or `Has`, bool, a Literal, or one of these or
+        None. Others are not validated.
+    values
+        Arguments by name.
+    """
+    for name, value in values.items():
+        if NoneType in get_args(declared):
+            options = [one for one in get_args(declared) if one is not NoneType]
+            if value is not None and len(options) == 1:
+                check(options[0], **{name: value})
+        elif get_origin(declared) is Annotated:
+            for one in get_args(declared)[1:]:
+                one.check(name, value)
+        elif get_origin(declared) is Literal and value not in get_args(declared):
+            choices = " or ".join(map(repr, get_args(declared)))
+            raise SettingError(f"{name} = {value!r} must be {choices}")
+        elif declared is bool and not isinstance(value, bool):
+            raise SettingError(f"{name} = {value!r} must be True or False")
+
+
+def _python_number(value: object) -> object:
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(str(value))  # .1, not that of 32 bits
+    return value
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Tell whether a value is an integer, numpy's included; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Tell whether a value is a number, numpy's included; True and False are none."""
+    return is_whole(value) or isinstance(value, float | np.floating)
+
+
+def part_of(fraction: float, whole: int) -> int:
+    """Return ⌈fraction · whole⌉ for the fraction that is meant.
+
+    Of .07 · 100 and of 100/943 · 943 floating point makes a hair more than 7 and 100; the next
+    whole number would be one too many.
+    """
+    return math.ceil(round(fraction * whole, 6))
 
 
 def plain_numbers(settings: object) -> None:
@@ -42,16 +295,6 @@ def plain_numbers(settings: object) -> None:
             object.__setattr__(settings, name, int(value))
         elif isinstance(value, np.floating):
             object.__setattr__(settings, name, float(str(value)))  # .1, not that of 32 bits
-
-
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a setting is an integer, numpy's included; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a setting is a number, numpy's included; True and False are none."""
-    return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def check_whole(least: int = 1, **values: object) -> None:
@@ -90,15 +333,6 @@ def check_able(method: str, such: str, **parts: object) -> None:
     for name, part in parts.items():
         if isinstance(part, type) or not callable(getattr(part, method, None)):
             raise SettingError(f"{name} = {part!r} must be an object such as {such}")
-
-
-def part_of(fraction: float, whole: int) -> int:
-    """Return ⌈fraction · whole⌉ for the fraction that is meant.
-
-    Of .07 · 100 and of 100/943 · 943 floating point makes a hair more than 7 and 100; the next
-    whole number would be one too many.
-    """
-    return math.ceil(round(fraction * whole, 6))
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:

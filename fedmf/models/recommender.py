@@ -1,0 +1,163 @@
+"""The interface of all recommenders: predict ratings, and recommend unrated items.
+
+`Recommender` is a model of known users and items. `Estimator` has settings, learns one by
+`fit`, and then predicts and recommends by it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.errors import ModelError
+from fedmf.settings import Settings, is_whole
+
+__all__ = ["Estimator", "Recommender", "numbers", "pairs"]
+
+Floats = NDArray[np.float64]
+
+
+class Recommender(ABC):
+    """A model of known users and items, which go by their numbers 0, 1, … in the ratings."""
+
+    @property
+    @abstractmethod
+    def n_users(self) -> int:
+        """The number of users."""
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """The number of items, m."""
+
+    @abstractmethod
+    def seen(self, user: int) -> NDArray[np.integer]:
+        """Return the items that a user, 0 ≤ user < n_users, has rated in training."""
+
+    @abstractmethod
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂_ui of each pair, not clipped to the scale.
+
+        Parameters
+        ----------
+        users, items
+            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
+
+        Returns
+        -------
+        float64 array, of the same shape
+
+        Raises
+        ------
+        ModelError
+            If a number is out of range or the shapes differ, or nothing is fitted yet.
+        """
+
+    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
+        """Return the k items with the highest r̂ that the user has not rated, best first.
+
+        Parameters
+        ----------
+        user
+            0 ≤ user < n_users.
+        k
+            How many, k ≥ 1; fewer are returned where fewer are left.
+
+        Returns
+        -------
+        items : int64 array, shape (≤ k,)
+            Equal predictions are ordered by item number.
+        predictions : float64 array, of the same shape
+            As `predict` returns them.
+
+        Raises
+        ------
+        ModelError
+            If the user is unknown, k is not an integer of at least 1, or nothing is fitted yet.
+        """
+        n_users, n_items = self.n_users, self.n_items
+        if not is_whole(user):
+            raise ModelError(f"user {user!r} is not one number from 0 to {n_users - 1}")
+        row = int(numbers("user", user, n_users))
+        if not is_whole(k) or k < 1:
+            raise ModelError(f"k = {k!r} recommendations: ask for at least one, a whole number")
+        fresh = np.ones(n_items, dtype=np.bool_)
+        fresh[self.seen(row)] = False
+        items = np.flatnonzero(fresh)
+        # not a product of matrices: that may round items of the same factors differently
+        scores = self.predict(np.full(items.size, row), items)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return items[best].astype(np.int64), scores[best]
+
+
+class Estimator(Recommender, Settings):
+    """Settings that `fit` learns a recommender with. Fitted attributes end in an underscore."""
+
+    _learnt: ClassVar[str] = "factors_"
+    """The fitted attribute that holds the recommender."""
+
+    @property
+    def n_users(self) -> int:
+        """The number of users; ModelError before `fit`."""
+        return self._fitted().n_users
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, m; ModelError before `fit`."""
+        return self._fitted().n_items
+
+    def seen(self, user: int) -> NDArray[np.integer]:
+        """Return the items that a user has rated in training; ModelError before `fit`."""
+        return self._fitted().seen(user)
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂_ui of each pair; see `Recommender.predict`."""
+        return self._fitted().predict(users, items)
+
+    def _forget(self) -> None:
+        """Delete the fitted attributes, as a new `fit` begins."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            del vars(self)[name]
+
+    def _fitted(self) -> Recommender:
+        if not hasattr(self, self._learnt):
+            raise ModelError("the model is not trained yet: call fit first")
+        learnt: Recommender = getattr(self, self._learnt)
+        return learnt
+
+
+def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
+    """Return users' or items' numbers as an array.
+
+    Raises
+    ------
+    ModelError
+        If one is not an integer in 0 ≤ number < bound.
+    """
+    array = np.asarray(numbers)
+    if array.size and not (
+        array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
+    ):
+        raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
+    return array.astype(np.int64)  # also of [], which numpy takes for floats
+
+
+def pairs(
+    users: ArrayLike, items: ArrayLike, n_users: int, n_items: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the users and the items of some pairs, as arrays of one shape.
+
+    Raises
+    ------
+    ModelError
+        If a number is out of range or the shapes differ.
+    """
+    rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
+    if rows.shape != columns.shape:
+        raise ModelError(
+            f"predict wants one item per user, not {rows.shape} users and {columns.shape} items"
+        )
+    return rows, columns

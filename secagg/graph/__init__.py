@@ -8,8 +8,7 @@ counting, privacy fails with probability 2^−σ at most and the round with 2^�
 
 from __future__ import annotations
 
-from secagg.graph.finder import privacy_bits, recommend
+from secagg.graph.finder import Recommendation, privacy_bits, recommend
 from secagg.graph.graph import SEED_BYTES, Graph, draw
-from secagg.graph.recommendation import Recommendation
 
 __all__ = ["SEED_BYTES", "Graph", "Recommendation", "draw", "privacy_bits", "recommend"]

@@ -1,4 +1,4 @@
-"""Whom to expect: the server that graphs are found for, and how many collude or vanish."""
+"""Assumptions behind a graph: the server, and the fractions that collude or drop out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Adversary = Literal["semi-honest", "semi-malicious"]
 
 
 def check_fractions(corrupt: float, dropout: float) -> None:
-    """Refuse fractions of the clients that are none.
+    """Validate two fractions of the clients.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def count(fraction: float, n: int) -> int:
 
 
 def to_adversary(security: str) -> Adversary:
-    """Return the server that a word names, if there are graphs to be found for it.
+    """Return `security` as an `Adversary`, if there are graphs for it.
 
     Raises
     ------

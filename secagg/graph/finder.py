@@ -1,4 +1,4 @@
-"""How many neighbours, and which threshold: the smallest graph that is safe.
+"""The finder: the fewest neighbours, and for them the smallest threshold, that are safe.
 
 Bell et al. 2020, section 3, with exact tails in place of their bounds; docs/parameters.md has
 the derivation and the figures.
@@ -6,6 +6,7 @@ the derivation and the figures.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -13,13 +14,53 @@ from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.graph import tails
 from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary
-from secagg.graph.recommendation import Recommendation
 
-__all__ = ["MOST_SEARCHED", "is_private", "privacy_bits", "recommend", "remedy"]
-
+__all__ = [
+    "MOST_SEARCHED",
+    "Recommendation",
+    "is_private",
+    "privacy_bits",
+    "recommend",
+    "remedy",
+]
 
 MOST_SEARCHED = 1024
 """The most neighbours that `remedy` tries, in a fraction of a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation(tuple[int | None, int]):
+    """The neighbours k and the threshold t to take: the pair ``k, t``, and what it achieves.
+
+    Attributes
+    ----------
+    neighbours : int or None
+        k, even. None: the complete graph, where the cohort is too small for less.
+    threshold : int
+        t, the smallest that is private.
+    highest_threshold : int
+        Any threshold from `threshold` to this one keeps both promises; a higher one withstands
+        more colluding clients and fewer dropouts.
+    privacy_bits : float
+        −log2 of the probability, over the graph, that a client is exposed; infinite where it
+        cannot happen.
+    completion_bits : float
+        −log2 of the probability that dropouts leave some client's secret beyond recovery.
+    """
+
+    neighbours: int | None
+    threshold: int
+    highest_threshold: int
+    privacy_bits: float
+    completion_bits: float
+
+    # a tuple, so that type checkers know that in `k, t = …` only k can be None
+    def __new__(cls, neighbours: int | None, threshold: int, *_: float) -> Recommendation:
+        """Make the pair; the generated ``__init__`` sets the fields."""
+        return super().__new__(cls, (neighbours, threshold))
+
+    def __getnewargs__(self) -> tuple[int | None, int]:
+        return self.neighbours, self.threshold
 
 
 def recommend(
@@ -98,7 +139,7 @@ def privacy_bits(
     Parameters
     ----------
     n, corrupt, dropout, security
-        As of `recommend`.
+        See `recommend`.
     neighbours : int or None
         k; None, or n − 1 or more, for the complete graph.
     threshold : int

@@ -1,4 +1,4 @@
-"""Who shares and masks with whom: everyone, or a k-regular Harary graph on a random order.
+"""The graph of clients: complete, or a k-regular Harary graph on a random order.
 
 Bell et al. 2020, §3.2 (Algorithm 2): clients are put on a ring in random order and each is
 linked to the k/2 before and the k/2 after it. A client's *holders* are its neighbours and

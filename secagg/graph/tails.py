@@ -1,4 +1,4 @@
-"""How likely a random ring of neighbours fails: exact counting.
+"""The probabilities that a random ring of neighbours fails, by exact counting.
 
 Bell et al. 2020, section 3, calls a way of drawing graphs (σ, η)-good when three events hold
 whoever colludes and whoever drops out, as long as both were settled before the graph was drawn:
@@ -92,7 +92,7 @@ def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -
     Parameters
     ----------
     n, marked, neighbours, count : int
-        As of `too_many_corrupt` and `few_left`: 0 ≤ marked, neighbours ≤ n − 1; n ≥ 2.
+        See `too_many_corrupt` and `few_left`; 0 ≤ marked, neighbours ≤ n − 1; n ≥ 2.
     bound : Fraction
         Above 0.
     """

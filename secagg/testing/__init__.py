@@ -47,13 +47,15 @@ except ModuleNotFoundError as error:
         'secagg.testing needs hypothesis: pip install "secagg[testing]"', name="hypothesis"
     ) from None
 
-from secagg.testing.case import Round, make_identity, toy_policy
-from secagg.testing.cohort import Cohort
-from secagg.testing.entropy import InsecureReplayedEntropy
-from secagg.testing.exact import assert_exact_sum
-from secagg.testing.hidden import Record, assert_inputs_hidden
-from secagg.testing.network import Transport, run_over
-from secagg.testing.schedule import FAULTS, Schedule
+from secagg.testing.invariants import Record, assert_exact_sum, assert_inputs_hidden
+from secagg.testing.network import FAULTS, Schedule, Transport, run_over
+from secagg.testing.rounds import (
+    Cohort,
+    InsecureReplayedEntropy,
+    Round,
+    make_identity,
+    toy_policy,
+)
 
 __all__ = [
     "FAULTS",

@@ -7,21 +7,55 @@ messages into packets and packets into messages, and the network has its way wit
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
-from secagg.protocol import Phase
+from secagg._check import check_integer
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.protocol import NEXT, Phase
 from secagg.server import RoundResult
-from secagg.testing.case import Round, needed
-from secagg.testing.cohort import answer
-from secagg.testing.exact import check_result, require
-from secagg.testing.schedule import Schedule
+from secagg.testing.invariants import check_result, require
+from secagg.testing.rounds import Round, needed
 
-__all__ = ["Transport", "run_over"]
+__all__ = ["FAULTS", "Schedule", "Transport", "run_over"]
 
-_ENDED = (Phase.FINISHED, Phase.FAILED)
+FAULTS = {
+    "twice": "arrives, and arrives again",
+    "held": "arrives after everything else of its phase",
+    "late": "arrives when the server has closed the phase",
+    "repeated": "arrives, and again when the server has closed the phase",
+    "lost": "never arrives",
+}
+"""What can happen to a packet."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The faults of one run; packets that it does not name arrive once, in the order sent.
+
+    Parameters
+    ----------
+    faults : mapping of int to str
+        Packets are counted from 0 in the order in which they are sent; the faults are those
+        of ``FAULTS``. Numbers beyond the last packet have no effect.
+
+    Raises
+    ------
+    ParameterError
+        A number is negative or a fault is none of ``FAULTS``.
+    """
+
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, fault in self.faults.items():
+            check_integer("the number of a packet", number, 0, 1 << 62)
+            if fault not in FAULTS:
+                raise ParameterError(
+                    f"packet {number} has the fault {fault!r}; the faults are "
+                    f"{', '.join(FAULTS)}"
+                )
 
 
 class Transport(Protocol):
@@ -112,7 +146,7 @@ class _Run:
     def finish(self) -> RoundResult | None:
         for u in self.round.present(Phase.ADVERTISE_KEYS):
             self._answer(u, b"")
-        while self.server.phase not in _ENDED:
+        while self.server.phase in NEXT[self.round.params.security]:
             self._carry_all()
             if not self._close():
                 return None
@@ -220,7 +254,7 @@ class _Run:
         if u not in round.present(due):
             return
         try:
-            out = answer(client, data, round.vectors[u], round.weight(u))
+            out = client.answer(data, round.vectors[u], round.weight(u))
         except RemoteProtocolError as error:
             raise AssertionError(f"client {u} refused what the server sent: {error}") from error
         self._send(u, None, out, due)

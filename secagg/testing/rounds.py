@@ -1,7 +1,12 @@
-"""A round to test with: who has which vector, who vanishes when, and what must come out."""
+"""Rounds to test with: the inputs and dropouts of one, the plain sum, and a cohort to run it.
+
+`Round` describes a round before it runs, `Cohort` is the same round taken apart: every message
+between its clients and its server passes through the test's hands.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +17,46 @@ from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.server import Server
 from secagg.simulate import DROPOUT_PHASES
-from secagg.testing.entropy import InsecureReplayedEntropy
 
-__all__ = ["Round", "make_identity", "needed", "plain_encoding", "plain_sum", "toy_policy"]
+__all__ = [
+    "Cohort",
+    "InsecureReplayedEntropy",
+    "Round",
+    "make_identity",
+    "needed",
+    "plain_encoding",
+    "plain_sum",
+    "toy_policy",
+]
+
+
+class InsecureReplayedEntropy:
+    """Bytes that look random and follow from a seed. **For tests only**: they hide nothing.
+
+    Parameters
+    ----------
+    seed : object
+        Whatever tells this stream from others; its ``repr`` counts.
+
+    Attributes
+    ----------
+    drawn : list of bytes
+        Everything that was drawn, in order.
+    """
+
+    def __init__(self, seed: object) -> None:
+        self._state = hashlib.sha256(repr(seed).encode()).digest()
+        self._count = 0
+        self.drawn: list[bytes] = []
+
+    def __call__(self, size: int, /) -> bytes:
+        """Return the next `size` bytes."""
+        out = b""
+        while len(out) < size:
+            self._count += 1
+            out += hashlib.sha256(self._state + self._count.to_bytes(8, "little")).digest()
+        self.drawn.append(out[:size])
+        return out[:size]
 
 
 def toy_policy(params: RoundParams) -> ClientPolicy:
@@ -153,3 +195,71 @@ class Round:
         """Return the plain integer sum over `survivors`; last the weights', if weighted."""
         weights = {u: self.weight(u) for u in self.vectors}
         return plain_sum(self.params, self.vectors, weights, survivors)
+
+
+class Cohort:
+    """The clients of a round and its server; each step keeps what was sent.
+
+    ``step`` and ``deliver`` in turn run the protocol; what lies between them is the test's.
+
+    Parameters
+    ----------
+    round : Round
+        Its dropouts are not followed: the test says who vanishes.
+
+    Attributes
+    ----------
+    ids : list of int
+    clients : dict of id to Client
+    server : Server
+    entropy : dict of id to InsecureReplayedEntropy
+        What each client draws from, with all it has drawn.
+    vectors, weights : dict by id
+    registry : Registry or None
+        In the active variant.
+    sent : list of dict of id to bytes
+        What the clients sent, a dict for each phase.
+    inbox : dict of id to bytes
+        What the server answered last.
+    """
+
+    def __init__(self, round: Round) -> None:
+        self.params = round.params
+        self.ids = list(round.vectors)
+        self.entropy = {u: round.entropy(u) for u in self.ids}
+        self.clients = {u: round.client(u, self.entropy[u]) for u in self.ids}
+        self.server = round.server()
+        self.vectors = dict(round.vectors)
+        self.registry = round.registry
+        self.weights = {u: round.weight(u) for u in self.ids}
+        self.sent: list[dict[int, bytes]] = []
+        self.inbox: dict[int, bytes] = dict.fromkeys(self.ids, b"")
+
+    def answer(self, u: int, data: bytes) -> bytes:
+        """Return client u's answer to a message."""
+        return self.clients[u].answer(data, self.vectors[u], self.weights[u])
+
+    def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
+        """Let all but the missing make their message; return these, undelivered."""
+        missing = set(without)
+        out = {u: self.answer(u, data) for u, data in self.inbox.items() if u not in missing}
+        self.sent.append(out)
+        return out
+
+    def deliver(self, sent: dict[int, bytes]) -> dict[int, bytes]:
+        """Hand the messages to the server, close the phase, return its answers."""
+        for u, data in sent.items():
+            self.server.receive(u, data)
+        self.inbox = self.server.close_round()
+        return self.inbox
+
+    def advance(self, phases: int, *, without: Iterable[int] = ()) -> dict[int, bytes]:
+        """Run whole phases; the missing vanish in the last of them."""
+        for i in range(phases):
+            self.deliver(self.step(without=without if i == phases - 1 else ()))
+        return self.inbox
+
+    def expected(self, survivors: Iterable[int]) -> list[int]:
+        """Return the sum of the survivors' vectors in plain integers, without the weights'."""
+        total = plain_sum(self.params, self.vectors, self.weights, survivors)
+        return total[: self.params.length]

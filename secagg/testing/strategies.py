@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from secagg.encoding import Encoding, FixedPoint, Integers, Vector
 from secagg.protocol import RoundParams
 from secagg.simulate import DROPOUT_PHASES
-from secagg.testing.case import Round, toy_policy
-from secagg.testing.schedule import FAULTS, Schedule
+from secagg.testing.network import FAULTS, Schedule
+from secagg.testing.rounds import Round, toy_policy
 
 __all__ = [
     "client_ids",

@@ -28,7 +28,7 @@ from secagg.client import masked_input as masking
 from secagg.encoding import Ring
 from secagg.protocol import masks
 from secagg.server.stages import Masking
-from secagg.testing.case import plain_encoding
+from secagg.testing.rounds import plain_encoding
 
 
 def simulate(round: testing.Round) -> RoundResult:

@@ -10,7 +10,7 @@ import numpy as np
 
 from benches.plain_round import PlainClient, PlainServer
 from benches.ratio import Row
-from secagg import Client, FixedPoint, RoundParams, Server
+from secagg import Client, FixedPoint, Phase, RoundParams, Server
 
 __all__ = ["ROWS", "one_round"]
 
@@ -48,13 +48,13 @@ def one_round(vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[flo
     watched = N - 1
     client_seconds = server_seconds = 0.0
     inbox = dict.fromkeys(range(N), b"")
-    for phase in range(4):
-        if phase == 2:
+    while server.phase is not Phase.FINISHED:
+        if server.phase is Phase.MASKED_INPUT:
             inbox = {u: data for u, data in inbox.items() if u >= DROPPED}
         answers = {}
         for u, data in inbox.items():
             start = time.perf_counter()
-            answers[u] = _step(clients[u], phase, data, vector)
+            answers[u] = clients[u].answer(data, vector)
             client_seconds += (time.perf_counter() - start) if u == watched else 0.0
         start = time.perf_counter()
         for u, answer in answers.items():
@@ -62,23 +62,6 @@ def one_round(vector: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[flo
         inbox = server.close_round()
         server_seconds += time.perf_counter() - start
     return client_seconds, server_seconds
-
-
-def _step(
-    client: Client,
-    phase: int,
-    data: bytes,
-    vector: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> bytes:
-    match phase:
-        case 0:
-            return client.advertise_keys()
-        case 1:
-            return client.share_keys(data)
-        case 2:
-            return client.masked_input(data, vector)
-        case _:
-            return client.unmask(data)
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -61,21 +61,16 @@ def main() -> None:
         u: secagg.Client(u, PARAMS, identity=identity, registry=REGISTRY)
         for u, identity in IDENTITIES.items()
     }
-    for u, client in clients.items():
-        server.receive(u, client.advertise_keys())
-    for u, roster in server.close_round().items():
-        server.receive(u, clients[u].share_keys(roster))
-    for u, shares in server.close_round().items():
-        server.receive(u, clients[u].masked_input(shares, np.full(3, float(u))))
-    requests = server.close_round()
+    requests = dict.fromkeys(clients, b"")
+    while server.phase is not secagg.Phase.CONSISTENCY_CHECK:
+        for u, data in requests.items():
+            server.receive(u, clients[u].answer(data, np.full(3, float(u))))
+        requests = server.close_round()
     told = {u: [0, 1, 2, 3, 4] if u < 3 else [1, 2, 3, 4, 5] for u in clients}
-    signed = {
-        u: read(clients[u].check_consistency(ask_to_sign(requests[u], told[u])))
-        for u in clients
-    }
+    signed = {u: read(clients[u].answer(ask_to_sign(requests[u], told[u]))) for u in clients}
     for u, client in clients.items():
         try:
-            client.unmask(ask_to_unmask(told[u], signed))
+            client.answer(ask_to_unmask(told[u], signed))
         except secagg.RemoteProtocolError as error:
             print(f"client {u}: {error}")
 

@@ -35,13 +35,12 @@ def run_client(client_id: int, address: tuple[str, int]) -> None:
     vector = np.full(PARAMS.length, float(client_id))
     with connect(address) as server:
         server.send_bytes(client_id.to_bytes(8, "little"))
-        server.send_bytes(client.advertise_keys())
-        server.send_bytes(client.share_keys(server.recv_bytes()))
-        shares = server.recv_bytes()
-        if client_id == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-        server.send_bytes(client.masked_input(shares, vector))
-        server.send_bytes(client.unmask(server.recv_bytes()))
+        server.send_bytes(client.answer(b""))
+        while client.phase is not secagg.Phase.FINISHED:
+            data = server.recv_bytes()
+            if client_id == 3 and client.phase is secagg.Phase.MASKED_INPUT:
+                os.kill(os.getpid(), signal.SIGKILL)
+            server.send_bytes(client.answer(data, vector))
 
 
 def run_server(listener: socket.socket) -> secagg.RoundResult:

@@ -61,28 +61,18 @@ class ServerProcess:
         self.outbox = self.network.recv()
 
 
-def answer(client: secagg.Client, data: bytes) -> bytes:
-    """Return the client's next message; its vector is its number, a thousand times."""
-    if client.phase is secagg.Phase.ADVERTISE_KEYS:
-        return client.advertise_keys()
-    if client.phase is secagg.Phase.SHARE_KEYS:
-        return client.share_keys(data)
-    if client.phase is secagg.Phase.MASKED_INPUT:
-        return client.masked_input(data, np.full(PARAMS.length, float(client.client_id)))
-    return client.unmask(data)
-
-
 def main(path: Path, dies_after: int = 12) -> None:
     """Be the clients and the network; start another server when one is gone.
 
     The first server dies with that many messages in; the twelfth is the second masked input.
     """
     clients = {u: secagg.Client(u, PARAMS) for u in range(PARAMS.n_clients)}
+    vectors = {u: np.full(PARAMS.length, float(u)) for u in clients}
     server = ServerProcess(path, dies_after)
     inbox = dict.fromkeys(clients, b"")
     while inbox:
         for u, data in inbox.items():
-            message = answer(clients[u], data)
+            message = clients[u].answer(data, vectors[u])
             server.network.send((u, message))
             try:
                 server.network.recv()

@@ -56,16 +56,7 @@ class Crowd:
 
     def answer(self, u: int, data: bytes) -> bytes:
         """Take the client's next step."""
-        client = self._clients[u]
-        if self._drawn is not None:
-            return client.masked_input(data, self._drawn)
-        match client.phase:
-            case Phase.ADVERTISE_KEYS:
-                return client.advertise_keys()
-            case Phase.SHARE_KEYS:
-                return client.share_keys(data)
-            case _:
-                return client.unmask(data)
+        return self._clients[u].answer(data, self._drawn)
 
 
 @dataclass(frozen=True)

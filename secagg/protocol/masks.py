@@ -1,4 +1,4 @@
-"""Masks: what hides y_u = x_u + PRG(b_u) + Σ_{v>u} PRG(s_uv) − Σ_{v<u} PRG(s_uv) mod R.
+"""The masks of y_u = x_u + PRG(b_u) + Σ_{v>u} PRG(s_uv) − Σ_{v<u} PRG(s_uv) mod R.
 
 The sign rule makes each pairwise mask appear once with either sign (Bonawitz 2017, §4). The
 PRG is AES-128-CTR; a key's stream is uniform over [0, R)^d for every R.

@@ -1,4 +1,4 @@
-"""What a round agrees on beforehand: parameters that cannot fail or leak later.
+"""The parameters of a round, agreed beforehand: checked so that none fails or leaks later.
 
 ``RoundParams`` is the same on the server and on every client; its digest is in every roster,
 so that two machines with different parameters never talk past each other.

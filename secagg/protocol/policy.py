@@ -1,4 +1,4 @@
-"""What a client insists on, whatever the server proposes: no word of the server weakens it."""
+"""The policy of a client: demands on every round, which no word of the server weakens."""
 
 from __future__ import annotations
 

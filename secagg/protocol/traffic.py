@@ -1,4 +1,4 @@
-"""What a client sends and is sent in each phase, to the byte.
+"""The bytes a client sends and is sent in each phase, exactly.
 
 Sizes depend on the parameters and on who is still there, never on an input. The formulas are in
 docs/parameters.md, in this order; `MessagePack`'s headers are counted as its specification has

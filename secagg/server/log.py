@@ -1,4 +1,4 @@
-"""What a server writes down before it answers, so that it can be killed and resumed.
+"""The log of a server, written before it answers, so that it can be killed and resumed.
 
 A server's state is a fold over the messages it accepted and the moments it closed a phase:
 these are the entries. ``secagg.journal`` keeps them in a file.
@@ -61,7 +61,7 @@ class Log(Protocol):
 
 
 def check_log(journal: Log) -> None:
-    """Refuse what is no journal, a path for example.
+    """Raise if `journal` is no journal, a path for example.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rebuilding b_v and s_u from the shares of round 4, and naming whoever sent a wrong one.
+"""The recovery of b_v and s_u from the shares of round 4, and of the senders of wrong ones.
 
 A rebuilt secret is believed only after a check against what its owner published: b_v against
 its commitment, s_u against the advertised public key. All shares are compared with the
@@ -25,7 +25,7 @@ _ATTEMPTS = 3
 
 
 class Recovery:
-    """Rebuilds secrets one by one; remembers interpolation weights and faulty senders.
+    """The rebuilder of secrets, one by one, with interpolation weights and faulty senders kept.
 
     Parameters
     ----------

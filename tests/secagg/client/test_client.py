@@ -495,6 +495,47 @@ def test_check16_a_weight_beyond_its_bound_is_refused_and_not_repeated(weight: o
     client.masked_input(shares, np.zeros(4), 9)
 
 
+# ---- one call for a transport
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_answer_in_each_phase_is_the_message_of_that_phase(security: str) -> None:
+    """The vector and weight are given each time, and in round 0 any bytes."""
+    settings = {"security": security, "max_weight": 9}
+    cohort, named = Cohort(make_params(4, **settings)), Cohort(make_params(4, **settings))
+    steps = {
+        Phase.ADVERTISE_KEYS: lambda c, _: c.advertise_keys(),
+        Phase.SHARE_KEYS: lambda c, data: c.share_keys(data),
+        Phase.MASKED_INPUT: lambda c, data: c.masked_input(data, named.vectors[2], 3),
+        Phase.CONSISTENCY_CHECK: lambda c, data: c.check_consistency(data),
+        Phase.UNMASKING: lambda c, data: c.unmask(data),
+    }
+    for phase in cohort.phases():
+        data = cohort.inbox[2] or b"nothing was sent yet"
+        expected = steps[phase](named.clients[2], data)
+        assert cohort.clients[2].answer(data, cohort.vectors[2], 3) == expected
+        for either in (cohort, named):
+            either.deliver(either.step(without=[2]) | {2: expected})
+    with pytest.raises(LocalProtocolError):
+        cohort.clients[2].answer(b"", cohort.vectors[2], 3)
+
+
+@pytest.mark.parametrize("given", [(), (None, 3), (np.zeros(4),), (np.zeros(4), 10)])
+def test_answer_without_vector_or_weight_can_be_repeated(given: tuple[object, ...]) -> None:
+    _, client, shares = at_phase(2, max_weight=9)
+    with pytest.raises(ParameterError):
+        client.answer(shares, *given)
+    assert client.phase is Phase.MASKED_INPUT
+    assert client.answer(shares, np.zeros(4), 3)
+
+
+def test_answer_after_a_violation_is_out_of_order() -> None:
+    _, client, _ = at_phase(3)
+    refuses(client, lambda: client.answer(b"\x01"), "encoding")
+    with pytest.raises(LocalProtocolError):
+        client.answer(b"")
+
+
 # ---- secrets
 
 

@@ -154,20 +154,18 @@ def under_masks(
     entropy: Entropy = np.random.default_rng((seed, 1, of.number)).bytes
     server = secagg.Server(params, entropy=entropy)
     clients = {u: secagg.Client(u, params, entropy=entropy) for u in vectors}
-    for user, client in clients.items():
-        server.receive(user, client.advertise_keys())
-    for user, roster in server.close_round().items():
-        server.receive(user, clients[user].share_keys(roster))
-    masked = {}
-    for done, (user, shares) in enumerate(server.close_round().items(), start=1):
-        data = clients[user].masked_input(shares, np.asarray(vectors[user].dense(), np.float64))
-        if user in users:
-            masked[user] = _as_gradient(data, user, params, encoding).reshape(of.q.shape)
-        server.receive(user, data)
-        progress("secure aggregation", done, len(clients))
-    for user, request in server.close_round().items():
-        server.receive(user, clients[user].unmask(request))
-    server.close_round()
+    inbox, masked = dict.fromkeys(clients, b""), {}
+    while inbox:
+        masking = server.phase is Phase.MASKED_INPUT
+        for done, (user, data) in enumerate(inbox.items(), start=1):
+            vector = np.asarray(vectors[user].dense(), np.float64) if masking else None
+            answer = clients[user].answer(data, vector)
+            if masking and user in users:
+                masked[user] = _as_gradient(answer, user, params, encoding).reshape(of.q.shape)
+            server.receive(user, answer)
+            if masking:
+                progress("secure aggregation", done, len(clients))
+        inbox = server.close_round()
     total = np.asarray(server.result().sum, dtype=np.float64)
     return SecureRound(masked, total.reshape(of.q.shape))
 

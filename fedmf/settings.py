@@ -93,9 +93,12 @@ class Range:
         raise SettingError(f"{name} = {value!r} must be {self}")
 
     def __str__(self) -> str:
-        what = "an integer" if self.kind is int else "a finite number"
+        if self.high == math.inf and self.kind is float and self.ends[0] == "(":
+            return "finite and positive" if self.low == 0 else f"finite and above {self.low:g}"
         if self.high == math.inf:
-            return f"{what} {'of at least' if self.ends[0] == '[' else 'above'} {self.low:g}"
+            what = "an integer of" if self.kind is int else "finite and"
+            return f"{what} at least {self.low:g}"
+        what = "an integer" if self.kind is int else "a number"
         return f"{what} in {self.ends[0]}{self.low:g}, {self.high:g}{self.ends[1]}"
 
 
@@ -246,8 +249,8 @@ def check(declared: object, **values: object) -> None:
             for one in get_args(declared)[1:]:
                 one.check(name, value)
         elif get_origin(declared) is Literal and value not in get_args(declared):
-            choices = " or ".join(map(repr, get_args(declared)))
-            raise SettingError(f"{name} = {value!r} must be {choices}")
+            choices = ", ".join(map(repr, get_args(declared)))
+            raise SettingError(f"{name} = {value!r} must be one of {choices}")
         elif declared is bool and not isinstance(value, bool):
             raise SettingError(f"{name} = {value!r} must be True or False")
 

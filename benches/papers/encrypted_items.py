@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secagg
-from fedmf.aggregate.aggregation import refusals
 from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
@@ -115,13 +114,12 @@ class EncryptedItems:
         session: bytes = b"",
     ) -> None:
         self._key, self._users = key, users
-        with refusals():
-            self._packing = secagg.Packing(
-                encoding=ENCODING,
-                length=start.size,
-                summands=1 + users * refresh_every,
-                session=session,
-            )
+        self._packing = secagg.Packing(
+            encoding=ENCODING,
+            length=start.size,
+            summands=1 + users * refresh_every,
+            session=session,
+        )
         self.refreshes = 0
         self.of_users, self.of_server = Stopwatch(), Stopwatch()
         self._matrix = self._arrived(self._sent(start))
@@ -163,7 +161,7 @@ class EncryptedItems:
         return self._key.decrypt_vector(vector).integers
 
     def _sent(self, vector: Floats) -> bytes:
-        with self.of_users.running(), refusals():
+        with self.of_users.running():
             return self._key.encrypt_vector(vector, self._packing).to_bytes()
 
     def _arrived(self, data: bytes) -> EncryptedVector:
@@ -222,5 +220,4 @@ def _scaled_gradients(model: FedMF, ratings: Ratings, p: Floats, q: Floats) -> I
 
 
 def _encoded(vector: Floats) -> Integers:
-    with refusals():
-        return ENCODING.encode_integers(vector)[0]
+    return ENCODING.encode_integers(vector)[0]

@@ -12,7 +12,7 @@ from functools import partial
 
 from benches.papers.comparison import Comparison
 from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
-from fedmf.aggregate.aggregation import Progress, refusals
+from fedmf.aggregate.aggregation import Progress
 from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
@@ -59,8 +59,7 @@ def _run(arguments: argparse.Namespace) -> Comparison:
     common = {"rounds": arguments.rounds, "seed": arguments.seed}
     with _shown(quiet=arguments.json and not sys.stdout.isatty()) as progress:
         progress(f"making a key of {arguments.bits} bits", 0, 1)
-        with refusals():
-            key = generate_keypair(arguments.bits)
+        key = generate_keypair(arguments.bits)
         if arguments.experiment == "fedmf":
             return fedmf_under_encryption(
                 split, key, **common, with_phe=arguments.phe, progress=progress

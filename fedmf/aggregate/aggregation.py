@@ -7,15 +7,14 @@ integers, bit for bit; `Aggregate.digest` is there to compare them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import secagg
 from fedmf.aggregate.vectors import Aggregate, Vectors
-from fedmf.errors import FedMFError, SettingError
-from fedmf.settings import plain_numbers
+from fedmf.errors import FedMFError
+from fedmf.settings import Settings
 
 __all__ = [
     "PHASES",
@@ -27,7 +26,6 @@ __all__ = [
     "RoundAborted",
     "in_the_sum",
     "modulus_bits",
-    "refusals",
 ]
 
 Phase = Literal["advertise_keys", "share_keys", "masked_input", "unmasking"]
@@ -70,14 +68,13 @@ class Aggregation(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntegerSum(ABC):
+class IntegerSum(Settings, ABC):
     """What all aggregations share: how the tables become integers."""
 
     clip: float = 16.0
     fractional_bits: int = 16
 
-    def __post_init__(self) -> None:
-        plain_numbers(self)
+    def _check(self) -> None:
         _ = self.encoding  # an impossible one is refused at once
 
     def sum(
@@ -103,8 +100,7 @@ class IntegerSum(ABC):
     @property
     def encoding(self) -> secagg.FixedPoint:
         """The encoding of floats; it rounds to nearest, hence repeatably."""
-        with refusals():
-            return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
+        return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
 
     @abstractmethod
     def _add(
@@ -122,15 +118,6 @@ def in_the_sum(vectors: Vectors, dropouts: Mapping[int, Phase]) -> tuple[int, ..
     The vector goes out with the masked input. Who vanishes before "unmasking" has sent it.
     """
     return tuple(user for user in sorted(vectors) if dropouts.get(user) in (None, "unmasking"))
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Let the refusals of secagg be told as refusals of fedmf."""
-    try:
-        yield
-    except secagg.ParameterError as error:
-        raise SettingError(str(error)) from error
 
 
 def modulus_bits(n_clients: int, encoding: Encoding) -> int:

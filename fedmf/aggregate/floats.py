@@ -13,12 +13,13 @@ from fedmf.aggregate.aggregation import Phase, RoundAborted, in_the_sum
 from fedmf.aggregate.plain import PlainSum
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
+from fedmf.settings import Settings
 
 __all__ = ["FloatSum"]
 
 
 @dataclass(frozen=True)
-class FloatSum:
+class FloatSum(Settings):
     """The sum in the clear of float64 as they are: no privacy, no rounding, no clip.
 
     It leaves out the same users as the other aggregations. Its `Aggregate.integers` are the

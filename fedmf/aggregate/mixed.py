@@ -12,12 +12,13 @@ from fedmf.aggregate.plain import PlainSum
 from fedmf.aggregate.secret_sharing import SecAggSum
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
+from fedmf.settings import Settings
 
 __all__ = ["MixedSum"]
 
 
 @dataclass(frozen=True, eq=False)
-class MixedSum:
+class MixedSum(Settings):
     """The sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
     **Use it to reproduce the paper, not to protect anybody**: see `warning`. The integers are
@@ -50,7 +51,7 @@ class MixedSum:
     secure: SecAggSum | PaillierSum
     exposed: Collection[int]
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not isinstance(self.secure, SecAggSum | PaillierSum):
             raise SettingError(
                 f"secure = {self.secure!r} must be a SecAggSum or a PaillierSum: of plain sums "
@@ -58,7 +59,7 @@ class MixedSum:
             )
         object.__setattr__(self, "exposed", frozenset(self.exposed))
         if self.exposed:
-            warnings.warn(self.warning, stacklevel=3)  # past the __init__ that dataclass made
+            warnings.warn(self.warning, stacklevel=4)  # past the constructor
 
     @property
     def warning(self) -> str:

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from fedmf.aggregate.aggregation import IntegerSum, Phase, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
-from fedmf.settings import part_of
+from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
 
-__all__ = ["WHERE", "NoisySum", "Where"]
+__all__ = ["NoisySum", "Where"]
 
 Where = Literal["central", "distributed", "local"]
 
-WHERE: tuple[Where, ...] = ("central", "distributed", "local")
 TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw
 LEAST_STEPS = 4  # of the grid in a standard deviation of a user's noise
 MOST_STEPS = 2.0**32  # beyond it, the 53 bits of a float leave too few to choose between
@@ -29,7 +28,7 @@ WORDS = 3  # for one number of noise: a sign and a significand, and twice an exp
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisySum:
+class NoisySum(Settings):
     """An `Aggregation` that clips each user's table and adds Gaussian noise to the sum.
 
     Parameters
@@ -87,29 +86,20 @@ class NoisySum:
     """
 
     inner: IntegerSum
-    clip_norm: float
-    noise_multiplier: float
+    clip_norm: Positive
+    noise_multiplier: NotNegative
     where: Where = "distributed"
-    honest: float = 1.0
+    honest: Share = 1.0
     entropy: Callable[[int], bytes] = os.urandom
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not isinstance(self.inner, IntegerSum):
             raise SettingError(
                 f"inner = {self.inner!r} must sum integers, such as PlainSum() or SecAggSum()"
             )
-        if not 0 < self.clip_norm < math.inf:
-            raise SettingError(f"clip_norm = {self.clip_norm!r} must be finite and positive")
-        if not 0 <= self.noise_multiplier < math.inf:
+        if self.honest < 1 and self.where != "distributed":
             raise SettingError(
-                f"noise_multiplier = {self.noise_multiplier!r} must be finite and at least 0"
-            )
-        if self.where not in WHERE:
-            raise SettingError(f"where = {self.where!r} must be one of {', '.join(WHERE)}")
-        if not 0 < self.honest <= 1 or (self.honest < 1 and self.where != "distributed"):
-            raise SettingError(
-                f"honest = {self.honest!r} must be in (0, 1], and 1 unless where is "
-                "'distributed'"
+                f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
             )
 
     def sum(

@@ -17,7 +17,6 @@ from fedmf.aggregate.aggregation import (
     Progress,
     RoundAborted,
     in_the_sum,
-    refusals,
 )
 from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
@@ -86,13 +85,8 @@ class PaillierSum(IntegerSum):
     key: PrivateKey | tuple[KeyShare, ...] | None = None
     progress: Progress | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.trust not in WARNINGS:
-            raise SettingError(
-                f"trust = {self.trust!r} must be one of {', '.join(map(repr, WARNINGS))}: say "
-                "who may be able to decrypt"
-            )
+    def _check(self) -> None:
+        super()._check()
         if not isinstance(self.bits, int) or not MIN_BITS <= self.bits <= MAX_BITS:
             raise SettingError(
                 f"bits = {self.bits!r} must be from {MIN_BITS} to {MAX_BITS}; for tests, pass "
@@ -178,20 +172,19 @@ class PaillierSum(IntegerSum):
         encoding: Encoding,
     ) -> Aggregate:
         survivors = in_the_sum(vectors, dropouts)
-        with refusals():
-            packing = secagg.Packing(
-                encoding=encoding,
-                length=math.prod(vectors.shape),
-                summands=len(vectors),
-                session=session,
-            )
+        packing = secagg.Packing(
+            encoding=encoding,
+            length=math.prod(vectors.shape),
+            summands=len(vectors),
+            session=session,
+        )
         parties = self.parties
         server = _Server(parties.public_key, packing)
         of_clients, of_server = Stopwatch(), Stopwatch()
         clipped = bytes_up = 0
         for done, user in enumerate(survivors):
             self._tell("encrypting", done, len(survivors))
-            with of_clients.running(), refusals():
+            with of_clients.running():
                 vector = parties.encrypt(vectors[user].dense(), packing)
                 message = vector.to_bytes()
             with of_server.running():

@@ -17,7 +17,6 @@ from fedmf.aggregate.aggregation import (
     Progress,
     RoundAborted,
     modulus_bits,
-    refusals,
 )
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError
@@ -59,8 +58,8 @@ class SecAggSum(IntegerSum):
     threshold: int | None = None
     progress: Progress | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
+        super()._check()
         if isinstance(self.neighbours, str) and self.neighbours != "auto":
             raise SettingError(
                 f"neighbours = {self.neighbours!r} must be an even number, None for all, or "
@@ -84,16 +83,15 @@ class SecAggSum(IntegerSum):
         threshold = self.threshold
         if threshold is None:
             threshold = math.ceil(2 * holders / 3)
-        with refusals():
-            return secagg.RoundParams(
-                n_clients=n_clients,
-                threshold=threshold,
-                length=length,
-                encoding=encoding,
-                modulus_bits=modulus_bits(n_clients, encoding),
-                neighbours=neighbours,
-                session=session,
-            )
+        return secagg.RoundParams(
+            n_clients=n_clients,
+            threshold=threshold,
+            length=length,
+            encoding=encoding,
+            modulus_bits=modulus_bits(n_clients, encoding),
+            neighbours=neighbours,
+            session=session,
+        )
 
     def _add(
         self,
@@ -104,10 +102,9 @@ class SecAggSum(IntegerSum):
     ) -> Aggregate:
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
-            with refusals():
-                result = secagg.simulate_round(
-                    vectors.dense(), params, dropouts=dropouts, progress=self.progress
-                )
+            result = secagg.simulate_round(
+                vectors.dense(), params, dropouts=dropouts, progress=self.progress
+            )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error
         survivors = tuple(sorted(result.survivors))

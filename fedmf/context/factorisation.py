@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedmf.context.model import ContextModel, Floats
-from fedmf.settings import check_positive, check_whole
+from fedmf.settings import Count, Positive
 
 __all__ = ["FedFM"]
 
@@ -29,13 +29,8 @@ class FedFM(ContextModel):
         As of `ContextModel`. The paper names none of the four.
     """
 
-    k: int = 4
-    spread: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(k=self.k)
-        check_positive(spread=self.spread)
+    k: Count = 4
+    spread: Positive = 0.1
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
         """Draw θ = (centre, 0, V); see `ContextModel.initial`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.settings import check_not_negative, check_positive, plain_numbers
+from fedmf.settings import NotNegative, Positive, Settings
 
 __all__ = ["ContextModel", "Floats"]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextModel(ABC):
+class ContextModel(Settings, ABC):
     """A model of one rating from its features x = (user's features, item's features).
 
     Its parameters θ are one vector, shared by all users, of which θ_0 is the intercept: it
@@ -35,13 +35,8 @@ class ContextModel(ABC):
         If a hyper-parameter is out of range.
     """
 
-    rate: float = 0.05
-    reg: float = 0.0
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_positive(rate=self.rate)
-        check_not_negative(reg=self.reg)
+    rate: Positive = 0.05
+    reg: NotNegative = 0.0
 
     @abstractmethod
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedmf.context.model import ContextModel, Floats
-from fedmf.settings import check_whole
+from fedmf.settings import Count
 
 __all__ = ["FedNN"]
 
@@ -27,11 +27,7 @@ class FedNN(ContextModel):
         As of `ContextModel`.
     """
 
-    hidden: int = 16
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(hidden=self.hidden)
+    hidden: Count = 16
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
         """Draw θ = (centre, a, 0, W); see `ContextModel.initial`.

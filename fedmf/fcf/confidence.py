@@ -18,7 +18,7 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
 from fedmf.errors import DataError, MissingExtra, ModelError
 from fedmf.models import Factors
-from fedmf.settings import check_positive, check_whole, plain_numbers
+from fedmf.settings import Count, Positive, Seed, Settings, check
 
 try:
     from scipy import sparse
@@ -116,7 +116,7 @@ class Confidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Implicit:
+class Implicit(Settings):
     """The hyper-parameters of a factorisation of implicit feedback.
 
     Parameters
@@ -139,15 +139,10 @@ class Implicit:
         If a hyper-parameter is out of range.
     """
 
-    k: int = 4
-    alpha: float = 1.0
-    reg: float = 1.0
-    spread: float = 0.1
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_whole(k=self.k)
-        check_positive(alpha=self.alpha, reg=self.reg, spread=self.spread)
+    k: Count = 4
+    alpha: Positive = 1.0
+    reg: Positive = 1.0
+    spread: Positive = 0.1
 
     def start(self, ratings: Ratings, seed: int) -> Floats:
         """Draw the starting item factors Y; the users' follow by eq. 7.
@@ -168,7 +163,7 @@ class Implicit:
         SettingError
             If the seed is not an integer of at least 0.
         """
-        check_whole(0, seed=seed)
+        check(Seed, seed=seed)
         rng = np.random.default_rng(seed)
         return rng.normal(scale=self.spread, size=(ratings.n_items, self.k))
 

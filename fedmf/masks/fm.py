@@ -17,7 +17,7 @@ from fedmf.masks.protocol import (
     check_some_features,
     neutral,
 )
-from fedmf.settings import check_not_negative, check_whole, plain_numbers
+from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FMMask", "FittedFMMask"]
 
@@ -25,7 +25,7 @@ SPREAD = 0.1  # of the starting interaction factors; all zero, they would never 
 
 
 @dataclass(frozen=True, kw_only=True)
-class FMMask:
+class FMMask(Settings):
     """Factorisation machine (Rendle 2010, eq. 1): LocalFM of section 4.1.
 
     f_u(x) = w0 + w·x + Σ_{i<j} <v_i, v_j> x_i x_j, from w0 at the user's mean, w = 0 and v at
@@ -46,15 +46,10 @@ class FMMask:
         If a hyper-parameter is out of range.
     """
 
-    k: int = 4
-    l2: float = 0.1
-    rate: float = 0.02
-    steps: int = 150
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_not_negative(l2=self.l2, rate=self.rate)
-        check_whole(k=self.k, steps=self.steps)
+    k: Count = 4
+    l2: NotNegative = 0.1
+    rate: NotNegative = 0.02
+    steps: Count = 150
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedFMMask:
         """Train each user's machine; see `Mask.fit`."""

@@ -10,13 +10,13 @@ from fedmf.data.features import check_are_features, item_features
 from fedmf.masks.combined import Combined, Recommender, around, check_same_data
 from fedmf.masks.mean import MeanMask
 from fedmf.masks.ridge import RidgeMask
-from fedmf.settings import plain_numbers
+from fedmf.settings import NotNegative, Settings
 
 __all__ = ["LocalHead"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalHead:
+class LocalHead(Settings):
     """A ridge regression of each user's own training residuals on what the items are.
 
     It takes no communication, so nothing more is revealed, and works on top of any fitted
@@ -35,15 +35,7 @@ class LocalHead:
         If `penalty` is out of range.
     """
 
-    penalty: float = 20.0
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        _ = self._ridge  # an impossible penalty is refused at once
-
-    @property
-    def _ridge(self) -> RidgeMask:
-        return RidgeMask(penalty=self.penalty)
+    penalty: NotNegative = 20.0
 
     def fit(
         self, base: Recommender, train: Ratings, features: Features | None = None
@@ -76,6 +68,6 @@ class LocalHead:
         known = item_features(train) if features is None else features
         check_are_features(features=known)
         residuals = train.values - base.predict(train.users, train.items)
-        kind = self._ridge if known.names else MeanMask()
+        kind = RidgeMask(penalty=self.penalty) if known.names else MeanMask()
         head = kind.fit(known, train.with_values(residuals, around(0.0)))
         return Combined(base, head, 0.0, train)

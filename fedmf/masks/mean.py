@@ -15,13 +15,13 @@ from fedmf.masks.protocol import (
     check_features,
     neutral,
 )
-from fedmf.settings import check_not_negative, plain_numbers
+from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedMeanMask", "MeanMask"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMask:
+class MeanMask(Settings):
     """The mean of the user's ratings, drawn towards the neutral constant where they are few.
 
     Parameters
@@ -35,11 +35,7 @@ class MeanMask:
         If `shrink` is out of range.
     """
 
-    shrink: float = 0.0
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_not_negative(shrink=self.shrink)
+    shrink: NotNegative = 0.0
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:
         """Take each user's mean, whatever the features and `seed`; see `Mask.fit`."""

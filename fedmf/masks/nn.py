@@ -17,13 +17,13 @@ from fedmf.masks.protocol import (
     check_some_features,
     neutral,
 )
-from fedmf.settings import check_not_negative, check_whole, plain_numbers
+from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FittedNNMask", "NNMask"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NNMask:
+class NNMask(Settings):
     """One hidden layer of rectified linear units: LocalNN of section 4.1.
 
     f_u(x) = c + a · max(0, W x + b), from c at the user's mean, b = 0, and a and W at random
@@ -46,15 +46,10 @@ class NNMask:
         If a hyper-parameter is out of range.
     """
 
-    hidden: int = 16
-    l2: float = 0.1
-    rate: float = 0.02
-    steps: int = 80
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_not_negative(l2=self.l2, rate=self.rate)
-        check_whole(hidden=self.hidden, steps=self.steps)
+    hidden: Count = 16
+    l2: NotNegative = 0.1
+    rate: NotNegative = 0.02
+    steps: Count = 80
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedNNMask:
         """Train each user's network; see `Mask.fit`."""

@@ -15,7 +15,7 @@ from fedmf.masks.protocol import (
     check_some_features,
     neutral,
 )
-from fedmf.settings import check_not_negative, plain_numbers
+from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedRidgeMask", "RidgeMask"]
 
@@ -23,7 +23,7 @@ TINY = 2.0**-40  # below this part of all squares a penalty counts as none
 
 
 @dataclass(frozen=True, kw_only=True)
-class RidgeMask:
+class RidgeMask(Settings):
     """Linear regression with a squared penalty on the weights (LocalLR; section 4.1).
 
     Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², which is what
@@ -42,11 +42,7 @@ class RidgeMask:
         If `penalty` is out of range.
     """
 
-    penalty: float = 4.0
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_not_negative(penalty=self.penalty)
+    penalty: NotNegative = 4.0
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
         """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""

@@ -27,7 +27,7 @@ from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.models.mf import WIDE, FedMF
 from fedmf.models.raters import Raters
-from fedmf.settings import plain_numbers
+from fedmf.settings import Count, Positive, Settings
 
 __all__ = ["FedALS"]
 
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedALS:
+class FedALS(Settings):
     """The hyper-parameters of exact federated ALS, and its two steps.
 
     A clipped moment is a wrong one, which the trainer refuses. Ratings up to 5 were
@@ -65,19 +65,14 @@ class FedALS:
         If a hyper-parameter is out of range.
     """
 
-    k: int = 20
-    reg: float = 0.135
-    spread: float = 0.1
-    min_raters: int = 3
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        if self._users.reg == 0:
-            raise SettingError("reg = 0 leaves items with few raters undetermined: raise it")
+    k: Count = 20
+    reg: Positive = 0.135
+    spread: Positive = 0.1
+    min_raters: Count = 3
 
     @property
     def _users(self) -> FedMF:
-        """The exact local solution and the start, which are FedMF's; it checks the values."""
+        """The exact local solution and the start, which are FedMF's."""
         return FedMF(k=self.k, reg=self.reg, spread=self.spread, min_raters=self.min_raters)
 
     @property

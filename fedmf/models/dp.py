@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.aggregate import NoisySum
-from fedmf.aggregate.noisy import WHERE, Where
+from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.mf import FedMF
 from fedmf.models.raters import Raters
-from fedmf.settings import check_positive, check_whole, is_number
+from fedmf.settings import Count, Part, Positive, Share, check
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 
@@ -80,20 +80,13 @@ def noise_multiplier(
     MissingExtra
         If dp-accounting is not installed.
     """
-    check_positive(epsilon=epsilon, delta=delta)
-    check_whole(rounds=rounds)
-    if delta >= 1:
-        raise SettingError(f"delta = {delta!r} must be below 1")
-    if where not in WHERE:
-        raise SettingError(f"where = {where!r} must be one of {', '.join(WHERE)}")
-    if (
-        not is_number(sampling_rate)
-        or not 0 < sampling_rate <= 1
-        or (sampling_rate < 1 and where == "local")
-    ):
-        raise SettingError(
-            f"sampling_rate = {sampling_rate!r} must be in (0, 1], and 1 if where = 'local'"
-        )
+    check(Positive, epsilon=epsilon)
+    check(Part, delta=delta)
+    check(Count, rounds=rounds)
+    check(Where, where=where)
+    check(Share, sampling_rate=sampling_rate)
+    if sampling_rate < 1 and where == "local":
+        raise SettingError(f"sampling_rate = {sampling_rate!r} must be 1 if where = 'local'")
     # of numpy's, such as a float32, the accountant would make 32 bits
     epsilon, delta, sampling_rate = float(epsilon), float(delta), float(sampling_rate)
     rounds = int(rounds)
@@ -155,12 +148,11 @@ class DPFedMF(FedMF):
         If a hyper-parameter is out of range.
     """
 
-    k: int = 2
-    rate: float = 0.01
-    min_raters: int = 1
+    k: Count = 2
+    rate: Positive = 0.01
+    min_raters: Count = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
         if self.update != "ridge" or self.min_raters != 1:
             raise SettingError(
                 f"update = {self.update!r} and min_raters = {self.min_raters!r} must stay "

@@ -21,7 +21,7 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.models.raters import Raters
-from fedmf.settings import check_not_negative, check_positive, check_whole, plain_numbers
+from fedmf.settings import Count, NotNegative, Positive, Settings
 
 __all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]
 
@@ -32,7 +32,7 @@ WIDE = 10.0  # a spread that no ratings want
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedMF:
+class FedMF(Settings):
     """The hyper-parameters of federated matrix factorisation, and its two steps.
 
     Parameters
@@ -77,26 +77,14 @@ class FedMF:
         If a hyper-parameter is out of range.
     """
 
-    k: int = 20
-    reg: float = 0.12
-    rate: float = 0.45
+    k: Count = 20
+    reg: NotNegative = 0.12
+    rate: Positive = 0.45
     update: Literal["paper", "ridge"] = "ridge"
     start: Literal["zero-mean", "neutral"] = "neutral"
-    spread: float = 0.05
+    spread: Positive = 0.05
     biases: bool = False
-    min_raters: int = 3
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        if not isinstance(self.biases, bool):
-            raise SettingError(f"biases = {self.biases!r} must be True or False")
-        check_whole(k=self.k, min_raters=self.min_raters)
-        check_not_negative(reg=self.reg)
-        check_positive(rate=self.rate, spread=self.spread)
-        if self.update not in ("paper", "ridge"):
-            raise SettingError(f"update = {self.update!r} must be 'paper' or 'ridge'")
-        if self.start not in ("zero-mean", "neutral"):
-            raise SettingError(f"start = {self.start!r} must be 'zero-mean' or 'neutral'")
+    min_raters: Count = 3
 
     @property
     def width(self) -> int:

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.errors import SettingError
-from fedmf.settings import check_positive, is_number, plain_numbers
+from fedmf.settings import Fraction, Positive, Settings
 
 __all__ = ["BETA_1", "BETA_2", "Adam", "Descent", "Optimiser"]
 
@@ -28,7 +27,7 @@ class Optimiser(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent:
+class Descent(Settings):
     """Plain gradient descent: γ · gradient (FCF, eq. 10).
 
     Parameters
@@ -42,11 +41,7 @@ class Descent:
         If the rate is out of range.
     """
 
-    rate: float
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_positive(rate=self.rate)
+    rate: Positive
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a function from a gradient to the step; see `Optimiser`."""
@@ -54,7 +49,7 @@ class Descent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adam:
+class Adam(Settings):
     """Adaptive moment estimation (Kingma and Ba 2015; FCF, eq. 13 to 17).
 
     The paper's eq. 15 and 16 correct the bias by 1 − β; that is right for the first step only.
@@ -75,18 +70,10 @@ class Adam:
         If a value is out of range.
     """
 
-    rate: float = 0.2
-    beta1: float = 0.4
-    beta2: float = 0.99
-    epsilon: float = 1e-8
-
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_positive(rate=self.rate, epsilon=self.epsilon)
-        for name in ("beta1", "beta2"):
-            beta = getattr(self, name)
-            if not is_number(beta) or not 0 <= beta < 1:
-                raise SettingError(f"{name} = {beta!r} must be in [0, 1)")
+    rate: Positive = 0.2
+    beta1: Fraction = 0.4
+    beta2: Fraction = 0.99
+    epsilon: Positive = 1e-8
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a function from a gradient to the step; see `Optimiser`."""

@@ -16,7 +16,6 @@ from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from paillier_keys import keypair
 from paillier_parties import K, paillier, tables
-from secagg import ParameterError
 from secagg.paillier.vectors import HEADER
 from threshold_keys import dealing
 
@@ -231,6 +230,5 @@ def test_what_does_not_fit_the_sum_is_refused_as_a_setting():
     infinite = Vectors(range(4), lambda _: rows, (1, 1))
     with pytest.raises(SettingError, match="NaN or infinite"):
         paillier("key holder").sum(infinite, dropouts={})
-    with pytest.raises(SettingError, match="session") as refused:
+    with pytest.raises(SettingError, match="session"):
         paillier("key holder").sum(tables(range(4), 4), dropouts={}, session=bytes(65))
-    assert isinstance(refused.value.__cause__, ParameterError)

@@ -253,7 +253,7 @@ def test_the_part_of_a_cohort_is_counted_in_whole_users():
     [
         (lambda: noisy(clip=0.0), r"clip_norm = 0\.0"),
         (lambda: noisy(z=-1.0), r"noise_multiplier = -1\.0"),
-        (lambda: noisy("nowhere"), "'nowhere' must be one of central"),
+        (lambda: noisy("nowhere"), "'nowhere' must be one of 'central'"),
         (lambda: noisy("local", honest=0.5), r"honest = 0\.5"),
         (lambda: noisy("distributed", honest=0.0), r"honest = 0\.0"),
         (lambda: noisy(inner="plain"), "must sum integers"),

@@ -8,6 +8,7 @@ for its centralised baseline.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -17,7 +18,8 @@ from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import ModelError, SettingError
-from fedmf.settings import check_not_negative, check_positive, check_whole, pairs, plain_numbers
+from fedmf.models.recommender import pairs
+from fedmf.settings import Count, NotNegative, Positive, Seed, Settings
 
 __all__ = ["SVD"]
 
@@ -25,7 +27,8 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 
-class SVD:
+@dataclass(kw_only=True, eq=False, repr=False)
+class SVD(Settings):
     """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
 
     Surprise visits the ratings user by user, this class in a random order that is drawn once.
@@ -61,30 +64,19 @@ class SVD:
         If a setting is out of range.
     """
 
-    mean_: float
-    user_biases_: Floats
-    item_biases_: Floats
-    user_factors_: Floats
-    item_factors_: Floats
+    k: Count = 100
+    epochs: Count = 20
+    rate: Positive = 0.005
+    reg: NotNegative = 0.02
+    spread: Positive = 0.1
+    seed: Seed = 0
+    progress: Progress = lambda what, done, of: None
 
-    def __init__(
-        self,
-        *,
-        k: int = 100,
-        epochs: int = 20,
-        rate: float = 0.005,
-        reg: float = 0.02,
-        spread: float = 0.1,
-        seed: int = 0,
-        progress: Progress = lambda what, done, of: None,
-    ) -> None:
-        check_whole(k=k, epochs=epochs)
-        check_whole(0, seed=seed)
-        check_positive(rate=rate, spread=spread)
-        check_not_negative(reg=reg)
-        self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
-        self.spread, self.seed, self.progress = spread, seed, progress
-        plain_numbers(self)
+    mean_: float = field(init=False)
+    user_biases_: Floats = field(init=False)
+    item_biases_: Floats = field(init=False)
+    user_factors_: Floats = field(init=False)
+    item_factors_: Floats = field(init=False)
 
     def fit(self, train: Ratings) -> Self:
         """Train from the start.

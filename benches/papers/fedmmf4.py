@@ -14,10 +14,10 @@ from fedmf.data import Ratings, Split, load
 from fedmf.data.features import known_features
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
-from fedmf.masks.combined import Recommender
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import PRESETS, FedMF
 from fedmf.models.presets import Preset
+from fedmf.models.recommender import Recommender
 
 __all__ = ["TABLES"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
-from fedmf.errors import SettingError
-from fedmf.settings import check_positive, is_number
+from fedmf.settings import Positive, Share, check
 
 __all__ = ["ranking", "recovery"]
 
@@ -46,7 +45,7 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
         If something else than `Ratings` is passed, or the tolerance is not finite and positive.
     """
     check_ratings(ratings=ratings, masked=masked)
-    check_positive(tolerance=tolerance)
+    check(Positive, tolerance=tolerance)
     rates = []
     for truth, hidden in _users(ratings, masked):
         width = np.ptp(hidden)
@@ -83,10 +82,7 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
         If something else than `Ratings` is passed, or `top` is out of range.
     """
     check_ratings(ratings=ratings, masked=masked)
-    if not is_number(top) or not 0 < top <= 1:
-        raise SettingError(
-            f"top = {top!r} is the part of the items that is sought: 0 < top ≤ 1"
-        )
+    check(Share, top=top)
     rng = np.random.default_rng(seed)
     ratios = []
     for truth, hidden in _users(ratings, masked):

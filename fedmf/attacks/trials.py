@@ -16,9 +16,8 @@ from fedmf.attacks.singletons import from_sum
 from fedmf.attacks.views import PAPER, Users, View, attacked, quiet, views
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
-from fedmf.errors import SettingError
 from fedmf.models import FedMF
-from fedmf.settings import check_whole, is_whole
+from fedmf.settings import Range, Seed, check
 from fedmf.training import Schedule
 
 __all__ = ["chosen", "leakage", "singletons"]
@@ -45,14 +44,11 @@ def chosen(ratings: Ratings, n_users: int | None, seed: int) -> Users:
         not so many users.
     """
     check_ratings(ratings=ratings)
-    check_whole(0, seed=seed)
+    check(Seed, seed=seed)
     there = np.flatnonzero(np.diff(ratings.indptr))
     if n_users is None:
         return there
-    if not is_whole(n_users) or not 1 <= n_users <= there.size:
-        raise SettingError(
-            f"{n_users!r} users to attack: ask for a whole number, 1 to the {there.size} there"
-        )
+    Range(int, 1, there.size).check("n_users", n_users)
     return np.sort(np.random.default_rng(seed).permutation(there)[:n_users])
 
 

@@ -13,7 +13,8 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS, FedMF
-from fedmf.settings import check_whole, numbers
+from fedmf.models.recommender import numbers
+from fedmf.settings import Seed, check
 
 __all__ = ["PAPER", "Users", "View", "attacked", "leaked", "quiet", "views"]
 
@@ -41,7 +42,7 @@ def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:
         If a user is not among those of the ratings.
     """
     check_ratings(ratings=ratings)
-    check_whole(0, seed=seed)
+    check(Seed, seed=seed)
     some = np.unique(numbers("user", users, ratings.n_users))
     if not some.size:
         raise SettingError("nobody is attacked: name a user, or draw some with chosen()")

@@ -6,12 +6,12 @@ Personalized Recommendation System", 2019; CF is Hu, Koren and Volinsky, ICDM 20
 
 from __future__ import annotations
 
+from fedmf.data.splits import user_split
 from fedmf.fcf.cf import CF
 from fedmf.fcf.confidence import Implicit, views
 from fedmf.fcf.fcf import FCF
 from fedmf.fcf.federated_cf import FederatedCF
 from fedmf.fcf.measures import Ranking, ranking
-from fedmf.fcf.user_split import user_split
 from fedmf.training import Adam, Descent
 
 __all__ = [

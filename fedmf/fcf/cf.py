@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings
-from fedmf.fcf.confidence import Implicit, Recommender, solve
+from fedmf.fcf.confidence import Implicit, solve
 from fedmf.models import Factors
-from fedmf.settings import check_able, check_whole, plain_numbers
+from fedmf.models.recommender import Estimator
+from fedmf.settings import Count, Has, Seed
 
 __all__ = ["CF"]
 
 Floats = NDArray[np.float64]
 
 
-class CF(Recommender):
+class CF(Estimator):
     """Collaborative filtering by one who sees all ratings (Hu, Koren and Volinsky 2008).
 
     Parameters
@@ -40,17 +41,15 @@ class CF(Recommender):
 
     def __init__(
         self,
-        model: Implicit | None = None,
+        model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
         *,
-        epochs: int = 20,
-        seed: int = 0,
+        epochs: Count = 20,
+        seed: Seed = 0,
         progress: Callable[[str, int, int], None] = lambda what, done, of: None,
     ) -> None:
-        check_whole(epochs=epochs)
         self.model = Implicit() if model is None else model
-        check_able("confidence", "Implicit()", model=self.model)
         self.epochs, self.seed, self.progress = epochs, seed, progress
-        plain_numbers(self)
+        self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.

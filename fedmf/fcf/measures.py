@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Ratings
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import DataError, ModelError
 from fedmf.models import Factors
-from fedmf.settings import check_whole
+from fedmf.settings import Range
 from fedmf.training import rmse
 
 __all__ = ["Ranking", "ranking"]
@@ -87,10 +87,8 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
         )
     if not test.n_ratings:
         raise DataError("there is nothing to find: no user has a test rating")
-    check_whole(k=k)
+    Range(int, 1, factors.n_items).check("k", k)
     k = int(k)  # numpy's small integers wrap
-    if k > factors.n_items:
-        raise SettingError(f"k = {k} must be from 1 to the number of items, {shape[1]}")
     if not (
         np.isfinite(factors.user_factors).all() and np.isfinite(factors.item_factors).all()
     ):

@@ -14,17 +14,17 @@ from fedmf.errors import ModelError
 from fedmf.masks.protocol import FittedMask
 from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
-from fedmf.settings import check_how_many, number
+from fedmf.models.recommender import Recommender
 
-__all__ = ["Combined", "Recommender", "around", "check_same_data"]
+__all__ = ["Base", "Combined", "around", "check_same_data"]
 
 Floats = NDArray[np.float64]
 
 WIDTH = 2.0**20  # of the scale of differences: wider than any, and a public constant
 
 
-class Recommender(Identified, Protocol):
-    """A fitted model of known users and items: `Factors`, or `Combined`."""
+class Base(Identified, Protocol):
+    """A recommender that knows the ids of users and items: `Factors`, or `Combined`."""
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂ of each pair."""
@@ -32,7 +32,7 @@ class Recommender(Identified, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Combined:
+class Combined(Recommender):
     """The sum of a recommender, each user's private model and a public constant.
 
     Parameters
@@ -52,7 +52,7 @@ class Combined:
         If the parts are of other users or items.
     """
 
-    base: Recommender
+    base: Base
     private: FittedMask
     constant: float
     train: Ratings
@@ -66,6 +66,16 @@ class Combined:
             raise ModelError("the private models are of other users or items than the ratings")
 
     @property
+    def n_users(self) -> int:
+        """The number of users."""
+        return self.train.n_users
+
+    @property
+    def n_items(self) -> int:
+        """The number of items, m."""
+        return self.train.n_items
+
+    @property
     def user_ids(self) -> NDArray[np.int64]:
         """The data set's own ids of the users."""
         return self.train.user_ids
@@ -76,20 +86,13 @@ class Combined:
         return self.train.item_ids
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui of each pair, not clipped to the scale; see `Factors.predict`."""
+        """Return r̂_ui of each pair; see `Recommender.predict`."""
         base = self.base.predict(users, items)
         return np.asarray(base + self.private.predict(users, items) + self.constant)
 
-    def recommend(
-        self, user: int, k: int = 10
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the best items that the user has not rated; see `Factors.recommend`."""
-        user = number("user", user, self.train.n_users)
-        check_how_many(k)
-        fresh = np.setdiff1d(np.arange(self.train.n_items), self.train.of_user(user)[0])
-        scores = self.predict(np.full(fresh.size, user), fresh)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return fresh[best].astype(np.int64), scores[best]
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training."""
+        return self.train.of_user(user)[0]
 
     def __repr__(self) -> str:
         return f"<Combined: {self.base!r} and a private model of each user>"
@@ -124,7 +127,7 @@ def around(centre: float) -> tuple[float, float]:
     return centre - NEUTRAL_PART * WIDTH, centre + (1 - NEUTRAL_PART) * WIDTH
 
 
-def check_same_data(model: Recommender, ratings: Ratings) -> None:
+def check_same_data(model: Base, ratings: Ratings) -> None:
     """Raise ModelError if the model is of other users or items than the ratings."""
     if not hasattr(model, "user_ids"):
         raise ModelError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
-from fedmf.masks.combined import Combined, Recommender, around, check_same_data
+from fedmf.masks.combined import Base, Combined, around, check_same_data
 from fedmf.masks.mean import MeanMask
 from fedmf.masks.ridge import RidgeMask
 from fedmf.settings import NotNegative, Settings
@@ -37,9 +37,7 @@ class LocalHead(Settings):
 
     penalty: NotNegative = 20.0
 
-    def fit(
-        self, base: Recommender, train: Ratings, features: Features | None = None
-    ) -> Combined:
+    def fit(self, base: Base, train: Ratings, features: Features | None = None) -> Combined:
         """Let each user fit the residuals r − r̂ of their own ratings.
 
         A user without a rating keeps the recommender's predictions as they are.

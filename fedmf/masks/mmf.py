@@ -9,15 +9,16 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import item_features
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.errors import DataError, SettingError
 from fedmf.masks.combined import Combined, around
 from fedmf.masks.protocol import FittedMask, Mask, neutral
 from fedmf.masks.ridge import RidgeMask
+from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
 __all__ = ["FedMMF", "masked"]
@@ -25,7 +26,7 @@ __all__ = ["FedMMF", "masked"]
 Floats = NDArray[np.float64]
 
 
-class FedMMF:
+class FedMMF(Estimator):
     """Trains a federated model on masked ratings, under whatever sum its trainer makes.
 
     Each party fits its mask f_u on its own ratings, without any communication, and the trainer
@@ -64,6 +65,7 @@ class FedMMF:
     mask_: FittedMask
     model_: Combined
     history_: History
+    _learnt = "model_"
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class FedMMF:
                 "FedMMF wants a mask and a trainer, such as RidgeMask() and "
                 "Trainer(FedMF(), SecAggSum())"
             )
+        self.__post_init__()
 
     def fit(
         self, train: Ratings, test: Ratings | None = None, features: Features | None = None
@@ -106,8 +109,7 @@ class FedMMF:
         DataError
             As of `Trainer.fit` and `Mask.fit`.
         """
-        for name in ("mask_", "model_", "history_"):
-            vars(self).pop(name, None)
+        self._forget()
         check_parts(train, test)
         known = item_features(train) if features is None else features
         centre = neutral(train) if self.offset else 0.0
@@ -120,14 +122,6 @@ class FedMMF:
         self.model_ = Combined(self.trainer.factors_, mask, -centre, train)
         return self
 
-    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂ of eq. 12; see `Factors.predict`."""
-        return self._fitted().predict(users, items)
-
-    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
-        """Return the best unrated items; see `Factors.recommend`."""
-        return self._fitted().recommend(user, k)
-
     def _rest(self, ratings: Ratings, mask: FittedMask, centre: float) -> Ratings:
         try:
             return masked(ratings, mask, centre)
@@ -136,11 +130,6 @@ class FedMMF:
                 f"{self.mask!r} predicts what is far from any rating: lower its rate, or "
                 "penalise its weights more"
             ) from error
-
-    def _fitted(self) -> Combined:
-        if not hasattr(self, "model_"):
-            raise ModelError("the model is not trained yet: call fit first")
-        return self.model_
 
 
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:

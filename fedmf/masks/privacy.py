@@ -16,7 +16,7 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
-from fedmf.settings import is_number
+from fedmf.settings import NotNegative, Part, check, is_number
 
 __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 
@@ -100,7 +100,7 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
     ModelError
         As of `indicator`.
     """
-    if not is_number(at_most) or not at_most >= 0:
+    if not is_number(at_most) or not at_most >= 0:  # infinity is as good: everybody
         raise SettingError(f"at_most = {at_most!r} must be at least 0: J is a mean square")
     return tuple(np.flatnonzero(indicator(ratings, mask) <= at_most).tolist())
 
@@ -125,9 +125,6 @@ def samples_needed(epsilon: float, delta: float, bits: float) -> int:
     SettingError
         If a value is out of range.
     """
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if not 0 < value < 1:
-            raise SettingError(f"{name} = {value!r} must be between 0 and 1, both excluded")
-    if not 0 <= bits < math.inf:
-        raise SettingError(f"bits = {bits!r} must be finite and at least 0")
+    check(Part, epsilon=epsilon, delta=delta)
+    check(NotNegative, bits=bits)
     return math.ceil(2 * (math.log(2 / delta) + bits * math.log(2)) / epsilon**2)

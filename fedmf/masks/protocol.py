@@ -12,6 +12,7 @@ from fedmf.data import Features, Ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
 from fedmf.models.mf import NEUTRAL_PART
+from fedmf.models.recommender import pairs
 
 __all__ = [
     "FittedMask",
@@ -83,22 +84,7 @@ class FittedMask(ABC):
             If a number is out of range or the shapes differ: the mask was fitted on other
             data.
         """
-        rows, columns = np.asarray(users), np.asarray(items)
-        if rows.shape != columns.shape:
-            raise ModelError(
-                f"a mask predicts one item per user, not {columns.shape} items for "
-                f"{rows.shape} users"
-            )
-        for what, numbers, bound in (
-            ("users", rows, self.n_users),
-            ("items", columns, self.features.shape[0]),
-        ):
-            if numbers.size and not (
-                numbers.dtype.kind in "iu" and numbers.min() >= 0 and numbers.max() < bound
-            ):
-                raise ModelError(
-                    f"the mask was fitted on {what} 0 to {bound - 1}; these are of other data"
-                )
+        rows, columns = pairs(users, items, self.n_users, self.features.shape[0])
         found, shape = np.empty(rows.size), rows.shape
         rows, columns = rows.reshape(-1), columns.reshape(-1)
         for start in range(0, rows.size, PAIRS):

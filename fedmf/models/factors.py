@@ -12,13 +12,13 @@ from fedmf import _fast
 from fedmf.data import Ratings
 from fedmf.errors import ModelError
 from fedmf.models.factors_file import TABLES, read_tables, write_tables
-from fedmf.settings import check_how_many, number, pairs
+from fedmf.models.recommender import Recommender, pairs
 
 __all__ = ["Factors"]
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
+class Factors(Recommender):
     """Item and user factors, and what each user has rated.
 
     In a deployment the server holds only Q and each user only their own p_u and ratings; a
@@ -141,42 +141,9 @@ class Factors:
         )
         return found
 
-    def recommend(
-        self, user: int, k: int = 10
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the k items with the highest r̂ that the user has not rated, best first.
-
-        Users and items go by their numbers 0, 1, … in the ratings that were trained on; the
-        data set's own ids are ``user_ids[user]`` and ``item_ids[items]``.
-
-        Parameters
-        ----------
-        user
-            0 ≤ user < n_users.
-        k
-            How many, k ≥ 1; fewer are returned where fewer are left.
-
-        Returns
-        -------
-        items : int64 array, shape (≤ k,)
-            Equal predictions are ordered by item number.
-        predictions : float64 array, of the same shape
-            What `predict` gives.
-
-        Raises
-        ------
-        ModelError
-            If the user is unknown, or k is not an integer of at least 1.
-        """
-        row = number("user", user, self.n_users)
-        check_how_many(k)
-        fresh = np.ones(self.n_items, dtype=np.bool_)
-        fresh[self.seen_items[self.seen_indptr[row] : self.seen_indptr[row + 1]]] = False
-        items = np.flatnonzero(fresh)
-        # not a product of matrices: that may round items of the same factors differently
-        scores = self.predict(np.full(items.size, row), items)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return items[best].astype(np.int64), scores[best]
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training."""
+        return self.seen_items[self.seen_indptr[user] : self.seen_indptr[user + 1]]
 
     def __repr__(self) -> str:
         return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"

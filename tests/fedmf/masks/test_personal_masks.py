@@ -199,11 +199,11 @@ def test_other_data_is_refused(ratings, features, mask):
     with pytest.raises(DataError, match="features of 59 items do not fit ratings of 60"):
         mask.fit(Features(features.matrix[:59], features.names), ratings)
     fitted = mask.fit(features, ratings)
-    with pytest.raises(ModelError, match="users 0 to 29; these are of other data"):
+    with pytest.raises(ModelError, match=r"user .* 0 to 29"):
         fitted.predict([30], [0])
-    with pytest.raises(ModelError, match="items 0 to 59; these are of other data"):
+    with pytest.raises(ModelError, match=r"item .* 0 to 59"):
         fitted.predict([0], [60])
-    with pytest.raises(ModelError, match="users 0 to 29"):
+    with pytest.raises(ModelError, match=r"user .* 0 to 29"):
         fitted.predict([-1], [0])
     with pytest.raises(ModelError, match="one item per user"):
         fitted.predict([1, 2], [0])

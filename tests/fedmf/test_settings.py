@@ -1,0 +1,249 @@
+"""Declared settings: validation in one place, get_params, set_params and clone."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedmf
+import secagg
+from benches.papers.centralised import SVD
+from fedmf.aggregate import FloatSum, MixedSum, NoisySum, PaillierSum, PlainSum, SecAggSum
+from fedmf.context import FedFM, FedLR, FedNN
+from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
+from fedmf.fcf import CF, Implicit
+from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
+from fedmf.models import FedALS, FedMF
+from fedmf.models.dp import DPFedMF
+from fedmf.settings import (
+    Count,
+    Fraction,
+    Has,
+    NotNegative,
+    Part,
+    Positive,
+    Range,
+    Seed,
+    Settings,
+    Share,
+    check,
+)
+from fedmf.training import Adam, Descent, Trainer
+from paillier_keys import keypair
+from threshold_keys import dealing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner(Settings):
+    """A part with settings."""
+
+    k: Count = 2
+    reg: NotNegative = 0.5
+    kind: Literal["a", "b"] = "a"
+
+    @cached_property
+    def square(self) -> int:
+        return self.k**2
+
+
+class Outer(Settings):
+    """A class with a constructor of its own."""
+
+    def __init__(
+        self,
+        inner: Annotated[Inner, Has("get_params", "Inner()")] | None = None,
+        *,
+        rate: Positive = 1.0,
+        limit: Count | None = None,
+        flag: bool = False,
+        parts: tuple[int, ...] = (),
+    ) -> None:
+        self.inner = Inner() if inner is None else inner
+        self.rate, self.limit, self.flag, self.parts = rate, limit, flag, tuple(parts)
+        self.__post_init__()
+
+    def _check(self) -> None:
+        if self.flag and self.limit is None:
+            raise SettingError("flag = True wants a limit")
+
+
+CHANGED = [  # every object with settings, with other values than the defaults
+    PlainSum(clip=8.0),
+    FloatSum(),
+    SecAggSum(neighbours=4, threshold=3),
+    PaillierSum(trust="key holder", bits=2048),
+    PaillierSum(trust="key holder", key=keypair()),
+    PaillierSum(trust="threshold", key=tuple(dealing(3, 2)[1])),
+    NoisySum(inner=SecAggSum(clip=64.0), clip_norm=2.0, noise_multiplier=0.5, where="central"),
+    MixedSum(SecAggSum(), ()),
+    FedMF(k=3, biases=True, update="paper"),
+    DPFedMF(k=3),
+    FedALS(reg=0.5),
+    MeanMask(shrink=2.0),
+    RidgeMask(penalty=2.0),
+    FMMask(k=3),
+    NNMask(hidden=3),
+    LocalHead(penalty=2.0),
+    FedMMF(FMMask(k=3), Trainer(FedALS(), rounds=3), offset=False),
+    FedLR(rate=0.5),
+    FedFM(k=3),
+    FedNN(hidden=3),
+    Implicit(alpha=2.0),
+    CF(Implicit(k=3), epochs=2, seed=5),
+    SVD(k=3, epochs=2),
+    Adam(rate=0.5),
+    Descent(rate=0.5),
+]
+
+
+@pytest.mark.parametrize("made", CHANGED, ids=lambda made: type(made).__name__)
+def test_every_estimator_is_cloned_by_sklearn(made):
+    sklearn = pytest.importorskip("sklearn.base")
+    copied = sklearn.clone(made)
+    assert type(copied) is type(made)
+    assert copied is not made
+    if is_dataclass(made) and type(made).__eq__ is not object.__eq__:
+        assert {one.name for one in fields(made)} >= set(made.get_params(deep=False))
+        if not getattr(made, "key", None):  # keys are copied, and compare by identity
+            assert copied == made
+    assert sorted(copied.get_params()) == sorted(made.get_params())
+
+
+@pytest.mark.parametrize("made", CHANGED, ids=lambda made: type(made).__name__)
+def test_params_that_are_set_again_change_nothing(made):
+    before = dict(vars(made))
+    assert made.set_params(**made.get_params(deep=False)) is made
+    assert vars(made) == before
+
+
+def test_parts_settings_are_named_with_two_underscores():
+    outer = Outer(Inner(k=7))
+    assert outer.get_params(deep=False) == {
+        "inner": Inner(k=7), "rate": 1.0, "limit": None, "flag": False, "parts": ()
+    }  # fmt: skip
+    assert outer.get_params()["inner__k"] == 7
+
+
+def test_a_shared_part_is_replaced_and_not_changed():
+    shared = Inner()
+    outer = Outer(shared).set_params(inner__k=9, rate=2.0)
+    assert (outer.inner, outer.rate, shared) == (Inner(k=9), 2.0, Inner())
+
+
+def test_a_new_part_takes_the_settings_that_come_with_it():
+    assert Outer().set_params(inner__k=9, inner=Inner(reg=4.0)).inner == Inner(k=9, reg=4.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"rate": 2.0, "limit": 0}, "limit"),
+        ({"rate": 2.0, "inner__k": True}, "k"),
+        ({"rate": 2.0, "inner__kind": "c"}, "kind"),
+        ({"rate": 2.0, "rat": 2.0}, "there are inner, rate, limit, flag, parts"),
+        ({"rate": 2.0, "inner__rat": 2.0}, "there are k, reg, kind"),
+        ({"rate": 2.0, "limit__k": 2}, "limit"),
+        ({"rate": 2.0, "flag": True}, "flag"),
+        ({"rate": 2.0, "flag": 1}, "flag"),
+        ({"rate": 2.0, "inner": Inner}, "inner"),
+    ],
+)
+def test_one_bad_param_leaves_all_unchanged(params, named):
+    outer = Outer()
+    before = dict(vars(outer))
+    with pytest.raises(SettingError, match=named):
+        outer.set_params(**params)
+    assert vars(outer) == before
+
+
+def test_set_params_drops_what_was_computed_and_keeps_what_was_fitted():
+    inner = Inner(k=3)
+    assert inner.square == 9
+    assert inner.set_params(k=4).square == 16
+    outer = Outer()
+    outer.factors_ = "learnt"
+    assert outer.set_params(rate=2.0).factors_ == "learnt"
+
+
+def test_dataclass_with_settings_keeps_signature_equality_and_repr():
+    assert repr(Inner()) == "Inner(k=2, reg=0.5, kind='a')"
+    assert Inner() == Inner()
+    assert hash(Inner()) == hash(Inner())
+    assert replace(Inner(), k=3) == Inner(k=3)
+    with pytest.raises(TypeError):
+        Inner(1)
+
+
+INSIDE = {  # whether a number belongs to the range
+    Count: lambda x: x >= 1,
+    Seed: lambda x: x >= 0,
+    Positive: lambda x: x > 0,
+    NotNegative: lambda x: x >= 0,
+    Fraction: lambda x: 0 <= x < 1,
+    Share: lambda x: 0 < x <= 1,
+    Part: lambda x: 0 < x < 1,
+}
+NUMBERS = st.sampled_from((0, 1, -1, 0.0, 1.0, math.inf, -math.inf, math.nan)) | st.one_of(
+    st.integers(-3, 3), st.floats(-0.5, 1.5), st.integers(), st.floats()
+)
+
+
+@given(declared=st.sampled_from(list(INSIDE)), value=NUMBERS)
+def test_a_range_takes_its_finite_numbers_and_no_other(declared, value):
+    right = math.isfinite(value) and INSIDE[declared](value)
+    if declared in (Count, Seed):
+        right = right and isinstance(value, int)
+    if right:
+        check(declared, value=value)
+    else:
+        with pytest.raises(SettingError, match="value = "):
+            check(declared, value=value)
+
+
+@given(declared=st.sampled_from(list(INSIDE)), value=st.booleans() | st.text() | st.none())
+def test_a_range_takes_nothing_but_numbers(declared, value):
+    for one in (value, np.bool_(True), [1], Inner):
+        with pytest.raises(SettingError, match="value = "):
+            check(declared, value=one)
+
+
+@given(k=st.integers(1, 127), reg=st.floats(0, 2**20, width=32))
+def test_numpys_scalars_become_pythons_and_equal(k, reg):
+    made = Inner(k=np.int8(k), reg=np.float32(reg))
+    assert (type(made.k), type(made.reg)) == (int, float)
+    assert made.k == k
+    assert np.float32(made.reg) == np.float32(reg)
+
+
+@given(low=st.integers(-5, 5), size=st.integers(0, 5), value=st.integers(-12, 12))
+def test_a_closed_range_of_integers_has_both_its_ends(low, size, value):
+    within = Range(int, low, low + size)
+    if low <= value <= low + size:
+        within.check("value", value)
+    else:
+        with pytest.raises(SettingError, match=f"value = {value}"):
+            within.check("value", value)
+
+
+def test_setting_errors_are_secaggs_and_caught_by_either_base():
+    assert SettingError is secagg.ParameterError
+    assert MissingExtra is secagg.MissingExtra
+    for error in (SettingError, DataError, ModelError, MissingExtra, fedmf.RoundAborted):
+        assert issubclass(error, FedMFError)
+        assert issubclass(error, secagg.SecAggError)
+
+
+def test_importing_fedmf_loads_no_heavy_library():
+    heavy = {"matplotlib", "joblib", "pooch", "scipy", "sklearn"}
+    code = f"import sys, fedmf; print(sorted({heavy!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)  # noqa: S603
+    assert found.stdout == b"[]\n"

@@ -5,6 +5,9 @@ One SQLite file for one round, in WAL mode with exclusive locking. An entry is c
 returns: a ``-wal`` file that is lost or cut short afterwards takes nothing with it that was
 acknowledged. The file alone is the journal.
 
+Each call opens its own connection and closes it. A connection must not cross a fork: closing
+it in the child would unlink the write-ahead log under the parent.
+
 Each row carries a SHA-256 over the one before and itself, and the file their number and the
 last of these values. So rows that were altered, swapped, or are missing, at the end too, are
 detected. There is no key: whoever rewrites the *whole* file consistently, or puts back an older
@@ -34,8 +37,7 @@ from pathlib import Path
 
 from secagg._check import check_kind
 from secagg.errors import JournalError
-from secagg.journal.errors import our_errors, spoilt
-from secagg.journal.lock import HeldFile
+from secagg.journal.lock import FileLock
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 from secagg.server import Entry
@@ -47,8 +49,17 @@ _SCHEMA = (
     "CREATE TABLE head (params BLOB, entries INTEGER, chain BLOB)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, client BLOB, data BLOB, chain BLOB)",
 )
+_ROWS = "SELECT number, client, data, chain FROM entries ORDER BY number"
 _ROOM = 4096
 """More than a row takes besides its message."""
+_BUSY = "it is open already, in this process or another: close it there first"
+_SPOILT = "; its round cannot be continued: begin a new one with a new journal"
+_REMEDIES = {
+    sqlite3.SQLITE_NOTADB: _SPOILT,
+    sqlite3.SQLITE_CORRUPT: _SPOILT,
+    sqlite3.SQLITE_FULL: "; make room, open it again and use Server.resume",
+    sqlite3.SQLITE_IOERR: "; see to the disk, open it again and use Server.resume",
+}
 
 
 class Journal:
@@ -56,8 +67,8 @@ class Journal:
 
     Give it to ``Server(params, journal=journal)``, or to ``Server.resume(journal)``, and close
     it when the round is over; it is a context manager too. A forked process cannot use its
-    parent's, and does nothing to it by closing it. While it is open, no program but this
-    should open the file as a database; copying it is safe.
+    parent's journal, and closing it there changes nothing for the parent. While it is open,
+    no other program should open the file as a database; copying it is safe.
 
     Attributes
     ----------
@@ -65,10 +76,10 @@ class Journal:
     params : RoundParams
     """
 
-    def __init__(self, path: Path, params: RoundParams, file: HeldFile) -> None:
+    def __init__(self, path: Path, params: RoundParams, lock: FileLock) -> None:
         self.path = path
         self.params = params
-        self._file = file
+        self._lock = lock
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
@@ -83,7 +94,7 @@ class Journal:
         """
         where = _absolute(path, params)
         with (
-            our_errors(where),
+            _errors_of(where),
             _folder(where.parent) as folder,
             closing(sqlite3.connect(":memory:")) as empty,
         ):
@@ -118,14 +129,13 @@ class Journal:
             parameters, or it was truncated or altered.
         """
         where = _absolute(path, params)
-        with our_errors(where):
+        with _errors_of(where):
             if not where.is_file():
                 raise JournalError("there is no such file; make one with Journal.create")
-            file = HeldFile(where)
-        journal = cls(where, params, file)
+            journal = cls(where, params, FileLock(where))
         try:
-            with our_errors(where):
-                _claim(file.check(), where, params)
+            with _errors_of(where), _connected(where, params) as connection:
+                _claim(connection, where)
             for _ in journal.entries():
                 pass
         except BaseException:
@@ -142,19 +152,22 @@ class Journal:
             The file was truncated or altered, cannot be read, is closed, or was opened before
             this process was forked. What was yielded until then is not to be relied on.
         """
-        with our_errors(self.path):
-            with self._file.busy:
-                count, head = _head(self._file.check(), self.params)
-            chain, expected = first_link(self.params), 0
-            for number, client, data, stored in self._rows():
-                entry = _entry(client, data)
-                chain = link(chain, entry) if entry else b""
-                if entry is None or number != expected or chain != stored:
-                    raise spoilt(f"entry {expected} was altered or is missing")
-                expected += 1
-                yield entry
+        with _errors_of(self.path):
+            self._lock.check()
+            # immutable: takes no lock and leaves the write-ahead log alone, in a fork too
+            with _connected(self.path, self.params, "immutable=1") as connection:
+                count, head = _head(connection, self.params)
+                chain, expected = first_link(self.params), 0
+                for number, client, data, stored in connection.execute(_ROWS):
+                    self._lock.check()
+                    entry = _entry(client, data)
+                    chain = link(chain, entry) if entry else b""
+                    if entry is None or number != expected or chain != stored:
+                        raise _spoilt(f"entry {expected} was altered or is missing")
+                    expected += 1
+                    yield entry
             if (expected, chain) != (count, head):
-                raise spoilt(f"it was cut short or altered after entry {expected}")
+                raise _spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
         """Write one entry; it is durable when this returns.
@@ -175,44 +188,33 @@ class Journal:
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
-        with our_errors(self.path), self._file.busy:
-            connection = self._file.check()
-            self._file.check_name()
-            count, chain = _head(connection, self.params)
-            if count != number:
-                raise JournalError(
-                    f"it has {count} entries and the server knows of {number}; a round that "
-                    "has begun is continued by Server.resume",
-                )
-            chain = link(chain, entry)
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                row = (number, client, data, chain)
-                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-                head = (number + 1, chain)
-                connection.execute("UPDATE head SET entries = ?, chain = ?", head)
-                connection.execute("COMMIT")
-                _checkpoint(connection)
-            except BaseException:
-                # after a failed write memory and disk may differ: only reading it anew tells
-                self.close()
-                raise
+        with _errors_of(self.path), self._lock.busy:
+            self._lock.check()
+            self._lock.check_name()
+            with _connected(self.path, self.params) as connection:
+                count, chain = _head(connection, self.params)
+                if count != number:
+                    raise JournalError(
+                        f"it has {count} entries and the server knows of {number}; a round "
+                        "that has begun is continued by Server.resume",
+                    )
+                chain = link(chain, entry)
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    row = (number, client, data, chain)
+                    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+                    head = (number + 1, chain)
+                    connection.execute("UPDATE head SET entries = ?, chain = ?", head)
+                    connection.execute("COMMIT")
+                    _checkpoint(connection)
+                except BaseException:
+                    # memory and disk may differ now: only reading the file again tells
+                    self.close()
+                    raise
 
     def close(self) -> None:
         """Release the file once no thread is writing; nothing is lost by not doing so."""
-        self._file.close()
-
-    def _rows(self) -> Iterator[tuple[object, object, object, object]]:
-        """Read one row at a time, so that nobody has to wait for whoever reads."""
-        query = "SELECT number, client, data, chain FROM entries ORDER BY number"
-        with self._file.busy:
-            rows = self._file.check().execute(query)
-        while True:
-            with self._file.busy:
-                row = rows.fetchone()
-            if row is None:
-                return
-            yield row
+        self._lock.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -225,17 +227,34 @@ class Journal:
         return f"Journal({str(self.path)!r})"
 
 
-def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
-    """Take the file for this connection alone, and refuse it unless it is one of ours."""
-    _limit(connection, params)
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+@contextmanager
+def _connected(
+    path: Path, params: RoundParams, access: str = "mode=rw"
+) -> Iterator[sqlite3.Connection]:
+    """Open the file for one operation, for this connection alone unless it is immutable."""
+    with closing(
+        sqlite3.connect(
+            f"{path.as_uri()}?{access}",
+            uri=True,
+            timeout=0,
+            isolation_level=None,  # transactions begin and end explicitly
+            check_same_thread=False,  # a reader may hand its iterator on
+        )
+    ) as connection:
+        _limit(connection, params)
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA synchronous = FULL")
+        yield connection
+
+
+def _claim(connection: sqlite3.Connection, path: Path) -> None:
+    """Recover the file, and raise unless it is a sound journal."""
     # a hostile file can have triggers, and views without an end
     schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if schema != [(table,) for table in _SCHEMA]:
-        raise spoilt("it is not a journal of this version, or was altered")
+        raise _spoilt("it is not a journal of this version, or was altered")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise JournalError("SQLite cannot keep a write-ahead log beside it")
-    connection.execute("PRAGMA synchronous = FULL")
     _checkpoint(connection)
     # the chain speaks for the rows, this for the pages that they and the next ones are on
     sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
@@ -243,7 +262,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
         connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
     )
     if not sound or path.stat().st_size != pages * size:
-        raise spoilt("it was truncated or altered")
+        raise _spoilt("it was truncated or altered")
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
@@ -267,7 +286,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
     """Return the number of entries and the last value of their chain."""
     rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
     if len(rows) != 1:
-        raise spoilt("it was altered")
+        raise _spoilt("it was altered")
     digest, count, chain = rows[0]
     if digest != params.digest:
         raise JournalError("it belongs to a round with other parameters")
@@ -283,6 +302,35 @@ def _entry(client: object, data: object) -> Entry | None:
     if not isinstance(client, bytes) or len(client) != 8:
         return None
     return int.from_bytes(client, "little"), data
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Turn any failure into a ``JournalError`` that names the file."""
+    try:
+        yield
+    except FileExistsError:
+        why = (
+            "it, or a -wal of it, exists: use Journal.open, delete both, or choose another name"
+        )
+    except BlockingIOError:
+        why = _BUSY
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its words may quote the file
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        busy = code == sqlite3.SQLITE_BUSY
+        why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"
+    except OSError as error:
+        why = error.strerror or str(error)  # without the name of a temporary file
+    except JournalError as error:
+        why = str(error)
+    else:
+        return
+    raise JournalError(f"journal {path}: {why}")
+
+
+def _spoilt(why: str) -> JournalError:
+    """Return the error for a file that is not as it was written."""
+    return JournalError(why + _SPOILT)
 
 
 def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:

@@ -53,9 +53,9 @@ def read(path: Path, params: RoundParams = PARAMS) -> list[Entry]:
         return list(opened.entries())
 
 
-def crashed(path: Path, name: str = "crashed") -> Path:
-    """What a kill −9 at this moment leaves, under another name."""
-    image = path.with_name(name)
+def crashed(path: Path) -> Path:
+    """Copy what a kill −9 at this moment leaves."""
+    image = path.with_name("crashed")
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
             shutil.copyfile(f"{path}{suffix}", f"{image}{suffix}")
@@ -83,10 +83,9 @@ def test_check28_each_entry_is_in_the_file_itself_when_append_returns(ram_path: 
 
 def test_check28_a_commit_is_synced(path: Path) -> None:
     """No test can cut the power; the settings can be read."""
-    with Journal.open(path, PARAMS) as opened:
-        assert opened._file.connection is not None
+    with journal._connected(path, PARAMS) as connection:
         settings = [
-            opened._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "locking_mode")
         ]
     assert settings == ["wal", 2, "exclusive"]
@@ -107,9 +106,9 @@ def test_a_log_that_a_deleted_file_left_behind_is_not_taken_for_the_new_ones(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(journal, "_checkpoint", lambda *_: None)
+        patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
-        image = crashed(path)
+    image = path.with_name("crashed")
     assert Path(f"{image}-wal").stat().st_size > 0
     image.unlink()
     with pytest.raises(JournalError, match="-wal of it"):
@@ -386,9 +385,9 @@ def test_check28_a_truncated_or_spoilt_wal_loses_nothing_acknowledged(
 ) -> None:
     """Killed between the commit and the move into the file: the entry is there or it is not."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(journal, "_checkpoint", lambda *_: None)
+        patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
-        image = crashed(path)
+    image = path.with_name("crashed")
     main, log = image.read_bytes(), Path(f"{image}-wal").read_bytes()
     rng = random.Random(28)
     seen = set()
@@ -410,9 +409,9 @@ def test_an_older_file_with_a_newer_wal_is_refused_or_whole(
     with Journal.open(path, PARAMS) as opened:
         write(opened, [(1, b"x" * 3000), (2, b"y" * 3000)], first=6)
         with monkeypatch.context() as patched:
-            patched.setattr(journal, "_checkpoint", lambda *_: None)
+            patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
             opened.append(8, (4, b"z" * 3000))
-            image = crashed(path)
+    image = path.with_name("crashed")
     image.write_bytes(older)
     with pytest.raises(JournalError):
         Journal.open(image, PARAMS)

@@ -135,8 +135,7 @@ class Schedule:
         self.lives += 1
         before = (self.server.phase, self.server.waiting, self.server.outbox)
         image = self.folder / str(self.lives)
-        for suffix in ("", "-wal"):
-            shutil.copyfile(f"{self.journal.path}{suffix}", f"{image}{suffix}")
+        shutil.copyfile(self.journal.path, image)
         self.journal.close()
         self.journal = Journal.open(image, self.params)
         self.server = Server.resume(self.journal, registry=self.cohort.registry)

@@ -11,7 +11,6 @@ implementation that made one can read it.
 
 from __future__ import annotations
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,7 +71,7 @@ def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64)
         raise ValueError(f"an exponent of shape {exponent.shape}")
     e = _number(exponent)
     for i in range(len(base)):
-        _write(out[i], gmpy2.powmod(_number(base[i]), e, n))
+        _write(out[i], pow(_number(base[i]), e, n))
 
 
 def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64) -> None:
@@ -90,7 +89,7 @@ def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64)
     _check_table(table, window, modulus)
     step = _number(base)
     for row in table:
-        entry: int = gmpy2.mpz(1) % n
+        entry = 1 % n
         for digit in row:
             _write(digit, entry)
             entry = entry * step % n
@@ -116,7 +115,7 @@ def modular_power_fixed(
         exponent = _number(row)
         if exponent >> (window * len(table)):
             raise ValueError("an exponent has more bits than the table has windows for")
-        product: int = gmpy2.mpz(1) % n
+        product = 1 % n
         for powers in table:
             product = product * _number(powers[exponent & ((1 << window) - 1)]) % n
             exponent >>= window
@@ -157,7 +156,9 @@ def _check_words(*arrays: U64) -> None:
 
 def _number(limbs: U64) -> int:
     """Return a gmpy2.mpz, which does all that an int does, and faster."""
-    number: int = gmpy2.mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))
+    from gmpy2 import mpz  # here: the protocol without Paillier does not need it
+
+    number: int = mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))
     return number
 
 

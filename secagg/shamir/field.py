@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +42,7 @@ class Field:
     modulus: int = M61
 
     def __post_init__(self) -> None:
-        if not isinstance(self.modulus, int) or not gmpy2.is_prime(self.modulus):
+        if not isinstance(self.modulus, int) or not _is_prime(self.modulus):
             raise ParameterError(f"modulus {self.modulus!r} is not a prime; a field needs one")
 
     def array(self, values: Sequence[int] | Sequence[Sequence[int]] | Elements) -> Elements:
@@ -105,7 +104,7 @@ class Field:
             raise ParameterError(f"element {int((a == 0).argmax())} is 0 and has no inverse")
         if self._compiled:
             return _fast.m61_inv(_narrow(a))
-        return self._pack(_objects([int(gmpy2.invert(int(x), self.modulus)) for x in a]))
+        return self._pack(_objects([pow(int(x), -1, self.modulus) for x in a]))
 
     def dot(self, a: Elements, b: Elements) -> int:
         """Return Σ a_i · b_i."""
@@ -162,17 +161,17 @@ class Field:
         if self._compiled:
             return _fast.m61_lagrange_at_zero(_narrow(points))
         xs, p = [int(x) for x in points], self.modulus
-        above = gmpy2.mpz(1)
+        above = 1
         for x in xs:
             above = above * x % p
         below = []
         for x in xs:
-            product = gmpy2.mpz(x)
+            product = x
             for other in xs:
                 if other != x:
                     product = product * (other - x) % p
             below.append(product)
-        return self._pack(_objects([int(above * gmpy2.invert(b, p)) for b in below]))
+        return self._pack(_objects([above * pow(b, -1, p) for b in below]))
 
     def _pair(self, a: Elements, b: Elements) -> tuple[Elements, Elements]:
         a, b = self.array(a), self.array(b)
@@ -187,6 +186,15 @@ class Field:
     def _pack(self, values: Elements) -> Elements:
         reduced = values % self.modulus if values.dtype == np.object_ else values
         return reduced.astype(np.uint64) if self.modulus < 1 << 63 else _wide(reduced)
+
+
+def _is_prime(modulus: int) -> bool:
+    """Test primality; the field of the protocol needs no gmpy2 for it."""
+    if modulus == M61:
+        return True
+    from gmpy2 import is_prime
+
+    return bool(is_prime(modulus))
 
 
 def _check_dimensions(a: Elements, dimensions: int) -> None:

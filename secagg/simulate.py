@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -97,8 +98,10 @@ def simulate_round(
     leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params)
     identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
-    run = _Run(params, registry, entropy, progress)
-    with run.clients():
+    seconds = {"client": 0.0, "server": 0.0}
+    up, down = Counter[int](), Counter[int]()
+    server = Server(params, registry=registry, entropy=entropy)
+    with _timed(seconds, "client"):
         clients = {
             u: Client(
                 u,
@@ -121,67 +124,34 @@ def simulate_round(
 
     inbox = dict.fromkeys(ids, b"")
     for phase in NEXT[params.security]:
-        run.phase({u: data for u, data in inbox.items() if leaving.get(u) != phase}, step)
-        inbox = run.close()
-    return run.result(clients)
-
-
-class _Run:
-    """One simulated round under way: it carries the bytes and keeps the accounts."""
-
-    def __init__(
-        self,
-        params: RoundParams,
-        registry: Registry | None,
-        entropy: Entropy,
-        progress: Callable[[str, int, int], None] | None,
-    ) -> None:
-        self._server = Server(params, registry=registry, entropy=entropy)
-        self._progress = progress
-        self._client_seconds = self._server_seconds = 0.0
-        self._up: dict[int, int] = {}
-        self._down: dict[int, int] = {}
-
-    @contextmanager
-    def clients(self) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self._client_seconds += time.perf_counter() - start
-
-    @contextmanager
-    def server(self) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self._server_seconds += time.perf_counter() - start
-
-    def phase(self, inbox: Mapping[int, bytes], step: Callable[[int, bytes], bytes]) -> None:
-        """Let every client of the inbox take its step, and give the server its answer."""
-        phase = self._server.phase
-        for done, (u, data) in enumerate(inbox.items(), start=1):
-            with self.clients():
+        asked = {u: data for u, data in inbox.items() if leaving.get(u) != phase}
+        for done, (u, data) in enumerate(asked.items(), start=1):
+            with _timed(seconds, "client"):
                 answer = step(u, data)
-            self._down[u] = self._down.get(u, 0) + len(data)
-            self._up[u] = self._up.get(u, 0) + len(answer)
-            with self.server():
-                self._server.receive(u, answer)
-            if self._progress is not None:
-                self._progress(phase, done, len(inbox))
+            down[u] += len(data)
+            up[u] += len(answer)
+            with _timed(seconds, "server"):
+                server.receive(u, answer)
+            if progress is not None:
+                progress(phase, done, len(asked))
+        with _timed(seconds, "server"):
+            inbox = server.close_round()
+    result = server.result()
+    return SimulatedRound(
+        **{name: getattr(result, name) for name in RoundResult.__dataclass_fields__},
+        clipped=sum(clients[u].clipped for u in result.survivors),
+        client_seconds=seconds["client"],
+        server_seconds=seconds["server"],
+        bytes_up=dict(up),
+        bytes_down=dict(down),
+    )
 
-    def close(self) -> dict[int, bytes]:
-        """Close the phase; return the server's answers."""
-        with self.server():
-            return self._server.close_round()
 
-    def result(self, clients: Mapping[int, Client]) -> SimulatedRound:
-        result = self._server.result()
-        return SimulatedRound(
-            **{name: getattr(result, name) for name in RoundResult.__dataclass_fields__},
-            clipped=sum(clients[u].clipped for u in result.survivors),
-            client_seconds=self._client_seconds,
-            server_seconds=self._server_seconds,
-            bytes_up=self._up,
-            bytes_down=self._down,
-        )
+@contextmanager
+def _timed(seconds: dict[str, float], side: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[side] += time.perf_counter() - start
 
 
 def _ids(vectors: Mapping[int, Vector] | Sequence[Vector] | Vector) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""A private sum in one process: ten clients, one vanishes, the server learns only the sum."""
+"""A private sum in one process: ten clients, one drops out, the server learns only the sum."""
 
 import numpy as np
 

@@ -19,9 +19,9 @@ from secagg.server import RoundResult, Server
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
 DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
-"""The paper's rounds 0 to 4, by name. A client vanishes before it sends that round's message.
+"""The paper's rounds 0 to 4, by name. A client drops out before it sends that message.
 
-Round 3 belongs to the active variant; in the other, vanishing there is vanishing in round 4.
+Round 3 belongs to the active variant; in the other, its dropouts are those of round 4.
 """
 
 
@@ -68,7 +68,7 @@ def simulate_round(
     params : RoundParams
         At least as many `n_clients` as there are vectors.
     dropouts : mapping of client id to phase, optional
-        Before which message of ``DROPOUT_PHASES`` a client vanishes.
+        Before which message of ``DROPOUT_PHASES`` a client drops out.
     weights : mapping or sequence, optional
         As `vectors`; required exactly when the parameters have a `max_weight`.
     policy : ClientPolicy, optional

@@ -264,7 +264,7 @@ def check_agreement(
 
 
 def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
-    """Refuse a set of clients that is too small for the parameters or for this client."""
+    """Raise for a set of clients that is too small for the parameters or for this client."""
     if size < max(params.min_survivors, policy.min_clients):
         refuse(
             phase,

@@ -1,4 +1,4 @@
-"""Graphs of clients: who shares keys and masks with whom.
+"""Graphs of clients, who share keys and masks with their neighbours.
 
 On the complete graph (Bonawitz 2017) every client deals with every other. On a k-regular Harary
 graph in random order (Bell et al. 2020, §3.2) it deals with k of them, and the cost of a client

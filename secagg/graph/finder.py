@@ -80,7 +80,7 @@ def recommend(
         those: up to about one bit is lost by rounding up, and far more if as many collude as
         among n. Take for n those that turn up.
     corrupt, dropout : float
-        The largest fractions of them that collude with the server, and that vanish after they
+        The largest fractions of them that collude with the server, and that drop out after they
         have advertised keys; 0 ≤ corrupt, dropout and corrupt + dropout < 1. Counts are
         rounded up. Who they are must not depend on the graph. If fewer than n may turn up,
         divide the number that you expect to collude by the fewest.

@@ -163,7 +163,7 @@ def _is_strong(key: bytes) -> bool:
 
 
 def check_registry(params: RoundParams, registry: Registry | None) -> None:
-    """Refuse a registry where nobody signs, and its absence where everyone does.
+    """Raise for a registry where nobody signs, and for none where everyone does.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
 def check_identity(
     client_id: int, params: RoundParams, identity: Identity | None, registry: Registry | None
 ) -> None:
-    """Refuse an identity that is missing, not wanted, or not the registry's for this client.
+    """Raise for an identity that is missing, not wanted, or not this client's in the registry.
 
     Raises
     ------

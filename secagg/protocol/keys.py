@@ -43,7 +43,7 @@ _P = 2**255 - 19
 
 
 class KeyPair:
-    """An X25519 key pair (RFC 7748), made anew for every session.
+    """An X25519 key pair (RFC 7748), fresh for every session.
 
     Parameters
     ----------

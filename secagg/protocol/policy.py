@@ -36,7 +36,7 @@ class ClientPolicy:
         c, rounded up. Zero says that nobody does. On the complete graph the threshold t must
         be out of their reach: c < t, and n + c < 2t where the server may lie.
     dropout : float
-        With `neighbours`: the largest fraction that it expects to vanish.
+        With `neighbours`: the largest fraction that it expects to drop out.
     sigma : int
         With `neighbours`: the chance that some client is exposed must be 2^−sigma or less, by
         `secagg.graph.privacy_bits` (1 to 128).
@@ -74,7 +74,7 @@ class ClientPolicy:
             )
 
     def check(self, params: RoundParams) -> None:
-        """Refuse parameters that fall short of this policy.
+        """Raise for parameters that fall short of this policy.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class ClientPolicy:
             self._check_graph(params, params.neighbours)
 
     def _check_complete(self, params: RoundParams) -> None:
-        """Refuse a threshold that the expected colluders reach; see docs/parameters.md."""
+        """Raise for a threshold that the expected colluders reach; see docs/parameters.md."""
         n, corrupt = params.n_clients, count(self.corrupt, params.n_clients)
         if params.active:
             # of two sets of t that a server asks for one kind of share each, the n − c honest

@@ -70,11 +70,11 @@ class Stage:
         raise NotImplementedError
 
     def read(self, u: int, data: bytes, kind: type[M]) -> M:
-        """Decode a message of client u, or refuse it."""
+        """Decode a message of client u, or raise."""
         return decode(data, kind, self.params, sender=u, phase=self.phase)
 
     def require(self, condition: bool, u: int, check: str, why: str) -> None:
-        """Refuse a message of client u unless the condition holds."""
+        """Raise for a message of client u unless the condition holds."""
         if not condition:
             raise RemoteProtocolError(why, sender=u, phase=self.phase, check=check)
 
@@ -98,7 +98,7 @@ class SessionStage(Stage):
         self.expected = frozenset(asks)
 
     def check_origin(self, u: int, message: FromClient) -> None:
-        """Refuse a message that names another sender or session."""
+        """Raise for a message that names another sender or session."""
         self.require(message.sender == u, u, "sender", f"it names client {message.sender}")
         same = message.session == self.cohort.session
         self.require(same, u, "session", "a message of another session")

@@ -1,4 +1,4 @@
-"""Property tests for what is built on secagg: rounds to draw, and what must hold of them.
+"""Property tests for applications of secagg: rounds to draw, and the invariants of each.
 
 Needs Hypothesis: ``pip install "secagg[testing]"``. An aggregator of your own, a transport, and
 whether anything shows of the inputs, in four lines each::

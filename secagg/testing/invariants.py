@@ -45,7 +45,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     ----------
     round : Round
     aggregate : callable
-        Takes the round, lets its clients vanish as ``round.dropouts`` says, and returns a
+        Takes the round, lets clients drop out as ``round.dropouts`` says, and returns a
         RoundResult or raises TooFewSurvivors.
 
     Raises

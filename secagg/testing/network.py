@@ -102,11 +102,11 @@ class _Packet:
 def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundResult | None:
     """Run a round over a transport: it ends in the exact sum or is rightly given up.
 
-    The server closes a phase when the network has nothing more to bring; clients vanish as the
-    round says. Checked on the way: what arrives was sent, by that sender to that receiver; a
-    message all of whose packets have arrived arrives itself (more than once is well); the
-    server accepts what comes in time. At the end: the sum is exact, bit for bit, over the
-    clients whose input came in time.
+    The server closes a phase when the network has nothing more to bring; clients drop out as
+    the round says. Checked on the way: what arrives was sent, by that sender to that receiver;
+    a message arrives if all of its packets do (more than once is well); the server accepts what
+    comes in time. At the end: the sum is exact, bit for bit, over the clients whose input came
+    in time.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ class Round:
     weights : mapping of client id to int, or None
         Given exactly when the parameters have a `max_weight`.
     dropouts : mapping of client id to phase
-        Before which message of ``simulate.DROPOUT_PHASES`` a client vanishes.
+        Before which message of ``simulate.DROPOUT_PHASES`` a client drops out.
     policy : ClientPolicy
         Every client's.
     seed : object
@@ -183,7 +183,7 @@ class Round:
         return None if self.weights is None else self.weights[client_id]
 
     def present(self, phase: str) -> frozenset[int]:
-        """Return the clients that have not vanished before their message of `phase`."""
+        """Return the clients that have not dropped out before their message of `phase`."""
         order = DROPOUT_PHASES.index
         return frozenset(
             u
@@ -205,7 +205,7 @@ class Cohort:
     Parameters
     ----------
     round : Round
-        Its dropouts are not followed: the test says who vanishes.
+        Its dropouts are not followed: the test chooses who drops out.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class Cohort:
         return self.inbox
 
     def advance(self, phases: int, *, without: Iterable[int] = ()) -> dict[int, bytes]:
-        """Run whole phases; the missing vanish in the last of them."""
+        """Run whole phases; the missing drop out in the last of them."""
         for i in range(phases):
             self.deliver(self.step(without=without if i == phases - 1 else ()))
         return self.inbox

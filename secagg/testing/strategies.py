@@ -129,14 +129,14 @@ def client_ids(count: int) -> st.SearchStrategy[list[int]]:
 
 
 def dropouts(ids: Sequence[int], at_most: int) -> st.SearchStrategy[dict[int, str]]:
-    """Draw up to `at_most` of `ids`, each with the phase before whose message it vanishes."""
+    """Draw up to `at_most` of `ids`, each with the phase before whose message it drops out."""
     phases = st.sampled_from(DROPOUT_PHASES[::-1])
     return st.dictionaries(st.sampled_from(ids), phases, max_size=at_most)
 
 
 @st.composite
 def rounds(draw: st.DrawFn) -> Round:
-    """Draw a whole round: parameters, each client's vector and weight, and who vanishes."""
+    """Draw a whole round: parameters, each client's vector and weight, and dropouts."""
     agreed = draw(params())
     n = agreed.n_clients
     enough = st.integers(min(n, agreed.min_survivors), n)

@@ -8,6 +8,7 @@ inputs are added as they come, so memory does not grow with clients times elemen
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ M = TypeVar("M", bound=Struct)
 FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 
 
-class Stage:
+class Stage(ABC):
     """The base of all stages.
 
     Attributes
@@ -61,13 +62,13 @@ class Stage:
         self.params = params
         self.asks = asks
 
+    @abstractmethod
     def take(self, u: int, data: bytes) -> None:
         """Check a message of client u and keep what is needed of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> object:
         """Return the value that the next stage is made of, or abort the round."""
-        raise NotImplementedError
 
     def read(self, u: int, data: bytes, kind: type[M]) -> M:
         """Decode a message of client u, or raise."""

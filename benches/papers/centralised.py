@@ -8,7 +8,6 @@ for its centralised baseline.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -27,7 +26,6 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class SVD(Settings):
     """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
 
@@ -64,19 +62,26 @@ class SVD(Settings):
         If a setting is out of range.
     """
 
-    k: Count = 100
-    epochs: Count = 20
-    rate: Positive = 0.005
-    reg: NotNegative = 0.02
-    spread: Positive = 0.1
-    seed: Seed = 0
-    progress: Progress = lambda what, done, of: None
+    mean_: float
+    user_biases_: Floats
+    item_biases_: Floats
+    user_factors_: Floats
+    item_factors_: Floats
 
-    mean_: float = field(init=False)
-    user_biases_: Floats = field(init=False)
-    item_biases_: Floats = field(init=False)
-    user_factors_: Floats = field(init=False)
-    item_factors_: Floats = field(init=False)
+    def __init__(
+        self,
+        *,
+        k: Count = 100,
+        epochs: Count = 20,
+        rate: Positive = 0.005,
+        reg: NotNegative = 0.02,
+        spread: Positive = 0.1,
+        seed: Seed = 0,
+        progress: Progress = lambda what, done, of: None,
+    ) -> None:
+        self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
+        self.spread, self.seed, self.progress = spread, seed, progress
+        self.__post_init__()
 
     def fit(self, train: Ratings) -> Self:
         """Train from the start.

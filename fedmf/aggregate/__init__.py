@@ -10,11 +10,10 @@ is the mixed mode of the FedMMF paper, which protects less than it seems to.
 from __future__ import annotations
 
 from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
-from fedmf.aggregate.floats import FloatSum
 from fedmf.aggregate.mixed import MixedSum
 from fedmf.aggregate.noisy import NoisySum
 from fedmf.aggregate.paillier import PaillierSum
-from fedmf.aggregate.plain import PlainSum
+from fedmf.aggregate.plain import FloatSum, PlainSum
 from fedmf.aggregate.secret_sharing import SecAggSum
 from fedmf.aggregate.trust import WARNINGS, Trust
 from fedmf.aggregate.vectors import Aggregate

@@ -19,6 +19,7 @@ from fedmf.settings import Settings
 __all__ = [
     "PHASES",
     "Aggregation",
+    "Dropouts",
     "Encoding",
     "IntegerSum",
     "Phase",
@@ -33,6 +34,8 @@ PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "un
 
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
+Dropouts = Mapping[int, Phase]
+"""Users who drop out, each with the phase before whose message they do."""
 
 
 class RoundAborted(FedMFError):
@@ -46,23 +49,11 @@ class Aggregation(Protocol):
     names the round.
     """
 
-    def sum(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-    ) -> Aggregate:
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Sum tables of floats, as fixed-point integers; raises RoundAborted."""
         ...
 
-    def count(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-    ) -> Aggregate:
+    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
         """Add up tables of zeros and ones; raises RoundAborted."""
         ...
 
@@ -77,23 +68,11 @@ class IntegerSum(Settings, ABC):
     def _check(self) -> None:
         _ = self.encoding  # an impossible one is refused at once
 
-    def sum(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes = b"",
-    ) -> Aggregate:
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum tables of floats, as fixed-point integers; see `Aggregation`."""
         return self._add(vectors, dropouts, session, self.encoding)
 
-    def count(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes = b"",
-    ) -> Aggregate:
+    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Add up tables of zeros and ones; see `Aggregation`."""
         return self._add(vectors, dropouts, session, secagg.Integers(1))
 
@@ -104,15 +83,11 @@ class IntegerSum(Settings, ABC):
 
     @abstractmethod
     def _add(
-        self,
-        vectors: Vectors,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-        encoding: Encoding,
+        self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate: ...
 
 
-def in_the_sum(vectors: Vectors, dropouts: Mapping[int, Phase]) -> tuple[int, ...]:
+def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
     """Return, ascending, the users whose vector is sent: all but those who vanish before it.
 
     The vector goes out with the masked input. Who vanishes before "unmasking" has sent it.

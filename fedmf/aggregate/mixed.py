@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from fedmf.aggregate.aggregation import Phase, in_the_sum
+from fedmf.aggregate.aggregation import Dropouts, Phase, in_the_sum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import PlainSum
 from fedmf.aggregate.secret_sharing import SecAggSum
@@ -74,13 +74,7 @@ class MixedSum(Settings):
             "user's gradient."
         )
 
-    def sum(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes = b"",
-    ) -> Aggregate:
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum tables of floats; see `Aggregation`. RoundAborted if the secure part is."""
         there = [user for user in vectors if user in self.exposed]
         rest = [user for user in vectors if user not in self.exposed]
@@ -108,13 +102,7 @@ class MixedSum(Settings):
             key_holder_seconds=hidden.key_holder_seconds,
         )
 
-    def count(
-        self,
-        vectors: Vectors,
-        *,
-        dropouts: Mapping[int, Phase],
-        session: bytes = b"",
-    ) -> Aggregate:
+    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Add up tables of zeros and ones, securely for everybody; see `Aggregation`."""
         return self.secure.count(vectors, dropouts=dropouts, session=session)
 
@@ -123,5 +111,5 @@ def _part(vectors: Vectors, users: Sequence[int]) -> Vectors:
     return Vectors(users, vectors.__getitem__, vectors.shape, vectors.blocks)
 
 
-def _of(users: Sequence[int], dropouts: Mapping[int, Phase]) -> dict[int, Phase]:
+def _of(users: Sequence[int], dropouts: Dropouts) -> dict[int, Phase]:
     return {user: dropouts[user] for user in users if user in dropouts}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate.aggregation import IntegerSum, Phase, RoundAborted, in_the_sum
+from fedmf.aggregate.aggregation import Dropouts, IntegerSum, RoundAborted, in_the_sum
 from fedmf.aggregate.vectors import Aggregate, Rows, Vectors
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.settings import NotNegative, Positive, Settings, Share, part_of
@@ -102,9 +102,7 @@ class NoisySum(Settings):
                 f"honest = {self.honest!r} must be 1 unless where = 'distributed'"
             )
 
-    def sum(
-        self, vectors: Vectors, *, dropouts: Mapping[int, Phase], session: bytes = b""
-    ) -> Aggregate:
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum clipped tables with noise; see `Aggregation.sum`.
 
         Raises
@@ -147,9 +145,7 @@ class NoisySum(Settings):
             Vectors(vectors, noisy, vectors.shape), dropouts=dropouts, session=session
         )
 
-    def count(
-        self, vectors: Vectors, *, dropouts: Mapping[int, Phase], session: bytes = b""
-    ) -> Aggregate:
+    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Refuse: see the notes of the class."""
         raise SettingError(
             "exact counts of raters would not be differentially private: train a model that "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,9 +10,9 @@ import numpy as np
 
 import secagg
 from fedmf.aggregate.aggregation import (
+    Dropouts,
     Encoding,
     IntegerSum,
-    Phase,
     Progress,
     RoundAborted,
     in_the_sum,
@@ -165,11 +164,7 @@ class PaillierSum(IntegerSum):
         return deal(self.trustees, self.threshold, bits=self.bits)[1]
 
     def _add(
-        self,
-        vectors: Vectors,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-        encoding: Encoding,
+        self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
         survivors = in_the_sum(vectors, dropouts)
         packing = secagg.Packing(

@@ -1,8 +1,7 @@
-"""The sum in the clear: what the private ones are compared with."""
+"""Sums in the clear, which private ones are compared with: in fixed and in floating point."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -12,16 +11,18 @@ from numpy.typing import NDArray
 import secagg
 from fedmf import _fast
 from fedmf.aggregate.aggregation import (
+    Dropouts,
     Encoding,
     IntegerSum,
-    Phase,
     RoundAborted,
     in_the_sum,
     modulus_bits,
 )
 from fedmf.aggregate.vectors import Aggregate, Table, Vectors
+from fedmf.errors import SettingError
+from fedmf.settings import Settings
 
-__all__ = ["PlainSum"]
+__all__ = ["FloatSum", "PlainSum"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +44,7 @@ class PlainSum(IntegerSum):
     """
 
     def _add(
-        self,
-        vectors: Vectors,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-        encoding: Encoding,
+        self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
         survivors = in_the_sum(vectors, dropouts)
         if not survivors:
@@ -72,6 +69,47 @@ class PlainSum(IntegerSum):
             bytes_up=flat.size * modulus_bits(len(vectors), encoding) / 8,
             bytes_down=0.0,
         )
+
+
+@dataclass(frozen=True)
+class FloatSum(Settings):
+    """The sum in the clear of float64 as they are: no privacy, no rounding, no clip.
+
+    It leaves out the same users as the other aggregations. Its `Aggregate.integers` are the
+    bits of the floats, so that digests still tell whether two sums are the same.
+    """
+
+    def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
+        """Sum tables of floats; see `Aggregation`.
+
+        Raises
+        ------
+        SettingError
+            If there is NaN or infinity in a table, as the other aggregations do.
+        """
+        survivors = in_the_sum(vectors, dropouts)
+        if not survivors:
+            raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+        total, start = np.zeros(vectors.shape), perf_counter()
+        for rows in vectors.blocks(survivors):
+            _fast.add_rows(total, rows.indices, rows.values)
+        if not np.isfinite(total).all():
+            raise SettingError("there is NaN or infinity in the sum; it would be lost with it")
+        flat = total.reshape(-1)
+        return Aggregate(
+            sum=flat,
+            integers=flat.view(np.int64),
+            survivors=survivors,
+            clipped=0,
+            client_seconds=perf_counter() - start,
+            server_seconds=0.0,
+            bytes_up=float(flat.nbytes),
+            bytes_down=0.0,
+        )
+
+    def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
+        """Add up tables of zeros and ones, as `PlainSum` does."""
+        return PlainSum().count(vectors, dropouts=dropouts, session=session)
 
 
 def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +10,9 @@ import numpy as np
 
 import secagg
 from fedmf.aggregate.aggregation import (
+    Dropouts,
     Encoding,
     IntegerSum,
-    Phase,
     Progress,
     RoundAborted,
     modulus_bits,
@@ -94,11 +93,7 @@ class SecAggSum(IntegerSum):
         )
 
     def _add(
-        self,
-        vectors: Vectors,
-        dropouts: Mapping[int, Phase],
-        session: bytes,
-        encoding: Encoding,
+        self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:

@@ -6,10 +6,11 @@ holds the key can read every single vector as well as the sum: these models diff
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.aggregate.vectors import Table
@@ -73,43 +74,59 @@ class Decryption:
     key_holder_seconds: float = 0.0
 
 
-class Parties(Protocol):
-    """Users who encrypt, a server that has the public key only, and whoever decrypts."""
+class Parties(ABC):
+    """Users who encrypt, a server that has the public key only, and those who decrypt."""
+
+    users_decrypt: ClassVar[bool] = False
+    """Whether the encrypted sum goes to the users."""
 
     @property
-    def users_decrypt(self) -> bool:
-        """Whether the encrypted sum goes to the users."""
-        ...
-
-    @property
+    @abstractmethod
     def public_key(self) -> PublicKey:
-        """What the server checks and adds with."""
-        ...
+        """The key that the server checks and adds with."""
 
     def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
         """Encrypt as a user does; raises secagg.ParameterError."""
-        ...
+        return self.public_key.encrypt_vector(vector, packing)
 
+    @abstractmethod
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """Read the sum that the server sent."""
-        ...
 
 
 @dataclass(frozen=True)
-class SharedClientKey:
+class KeyHolder(Parties):
+    """A party apart from users and server holds the private key, and is given sums only."""
+
+    private_key: PrivateKey
+
+    @property
+    def public_key(self) -> PublicKey:
+        """See `Parties`."""
+        return self.private_key.public_key
+
+    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
+        """See `Parties`."""
+        total, seconds = self._read(data, packing, summands)
+        return Decryption(total=total, key_holder_seconds=seconds)
+
+    def _read(self, data: bytes, packing: Packing, summands: int) -> tuple[DecryptedSum, float]:
+        watch = Stopwatch()
+        with watch.running():
+            vector = self.public_key.load_vector(data, packing, summands)
+            total = self.private_key.decrypt_vector(vector)
+        return total, watch.seconds
+
+
+@dataclass(frozen=True)
+class SharedClientKey(KeyHolder):
     """All users hold the private key, the server does not (Chai et al. 2020, §4; Basu).
 
     Users encrypt with it, which is faster than with the public key, and each of them decrypts
     the sum. Here it is decrypted once, and the time stands for that of each.
     """
 
-    private_key: PrivateKey
     users_decrypt: ClassVar[bool] = True
-
-    @property
-    def public_key(self) -> PublicKey:
-        """See `Parties`."""
-        return self.private_key.public_key
 
     def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
         """See `Parties`."""
@@ -117,40 +134,12 @@ class SharedClientKey:
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""
-        watch = Stopwatch()
-        with watch.running():
-            vector = self.public_key.load_vector(data, packing, summands)
-            total = self.private_key.decrypt_vector(vector)
-        return Decryption(total=total, user_seconds=watch.seconds)
+        total, seconds = self._read(data, packing, summands)
+        return Decryption(total=total, user_seconds=seconds)
 
 
 @dataclass(frozen=True)
-class KeyHolder:
-    """A party apart from users and server holds the private key, and is given sums only."""
-
-    private_key: PrivateKey
-    users_decrypt: ClassVar[bool] = False
-
-    @property
-    def public_key(self) -> PublicKey:
-        """See `Parties`."""
-        return self.private_key.public_key
-
-    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
-        """See `Parties`."""
-        return self.public_key.encrypt_vector(vector, packing)
-
-    def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
-        """See `Parties`."""
-        watch = Stopwatch()
-        with watch.running():
-            vector = self.public_key.load_vector(data, packing, summands)
-            total = self.private_key.decrypt_vector(vector)
-        return Decryption(total=total, key_holder_seconds=watch.seconds)
-
-
-@dataclass(frozen=True)
-class Trustees:
+class Trustees(Parties):
     """The private key is shared out; the server combines what t of the trustees answer.
 
     Each trustee helps to read what the header says is a sum of as many vectors as the round
@@ -158,7 +147,6 @@ class Trustees:
     """
 
     shares: tuple[KeyShare, ...]
-    users_decrypt: ClassVar[bool] = False
 
     @property
     def key(self) -> ThresholdKey:
@@ -169,10 +157,6 @@ class Trustees:
     def public_key(self) -> PublicKey:
         """See `Parties`."""
         return self.key.public_key
-
-    def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
-        """See `Parties`."""
-        return self.public_key.encrypt_vector(vector, packing)
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from fedmf.context.factorisation import FedFM
-from fedmf.context.linear import FedLR
-from fedmf.context.model import ContextModel
-from fedmf.context.network import FedNN
+from fedmf.context.model import ContextModel, FedFM, FedLR, FedNN
 from fedmf.context.trainer import ContextTrainer
 
 __all__ = ["ContextModel", "ContextTrainer", "FedFM", "FedLR", "FedNN"]

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.masks.padded import Padded, adam, padded
-from fedmf.masks.protocol import (
-    FittedMask,
-    Floats,
-    check_some_features,
-    neutral,
-)
+from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FMMask", "FittedFMMask"]
@@ -53,7 +48,7 @@ class FMMask(Settings):
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedFMMask:
         """Train each user's machine; see `Mask.fit`."""
-        x = check_some_features(features, ratings)
+        x = check_features(features, ratings)
         n_users, d = ratings.n_users, x.shape[1]
         fitted = FittedFMMask(
             x, np.full(n_users, neutral(ratings)), np.zeros((n_users, d)),

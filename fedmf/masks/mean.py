@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.masks.protocol import (
-    FittedMask,
-    Floats,
-    check_features,
-    neutral,
-)
+from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedMeanMask", "MeanMask"]
@@ -48,7 +43,7 @@ class MeanMask(Settings):
         means = centre + np.divide(
             above, weight, out=np.zeros(ratings.n_users), where=rated > 0
         )
-        return FittedMeanMask(check_features(features, ratings), means)
+        return FittedMeanMask(check_features(features, ratings, some=False), means)
 
 
 class FittedMeanMask(FittedMask):

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.masks.padded import Padded, adam, padded
-from fedmf.masks.protocol import (
-    FittedMask,
-    Floats,
-    check_some_features,
-    neutral,
-)
+from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FittedNNMask", "NNMask"]
@@ -53,7 +48,7 @@ class NNMask(Settings):
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedNNMask:
         """Train each user's network; see `Mask.fit`."""
-        x = check_some_features(features, ratings)
+        x = check_features(features, ratings)
         n_users, d, h = ratings.n_users, x.shape[1], self.hidden
         fitted = FittedNNMask(
             x, np.zeros((n_users, d, h)), np.zeros((n_users, h)), np.zeros((n_users, h)),

@@ -19,7 +19,6 @@ __all__ = [
     "Floats",
     "Mask",
     "check_features",
-    "check_some_features",
     "neutral",
 ]
 
@@ -116,39 +115,32 @@ def neutral(ratings: Ratings) -> float:
     return low + NEUTRAL_PART * (high - low)
 
 
-def check_features(features: Features, ratings: Ratings) -> Floats:
+def check_features(features: Features, ratings: Ratings, *, some: bool = True) -> Floats:
     """Return the matrix of features.
+
+    Parameters
+    ----------
+    features, ratings
+        A row for each item of the ratings.
+    some
+        Whether there must be a feature, as for all masks but `MeanMask`.
 
     Raises
     ------
     SettingError
         If something else is passed.
     DataError
-        If there is not one row per item.
+        If there is not one row per item, or no feature in it where there must be some.
     """
     check_are_features(features=features)
+    if some and not features.names:
+        raise DataError(
+            f"nothing is known of the items of {ratings.name} that a mask could use: pass "
+            "Features(array, names), or take MeanMask"
+        )
     if len(features) != ratings.n_items:
         raise DataError(
             f"features of {len(features)} items do not fit ratings of {ratings.n_items}: take "
             "those of the same data set"
         )
     return features.matrix
-
-
-def check_some_features(features: Features, ratings: Ratings) -> Floats:
-    """Return the matrix of features, for masks that are nothing without.
-
-    Raises
-    ------
-    SettingError
-        If something else is passed.
-    DataError
-        If there is not one row per item, or no feature in it.
-    """
-    check_are_features(features=features)
-    if not features.names:
-        raise DataError(
-            f"nothing is known of the items of {ratings.name} that a mask could use: pass "
-            "Features(array, names), or take MeanMask"
-        )
-    return check_features(features, ratings)

@@ -9,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.masks.protocol import (
-    FittedMask,
-    Floats,
-    check_some_features,
-    neutral,
-)
+from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedRidgeMask", "RidgeMask"]
@@ -46,7 +41,7 @@ class RidgeMask(Settings):
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
         """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""
-        x = check_some_features(features, ratings)
+        x = check_features(features, ratings)
         d = x.shape[1]
         intercepts = np.full(ratings.n_users, neutral(ratings))
         weights = np.zeros((ratings.n_users, d))

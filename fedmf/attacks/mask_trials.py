@@ -45,21 +45,15 @@ def inversion(
 
     Parameters
     ----------
-    ratings
-        Of all users: everybody trains.
-    users
-        Who is attacked: their numbers, each once, in any order; such as `chosen` draws.
+    ratings, users, model, progress
+        See `leakage`.
     mask
-        What every party hides their ratings under.
+        Mask of every party.
     features
         A row for each item, what the masks and the attacker know of it; by default what the
         data set comes with (`known_features`: genres and year, of Last.fm tags).
-    model
-        What is trained, by its gradients; by default the paper's, which leaves no item out.
     seed
-        Of the training and of all masks, at least 0.
-    progress
-        Called with what is being done, and how many steps of how many are over.
+        Seed of the training and of all masks, at least 0.
 
     Returns
     -------
@@ -68,14 +62,8 @@ def inversion(
 
     Raises
     ------
-    SettingError
-        If something else than `Ratings` is passed, nobody is attacked or somebody without a
-        rating, the mask is of another kind or the seed is no whole number of at least 0.
-    ModelError
-        If a user is not among those of the ratings.
-    DataError
-        If ratings are not in whole or half steps, or nothing is known of the items; as of
-        `Mask.fit` and `known_features`.
+    SettingError, ModelError, DataError
+        See `leakage`, `Mask.fit` and `known_features`; also if the mask is of another kind.
     """
     some = attacked(ratings, users, seed)
     grid = grid_of(ratings)
@@ -121,25 +109,16 @@ def on_masked_ratings(
 
     Parameters
     ----------
-    ratings
-        Of all users: everybody trains.
-    users
-        Who is attacked: their numbers, each once, in any order; such as `chosen` draws.
+    ratings, users, features, model, progress
+        See `inversion`.
     ranked
         Whether to rank (section 4.2.2) or to recover (4.2.1).
     amount
         The part h of the items, or the tolerance.
     mask
         Two-order by default, as in the paper.
-    features
-        A row for each item, what the masks and the attacker know of it; by default what the
-        data set comes with (`known_features`: genres and year, of Last.fm tags).
-    model
-        What is trained, by its gradients; by default the paper's, which leaves no item out.
     seed
-        Of the training, of all masks and of ties, at least 0.
-    progress
-        Called with what is being done, and how many steps of how many are over.
+        Seed of the training, of all masks and of ties, at least 0.
 
     Returns
     -------
@@ -150,13 +129,8 @@ def on_masked_ratings(
 
     Raises
     ------
-    SettingError
-        If something else than `Ratings` is passed, nobody is attacked or somebody without a
-        rating, or a number is out of range.
-    ModelError
-        If a user is not among those of the ratings.
-    DataError
-        If nothing is known of the items; as of `Mask.fit` and `known_features`.
+    SettingError, ModelError, DataError
+        See `inversion`; also if `amount` is out of range.
     """
     some = attacked(ratings, users, seed)
     two_order = FMMask() if mask is None else mask

@@ -144,12 +144,10 @@ def singletons(
     dropout
         The probability, below 1, with which each user vanishes after the count and before the
         sum. Attacked are the items with one rater left, and the server is told which they are.
-    model
-        What is trained, by its gradients; by default the paper's, which here with `min_raters`.
+    model, progress
+        See `leakage`; the model is trained with `min_raters`.
     seed
-        Of the training, of the masks and of who vanishes, at least 0.
-    progress
-        Called with what is being done, and how many steps of how many are over.
+        Seed of the training, of the masks and of the dropouts, at least 0.
 
     Returns
     -------

@@ -146,6 +146,11 @@ class Settings:
     A dataclass validates them by itself; any other class annotates the parameters and calls
     ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers, as
     an int8 wraps, a float32 computes in 32 bits, and neither can be written as JSON.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range. The message has its name, its value and the range.
     """
 
     _declared: ClassVar[dict[str, object]]

@@ -55,11 +55,6 @@ class SVD(Settings):
     user_biases_, item_biases_ : float64 arrays, shapes (n_users,) and (n_items,)
     user_factors_, item_factors_ : float64 arrays, shapes (n_users, k) and (n_items, k)
         Biases and factors of whoever is not in the training ratings are zero.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
     """
 
     mean_: float

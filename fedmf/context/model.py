@@ -32,11 +32,6 @@ class ContextModel(Settings, ABC):
         The step of the server's Adam, rate > 0.
     reg
         λ of the objective, the mean of ½ (ŷ − r)² over all ratings + ½ λ |θ_1…|², reg ≥ 0.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     rate: Positive = 0.05

@@ -32,11 +32,6 @@ class CF(Estimator):
         Of the starting Y, at least 0.
     progress
         Called after each epoch with what was done, and how many of how many are over.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
     """
 
     def __init__(

@@ -132,11 +132,6 @@ class Implicit(Settings):
     spread
         The standard deviation of the starting item factors, around 0; spread > 0. The paper
         does not say how it starts.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     k: Count = 4

@@ -28,11 +28,6 @@ class LocalHead(Settings):
     ----------
     penalty
         On the squared weights, as of `RidgeMask`; at least 0. The intercept is free.
-
-    Raises
-    ------
-    SettingError
-        If `penalty` is out of range.
     """
 
     penalty: NotNegative = 20.0

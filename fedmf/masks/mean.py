@@ -23,11 +23,6 @@ class MeanMask(Settings):
     ----------
     shrink
         How many ratings of the neutral constant are added to the user's own, shrink ≥ 0.
-
-    Raises
-    ------
-    SettingError
-        If `shrink` is out of range.
     """
 
     shrink: NotNegative = 0.0

@@ -34,11 +34,6 @@ class NNMask(Settings):
         At least 0.
     rate, steps
         Of Adam on all of a user's ratings at once.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     hidden: Count = 16

@@ -30,11 +30,6 @@ class RidgeMask(Settings):
     ----------
     penalty
         At least 0.
-
-    Raises
-    ------
-    SettingError
-        If `penalty` is out of range.
     """
 
     penalty: NotNegative = 4.0

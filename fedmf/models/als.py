@@ -17,6 +17,7 @@ than k it is the space that their p_u span, where a user of several such items i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,6 @@ class FedALS(Settings):
         spread > 0.
     min_raters
         Items with fewer raters in a cohort than this are left out, as of `FedMF`.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     k: Count = 20
@@ -70,7 +66,7 @@ class FedALS(Settings):
     spread: Positive = 0.1
     min_raters: Count = 3
 
-    @property
+    @cached_property
     def _users(self) -> FedMF:
         """The exact local solution and the start, which are FedMF's."""
         return FedMF(k=self.k, reg=self.reg, spread=self.spread, min_raters=self.min_raters)

@@ -141,11 +141,6 @@ class DPFedMF(FedMF):
     ----------
     k, reg, rate, start, spread
         As of `FedMF`, as `biases` is; `update` must stay "ridge" and `min_raters` 1.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     k: Count = 2

@@ -70,11 +70,6 @@ class FedMF(Settings):
         single user. Choose m such that this number, times the rounds, times the items with
         about m raters, is small: 10 makes it 9e-9 at d = .1. Raters who collude with the
         server, and know their own gradients, are as if they had vanished.
-
-    Raises
-    ------
-    SettingError
-        If a hyper-parameter is out of range.
     """
 
     k: Count = 20

@@ -34,11 +34,6 @@ class Descent(Settings):
     ----------
     rate
         γ > 0. Of a *sum* over users it has to be far below 1 over their number.
-
-    Raises
-    ------
-    SettingError
-        If the rate is out of range.
     """
 
     rate: Positive
@@ -63,11 +58,6 @@ class Adam(Settings):
         0 ≤ β < 1, how much the averages of gradients and squared gradients keep of the past.
     epsilon
         ε > 0 of eq. 17, which keeps a zero gradient from being divided by zero.
-
-    Raises
-    ------
-    SettingError
-        If a value is out of range.
     """
 
     rate: Positive = 0.2

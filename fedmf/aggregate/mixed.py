@@ -24,10 +24,7 @@ class MixedSum(Settings):
     **Use it to reproduce the paper, not to protect anybody**: see `warning`. The integers are
     those of a secure sum over all users.
 
-    `FedMF.min_raters` does not hold here. Which items have raters enough is counted by all
-    users, for the sums are to be those of a training without this. But the server can take
-    what it sees off the sum, and then has that over the raters who are not exposed: where only
-    one is left of them, their gradient, however high the count was.
+    `FedMF.min_raters` does not hold here (docs/privacy.md).
 
     Parameters
     ----------

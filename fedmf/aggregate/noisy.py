@@ -46,12 +46,9 @@ class NoisySum(Settings):
         ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation; the
         sum then has the noise of all of them, √n times as much.
     honest
-        In (0, 1], with "distributed": the part of the cohort whose shares alone must be noise
-        enough. Those who vanish and those who collude with a reader of the sum count together:
-        they must be at most 1 − honest of the cohort. A reader who takes part is one of them,
-        for they know their own share. At 1 nobody may do either. A round that fewer survive is
-        aborted here; that is no threshold of the protocol, whose own is of a user's share
-        holders, their neighbours on a graph, and who colludes cannot be told at all.
+        Share of the cohort in (0, 1], with "distributed": these users' noise alone must be
+        enough. A round that fewer survive is aborted. Users who collude with a reader of the
+        sum, and the reader, count as dropped out, but cannot be told.
     entropy
         Where the noise comes from: a function from a number of bytes to as many of them.
         `os.urandom` is what privacy needs; ``np.random.default_rng(seed).bytes`` makes an
@@ -65,24 +62,8 @@ class NoisySum(Settings):
 
     Notes
     -----
-    The noise is added to integers. A table is rounded towards zero to the grid of the inner
-    encoding, which keeps its norm below C, and the noise, drawn as a float and rounded to the
-    grid, is added as an integer. For an integer x, x + round(N) = round(x + N): the outcome is
-    a function of the Gaussian mechanism's and as private. Sums of floats and noise, in
-    contrast, have low bits that can give x away (Mironov, CCS 2012). What remains of floating
-    point: N is drawn by inversion from a uniform number with 53 significant bits, however small
-    it is, so that round(N) takes every integer up to its end, each with a probability that
-    is right but for about s · 2^−47 of itself, for a σ of s grid steps (most of that is the
-    rounding of the inverse); M numbers in all may so make ε larger by 2 M s · 2^−47 at the
-    very worst, 7e-4 for 50,000 of them at s = 2^20. And N ends at 11.9 σ, while a neighbour's
-    ends up to 2 C later: that adds to δ, per number, at most Φ(2/z − 11.9), 1e-15 at z = .5
-    and 1e-22 at z = 1. Shares that are
-    rounded one by one are no exact Gaussian in sum, but as close as makes no difference while
-    each is many grid steps wide (Kairouz, Liu and Steinke, ICML 2021, for the discrete
-    Gaussian); shares less than 4 steps wide are refused.
-
-    Counting raters is refused: exact counts are not covered by noise. `fedmf.models.DPFedMF`
-    needs none.
+    The noise is added to integers, on the grid of the inner encoding; docs/privacy.md has what
+    that changes. Counting raters is refused, as exact counts are not covered by noise.
     """
 
     inner: IntegerSum

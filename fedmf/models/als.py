@@ -7,11 +7,8 @@ sides are sums over users, so secure aggregation gives the server the exact step
 k (k + 1) / 2 + k numbers per item. It takes some ten rounds where gradients take tens or
 hundreds.
 
-Where users vanish from a round, the step is that of those who stayed. The server learns more
-from a sum of moments than from a sum of gradients, so that few raters are even less of a
-disguise: Σ p_u p_uᵀ over one rater is that rater's p_u but for its sign, and over fewer raters
-than k it is the space that their p_u span, where a user of several such items is found. A
-`min_raters` of k prevents that, and leaves more items out.
+Where users drop out of a round, the step is that of those who stayed. A sum of moments tells
+more of few raters than a sum of gradients: take a `min_raters` of k (docs/privacy.md).
 """
 
 from __future__ import annotations

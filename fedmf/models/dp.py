@@ -45,20 +45,10 @@ def noise_multiplier(
 ) -> float:
     """Return the z of `NoisySum` with which `rounds` sums are (ε, δ)-differentially private.
 
-    Neighbouring are data that differ in one user, who has ratings in one and none in the
-    other: their clipped table is then zero, and the sum differs by at most C. With everyone in
-    every round, T rounds at z amount to one at z / √T, whose exact ε is that of Balle and Wang
-    (ICML 2018).
-
-    In sampled cohorts of a fixed size, as `Schedule` draws them, a user who is left out makes
-    room for another, so that sums differ by up to 2 C; the Rényi accountant bounds them (Wang,
-    Balle and Kasiviswanathan, AISTATS 2019, theorem 27). Where that bound says less than that
-    nobody is harmed by sampling, as it does near 1, it is not used. Nobody must learn who was
-    sampled: against a server that does, leave `sampling_rate` at 1. Cohorts follow from the
-    seed of the training, which must therefore be secret and hard to guess: not 0.
-
-    With ``where="local"`` any two tables that a user may have must look alike, 2 C apart, and
-    sampling helps nobody, for the server sees who sends.
+    Neighbouring data differ in all that one user has. Without sampling ε is exact (Balle and
+    Wang, ICML 2018); sampled cohorts of a fixed size are bounded by Rényi accounting (Wang,
+    Balle and Kasiviswanathan, AISTATS 2019, theorem 27), which holds only while nobody learns
+    who was sampled: keep the seed of the training secret (docs/privacy.md).
 
     Parameters
     ----------
@@ -129,9 +119,7 @@ class DPFedMF(FedMF):
 
     The noise is that of `NoisySum` alone: **with any other aggregation, such as PlainSum(),
     this trains without noise and without privacy, and does not notice.** With it, Q of every
-    round is private, and nothing else is: ``history_`` holds the exact training errors, which
-    only a simulation can know, and a saved model holds the exact factors of every user and what
-    they rated. Publish neither; of a trained model only ``item_factors``.
+    round is private, and nothing else is: publish of a trained model only ``item_factors``.
 
     Users solve for p_u exactly; the server subtracts γ times the sum, without dividing by
     raters, whose counts would need noise of their own; and no item is left out. Noise

@@ -60,16 +60,10 @@ class FedMF(Settings):
         never moved. b_u stays with the user as p_u does, b_i is summed as q_i is, and λ holds
         for both.
     min_raters
-        Items with fewer raters in a cohort than this are left out of the training: their
-        gradients stay zero and their factors where they started. The exact sum over an item
-        with one rater *is* that user's gradient, which gives the rating away. 1 leaves no item
-        out. **Where users vanish between the count and the sum, 3 does not prevent that**: of m
-        raters who each vanish with probability d, at most one is left with probability
-        m (1 − d) d^(m−1) + d^m, in every round anew. At d = .1 that is 2.8 % for m = 3; of
-        ml-100k with its dozens of items of three raters some sum of some round will be over a
-        single user. Choose m such that this number, times the rounds, times the items with
-        about m raters, is small: 10 makes it 9e-9 at d = .1. Raters who collude with the
-        server, and know their own gradients, are as if they had vanished.
+        Items with fewer raters in a cohort are not trained: the exact sum over an item with
+        one rater *is* that user's gradient, which gives the rating away. 1 leaves no item out.
+        **Where users drop out between the count and the sum, 3 does not prevent that**;
+        docs/privacy.md has the number to take.
     """
 
     k: Count = 20

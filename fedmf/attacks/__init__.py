@@ -21,12 +21,11 @@ clear.
 from __future__ import annotations
 
 from fedmf.attacks.inversion import Unmasked, from_ridge
-from fedmf.attacks.leakage import Seen, from_one_round, from_two_rounds
+from fedmf.attacks.leakage import Seen, from_one_round, from_sum, from_two_rounds
 from fedmf.attacks.mask_trials import inversion, on_masked_ratings
 from fedmf.attacks.masked_ratings import ranking, recovery
 from fedmf.attacks.outcome import Outcome
 from fedmf.attacks.retraining import from_retraining
-from fedmf.attacks.singletons import from_sum
 from fedmf.attacks.trials import chosen, leakage, singletons
 
 __all__ = [

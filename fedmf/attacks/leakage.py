@@ -1,4 +1,4 @@
-"""Ratings from plain gradients: what a server computes from one user's rows and its own Q.
+"""Ratings from gradients: what a server computes from one user's rows and its own Q.
 
 λ q_i − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. Let d be
 its unit direction and a_i its coefficients; then p_u = s d for one unknown number s, and
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Seen", "from_one_round", "from_two_rounds", "on_grid"]
+__all__ = ["Seen", "from_one_round", "from_sum", "from_two_rounds", "on_grid"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,8 @@ FEWEST = 3
 """Items that two rounds need: three equations for four unknowns up to their length."""
 ANCHORS = 8
 """Ratings that the search over one round starts from: more than one, for rounded gradients."""
+PARALLEL = 1e-4
+"""1 − |cos|: rows of one user differ by the rounding, of two by p_u."""
 VAGUE = 0.01
 """How much a wrong length of p_u counts beside a rating off the grid: little."""
 
@@ -117,6 +119,51 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
         misfit += (VAGUE * (np.abs(s) / length - 1)) ** 2
     best = int(np.argmin(misfit))
     return np.asarray(nearest[best])
+
+
+def from_sum(
+    q: Floats, total: Floats, counts: NDArray[np.int64], reg: float, grid: Floats
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return what an exact sum says of the items with one rater.
+
+    Secure aggregation gives just this sum, and the raters' counts tell which items these are.
+    The server does not know who the rater is, but the rows λ q_i − η_i = e_ui p_u of one user
+    are parallel, so that it can tell whose belong together, and `from_one_round` does the rest.
+
+    Three or more by one user have one answer. Of one or two several fit, and the likeliest
+    length of p_u decides: P starts as Q does, and Q is public.
+
+    Parameters
+    ----------
+    q, total
+        float64, shape (m, k): the item factors that were given out, and the exact sum of the
+        gradients.
+    counts
+        int64, shape (m,): the raters of each item in the same cohort.
+    reg, grid
+        See `from_one_round`.
+
+    Returns
+    -------
+    items
+        int64, shape (s,): those with one rater.
+    ratings
+        float64, shape (s,): what that rater gave, NaN where the sum is zero and says nothing.
+    """
+    items = np.flatnonzero(counts == 1)
+    ratings = np.full(items.size, np.nan)
+    length = float(np.linalg.norm(q, axis=1).mean())
+    table = reg * q[items] - total[items]
+    table /= np.maximum(np.linalg.norm(table, axis=1, keepdims=True), np.finfo(float).tiny)
+    left = total[items].any(axis=1)
+    while left.any():
+        first = int(np.argmax(left))
+        same = left & (np.abs(table @ table[first]) > 1 - PARALLEL)
+        same[first] = True
+        seen = Seen(q[items[same]], total[items[same]])
+        ratings[same] = from_one_round(seen, reg, grid, length)
+        left &= ~same
+    return items, ratings
 
 
 def on_grid(ratings: Floats, grid: Floats) -> Floats:

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
 from fedmf.aggregate.vectors import Vectors
-from fedmf.attacks.leakage import from_one_round, from_two_rounds, on_grid
+from fedmf.attacks.leakage import from_one_round, from_sum, from_two_rounds, on_grid
 from fedmf.attacks.observed import Progress, count_raters, train
 from fedmf.attacks.outcome import Outcome, all_of, chance, grid_of, share_right
-from fedmf.attacks.singletons import from_sum
 from fedmf.attacks.views import PAPER, Users, View, attacked, quiet, views
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from fedmf.masks.fm import FMMask
 from fedmf.masks.head import LocalHead
-from fedmf.masks.mean import MeanMask
+from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.masks.mmf import FedMMF
 from fedmf.masks.nn import NNMask
 from fedmf.masks.protocol import FittedMask, Mask
-from fedmf.masks.ridge import RidgeMask
 
 __all__ = [
     "FMMask",

@@ -8,8 +8,7 @@ from fedmf.data import Features, Ratings
 from fedmf.data.checks import check_parts
 from fedmf.data.features import check_are_features, item_features
 from fedmf.masks.combined import Base, Combined, around, check_same_data
-from fedmf.masks.mean import MeanMask
-from fedmf.masks.ridge import RidgeMask
+from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.settings import NotNegative, Settings
 
 __all__ = ["LocalHead"]

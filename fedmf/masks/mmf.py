@@ -16,8 +16,8 @@ from fedmf.data.checks import check_parts
 from fedmf.data.features import item_features
 from fedmf.errors import DataError, SettingError
 from fedmf.masks.combined import Combined, around
+from fedmf.masks.linear import RidgeMask
 from fedmf.masks.protocol import FittedMask, Mask, neutral
-from fedmf.masks.ridge import RidgeMask
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 

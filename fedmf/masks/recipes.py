@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from fedmf.errors import SettingError
 from fedmf.masks.fm import FMMask
-from fedmf.masks.mean import MeanMask
+from fedmf.masks.linear import MeanMask, RidgeMask
 from fedmf.masks.nn import NNMask
 from fedmf.masks.protocol import Mask
-from fedmf.masks.ridge import RidgeMask
 from fedmf.models import FedMF, preset
 from fedmf.models.presets import Preset
 

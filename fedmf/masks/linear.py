@@ -1,4 +1,4 @@
-"""The one-order mask: a ridge regression of a user's ratings on what the items are."""
+"""Masks in closed form: the user's mean, and a ridge regression on the items' features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedmf.data import Features, Ratings
 from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import NotNegative, Settings
 
-__all__ = ["FittedRidgeMask", "RidgeMask"]
+__all__ = ["FittedMeanMask", "FittedRidgeMask", "MeanMask", "RidgeMask"]
 
 TINY = 2.0**-40  # below this part of all squares a penalty counts as none
 
@@ -83,3 +83,52 @@ class FittedRidgeMask(FittedMask):
             np.column_stack((self.intercepts, self.weights)),
             np.column_stack((ones, self.features)),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanMask(Settings):
+    """The mean of the user's ratings, drawn towards the neutral constant where they are few.
+
+    Parameters
+    ----------
+    shrink
+        How many ratings of the neutral constant are added to the user's own, shrink ≥ 0.
+    """
+
+    shrink: NotNegative = 0.0
+
+    def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:
+        """Take each user's mean, whatever the features and `seed`; see `Mask.fit`."""
+        centre = neutral(ratings)
+        rated = np.diff(ratings.indptr)
+        above = np.bincount(
+            ratings.users, weights=ratings.values - centre, minlength=ratings.n_users
+        )
+        weight = rated + self.shrink
+        means = centre + np.divide(
+            above, weight, out=np.zeros(ratings.n_users), where=rated > 0
+        )
+        return FittedMeanMask(check_features(features, ratings, some=False), means)
+
+
+class FittedMeanMask(FittedMask):
+    """Each user's mean.
+
+    Parameters
+    ----------
+    features
+        As of `FittedMask`.
+    means
+        Shape (n_users,).
+    """
+
+    def __init__(self, features: Floats, means: Floats) -> None:
+        super().__init__(features, means.size)
+        self.means = means
+
+    def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
+        return np.asarray(self.means[users], dtype=np.float64)
+
+    def linear(self) -> tuple[Floats, Floats]:
+        """Return the means, and a one for each item; see `FittedMask.linear`."""
+        return self.means[:, None], np.ones((self.features.shape[0], 1))

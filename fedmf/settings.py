@@ -42,8 +42,8 @@ __all__ = [
     "Fraction",
     "Has",
     "NotNegative",
-    "Part",
     "Positive",
+    "Proportion",
     "Range",
     "Seed",
     "Settings",
@@ -135,8 +135,8 @@ Fraction = Annotated[float, Range(float, 0, 1, "[)")]
 """0 ≤ x < 1: a probability of dropping out, or a decay."""
 Share = Annotated[float, Range(float, 0, 1, "(]")]
 """0 < x ≤ 1: a share of a whole, never empty."""
-Part = Annotated[float, Range(float, 0, 1, "()")]
-"""0 < x < 1: a part of a whole that leaves something over."""
+Proportion = Annotated[float, Range(float, 0, 1, "()")]
+"""0 < x < 1: a share that leaves something over."""
 
 
 class Settings:

@@ -14,7 +14,7 @@ from fedmf.data.sets.formats import FORMATS
 from fedmf.data.sets.lines import RatingTable, damaged, read_rating_table
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
-from fedmf.settings import Count, Part, Seed, check, is_whole
+from fedmf.settings import Count, Proportion, Seed, check, is_whole
 
 __all__ = ["leave_last", "official", "random_split", "user_split"]
 
@@ -39,7 +39,7 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
         If the fraction or the seed is no such number, or `ratings` are not ratings.
     """
     check_ratings(ratings=ratings)
-    check(Part, test_fraction=test_fraction)
+    check(Proportion, test_fraction=test_fraction)
     check(Seed, seed=seed)
     n_test = round(test_fraction * ratings.n_ratings)
     chosen = np.random.default_rng(seed).permutation(ratings.n_ratings)[:n_test]
@@ -94,7 +94,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
         If the fraction or the seed is out of range, or `ratings` are not ratings.
     """
     check_ratings(ratings=ratings)
-    check(Part, test_fraction=test_fraction)
+    check(Proportion, test_fraction=test_fraction)
     check(Seed, seed=seed)
     users = ratings.users
     shuffled = np.lexsort((np.random.default_rng(seed).random(ratings.n_ratings), users))

@@ -16,7 +16,7 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
-from fedmf.settings import NotNegative, Part, check, is_number
+from fedmf.settings import NotNegative, Proportion, check, is_number
 
 __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 
@@ -125,6 +125,6 @@ def samples_needed(epsilon: float, delta: float, bits: float) -> int:
     SettingError
         If a value is out of range.
     """
-    check(Part, epsilon=epsilon, delta=delta)
+    check(Proportion, epsilon=epsilon, delta=delta)
     check(NotNegative, bits=bits)
     return math.ceil(2 * (math.log(2 / delta) + bits * math.log(2)) / epsilon**2)

@@ -26,7 +26,7 @@ from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models.mf import FedMF
 from fedmf.models.raters import Raters
-from fedmf.settings import Count, Part, Positive, Share, check
+from fedmf.settings import Count, Positive, Proportion, Share, check
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 
@@ -71,7 +71,7 @@ def noise_multiplier(
         If dp-accounting is not installed.
     """
     check(Positive, epsilon=epsilon)
-    check(Part, delta=delta)
+    check(Proportion, delta=delta)
     check(Count, rounds=rounds)
     check(Where, where=where)
     check(Share, sampling_rate=sampling_rate)

@@ -29,8 +29,8 @@ from fedmf.settings import (
     Fraction,
     Has,
     NotNegative,
-    Part,
     Positive,
+    Proportion,
     Range,
     Seed,
     Settings,
@@ -190,7 +190,7 @@ INSIDE = {  # whether a number belongs to the range
     NotNegative: lambda x: x >= 0,
     Fraction: lambda x: 0 <= x < 1,
     Share: lambda x: 0 < x <= 1,
-    Part: lambda x: 0 < x < 1,
+    Proportion: lambda x: 0 < x < 1,
 }
 NUMBERS = st.sampled_from((0, 1, -1, 0.0, 1.0, math.inf, -math.inf, math.nan)) | st.one_of(
     st.integers(-3, 3), st.floats(-0.5, 1.5), st.integers(), st.floats()

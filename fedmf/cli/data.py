@@ -16,8 +16,7 @@ from rich.table import Table
 from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.data import NAMES, SIZES, load, source_of
 from fedmf.data.description import Description, describe
-from fedmf.data.fetch.fetch import fetch
-from fedmf.data.fetch.integrity import check_content, check_files
+from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError
@@ -138,17 +137,17 @@ def verify_(name: Name, as_json: AsJson = False) -> None:
         source = source_of(name)
         folder = folder_of(source)
         files = check_files(source, folder)
-        bad = [file for file in files if not file.good]
         if not as_json:
             table = Table("file", "checksum")
-            for file in files:
-                table.add_row(file.name, file.state.value, style="" if file.good else "red")
+            for file, state in files.items():
+                table.add_row(file, state.value, style="" if state.good else "red")
             _stdout().print(table)
-        if bad:
-            raise DataError(
-                f"{bad[0].name} in {folder} is {bad[0].state.value}: remove {folder} and run "
-                f"'fedmf data fetch {source.name}'"
-            )
+        for file, state in files.items():
+            if not state.good:
+                raise DataError(
+                    f"{file} in {folder} is {state.value}: remove {folder} and run "
+                    f"'fedmf data fetch {source.name}'"
+                )
         ratings = check_content(source, folder)
         size = {
             "users": ratings.n_users,
@@ -156,7 +155,7 @@ def verify_(name: Name, as_json: AsJson = False) -> None:
             "ratings": ratings.n_ratings,
         }
         if as_json:
-            states: dict[str, object] = {file.name: file.state.value for file in files}
+            states: dict[str, object] = {file: state.value for file, state in files.items()}
             where = {"name": source.name, "folder": str(folder)}
             typer.echo(json.dumps(where | {"files": states} | size, indent=2))
         else:

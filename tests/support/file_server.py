@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
+import ssl
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -28,7 +30,8 @@ class FileServer(ThreadingHTTPServer):
         self.go_on = threading.Event()
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{path}"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://127.0.0.1:{self.server_port}/{path}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -58,6 +61,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._head(302, {"Location": self.server.elsewhere, "Content-Length": "0"})
             case "/boasting":
                 self._head(200, {"Content-Length": self.server.announced})
+            case "/gzipped":
+                self._head(200, {"Content-Encoding": "gzip"})
+                self.wfile.write(gzip.compress(content))
             case "/silent":
                 self.close_connection = True
             case _:
@@ -74,9 +80,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[FileServer]:
-    """Run a server for as long as the block."""
+def serving(secured: ssl.SSLContext | None = None) -> Iterator[FileServer]:
+    """Run a server for as long as the block, over https if given a context."""
     with FileServer() as server:
+        if secured is not None:
+            server.socket = secured.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -1,1 +1,7 @@
-"""Fetching data sets: the download, the archive, and what makes sure that all is there."""
+"""Fetching data sets: download, archive, checksums; all of a set or nothing."""
+
+from __future__ import annotations
+
+from fedmf.data.fetch.fetch import State, check_content, check_files, fetch
+
+__all__ = ["State", "check_content", "check_files", "fetch"]

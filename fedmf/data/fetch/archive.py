@@ -1,4 +1,4 @@
-"""Unpacking a data set's zip file, which is not trusted: only plain files, only where told."""
+"""Unpacking of a data set's zip file, which is not trusted."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ from fedmf.errors import DataError
 __all__ = ["LARGEST", "unpack"]
 
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
-
-
 USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises on bytes that are no zip file, or half of one: a name that is no text is a
-# ValueError, an empty one an IndexError.
+# What zipfile raises on damaged bytes: ValueError for a name that is no text, IndexError for an
+# empty one.
 UNSOUND = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    IndexError,
-    NotImplementedError,
-    ValueError,
-)
+    zipfile.BadZipFile, zlib.error, EOFError, IndexError, NotImplementedError, ValueError,
+)  # fmt: skip
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
@@ -39,61 +32,55 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
     Parameters
     ----------
     folder
-        Where to put them; it must exist and be empty.
+        The place for the files; it must exist and be empty.
     needed
         The names of the files that must be there.
 
     Raises
     ------
     DataError
-        If it is not a sound zip file, a needed file is missing, or it holds what no data set
-        holds: a path that leads out of the folder, a link, a password, a name twice, a rare
-        compression, more than `LARGEST` bytes.
+        If it is not a sound zip file, a needed file is missing, or a member is one that no
+        data set has: a path out of the folder, a link, a password, a name twice, a rare
+        compression, more than `LARGEST` bytes in all.
     OSError
         If a file cannot be written.
     """
     try:
         with zipfile.ZipFile(archive) as packed:
             members = packed.infolist()
-            _refuse_tricks(members)
-            wanted = _of_one_folder(members, list(needed))
-            for name, member in wanted.items():
+            _check_members(members)
+            for name, member in _of_one_folder(members, list(needed)).items():
                 with packed.open(member) as source, (folder / name).open("xb") as target:
                     shutil.copyfileobj(source, target)
-    except UNSOUND as error:
-        raise _unsound(error) from None
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # that is no write, but a seek to before the beginning
+    except (*UNSOUND, OSError) as error:
+        # EINVAL is no failed write but a seek to before the beginning
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise _unsound(error) from None
+        raise DataError(
+            f"the archive is not a sound zip file: {error}; fetch it again"
+        ) from None
 
 
-def _unsound(error: Exception) -> DataError:
-    return DataError(f"the archive is not a sound zip file: {error}; fetch it again")
-
-
-def _refuse_tricks(members: list[zipfile.ZipInfo]) -> None:
+def _check_members(members: list[zipfile.ZipInfo]) -> None:
     seen: set[str] = set()
     for member in members:
         name = member.orig_filename  # as written: zipfile itself cuts at a NUL
-        parts = PurePosixPath(name).parts
-        what = ""
-        if name.startswith("/") or ".." in parts or set(name) & set("\\:\0"):
-            what = "a path that may lead out of the folder"
-        elif stat.S_ISLNK(member.external_attr >> 16):
-            what = "a link"
-        elif member.flag_bits & 1:
-            what = "a password"
-        elif name in seen:
-            what = "the same name twice"
-        elif member.compress_type not in USUAL:
-            what = "a compression that data sets do not have"
-        if what:
-            raise DataError(f"the archive is refused: {name!r} is or has {what}")
+        flaws = {
+            "a path that may lead out of the folder": name.startswith("/")
+            or ".." in PurePosixPath(name).parts
+            or not set(name).isdisjoint("\\:\0"),
+            "a link": stat.S_ISLNK(member.external_attr >> 16),
+            "a password": member.flag_bits & 1,
+            "the same name twice": name in seen,
+            "a compression that data sets do not have": member.compress_type not in USUAL,
+        }
+        for flaw, found in flaws.items():
+            if found:
+                raise DataError(f"the archive is rejected: {name!r} is or has {flaw}")
         seen.add(name)
     size = sum(member.file_size for member in members)
     if size > LARGEST:
-        raise DataError(f"the archive is refused: it unpacks to {size} bytes, over {LARGEST}")
+        raise DataError(f"the archive is rejected: it unpacks to {size} bytes, over {LARGEST}")
 
 
 def _of_one_folder(

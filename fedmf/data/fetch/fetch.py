@@ -1,18 +1,37 @@
-"""Fetching a data set into the cache: all of it, checked, or nothing."""
+"""Fetching a data set into the cache, and checking its files: all of it or nothing."""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
+from enum import Enum
 from pathlib import Path
 
 from fedmf.data.fetch.archive import unpack
 from fedmf.data.fetch.download import Progress, download
-from fedmf.data.fetch.integrity import check_content, check_files
+from fedmf.data.loading import read
+from fedmf.data.ratings import Ratings
 from fedmf.data.sets.folders import cache_folder
+from fedmf.data.sets.profiles import FORMS, read_profiles
 from fedmf.data.sets.sources import Source
+from fedmf.data.sets.tags import TAGGED, read_tags
 from fedmf.errors import DataError
 
-__all__ = ["fetch"]
+__all__ = ["State", "check_content", "check_files", "fetch"]
+
+
+class State(Enum):
+    """The outcome of comparing a file with its known checksum."""
+
+    KNOWN = "as known"
+    DIFFERENT = "another content than known"
+    MISSING = "missing"
+    UNRECORDED = "no checksum on record"
+
+    @property
+    def good(self) -> bool:
+        """True unless the file is missing or another."""
+        return self in (State.KNOWN, State.UNRECORDED)
 
 
 def fetch(
@@ -20,9 +39,9 @@ def fetch(
 ) -> Path:
     """Download an archive, check it, unpack it into the cache, and return the folder.
 
-    The download is held to the md5 of the archive and its files to their SHA-256, where these
-    are known; then all of it is read, as `check_content` does. Only then does the folder
-    appear, in one step. What is in the cache already is not fetched again.
+    The archive is compared with its MD5 and its files with their SHA-256, where these are
+    known; then all of it is read, as `check_content` does. Only then does the folder appear,
+    in one step. A set that is in the cache already is not fetched again.
 
     Parameters
     ----------
@@ -35,6 +54,8 @@ def fetch(
     ------
     DataError
         If any of this fails; the cache is then as before.
+    MissingExtra
+        If pooch is not installed.
     """
     cache = cache_folder()
     final = cache / source.folder
@@ -48,11 +69,16 @@ def fetch(
             folder.mkdir()
             download(address or source.archive, archive, md5=source.md5, progress=progress)
             unpack(archive, folder, source.files)
-            _refuse_other_files(source, folder)
+            for name, state in check_files(source, folder).items():
+                if not state.good:
+                    raise DataError(
+                        f"{name} of the archive is {state.value}: it is another edition of "
+                        f"{source.name}; nothing is kept"
+                    )
             check_content(source, folder)
             folder.rename(final)
     except OSError as error:
-        if final.is_dir():  # another process was faster, and what it put there is complete
+        if final.is_dir():  # another process was faster, and its folder is complete
             return final
         raise DataError(
             f"{source.name} cannot be put into {cache}: {error.strerror or error}; make room, "
@@ -61,10 +87,42 @@ def fetch(
     return final
 
 
-def _refuse_other_files(source: Source, folder: Path) -> None:
-    for file in check_files(source, folder):
-        if not file.good:
-            raise DataError(
-                f"{file.name} of the archive is {file.state.value}: it is another edition of "
-                f"{source.name}; nothing is kept"
-            )
+def check_files(source: Source, folder: Path) -> dict[str, State]:
+    """Compare each file of a source in this folder with its known SHA-256.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read.
+    """
+    return {name: _state(folder / name, sha256) for name, sha256 in source.files.items()}
+
+
+def check_content(source: Source, folder: Path) -> Ratings:
+    """Read all that fedmf reads of a source, and return its ratings.
+
+    Raises
+    ------
+    DataError
+        If the ratings, items, profiles or tags are damaged, do not fit together, or are not
+        as many as published.
+    """
+    ratings = read(source.sets[0], folder)
+    if ratings.name in FORMS:
+        read_profiles(ratings, folder.parent)
+    if ratings.name in TAGGED:
+        read_tags(ratings, folder.parent)
+    return ratings
+
+
+def _state(path: Path, sha256: str) -> State:
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return State.MISSING
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    if not sha256:
+        return State.UNRECORDED
+    return State.KNOWN if found == sha256 else State.DIFFERENT

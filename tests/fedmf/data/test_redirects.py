@@ -1,21 +1,66 @@
-"""Where a download may be led."""
+"""Redirections of a download over https."""
 
 from __future__ import annotations
 
-import urllib.request
-from email.message import Message
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-import fedmf.data.fetch.download
+from fedmf.data.fetch.download import download
 from fedmf.errors import DataError
+from file_server import GOOD, FileServer, serving
 
 
-def test_a_redirection_never_leaves_https_not_even_for_this_machine():
-    handler = fedmf.data.fetch.download._SafeRedirects()
-    start = urllib.request.Request("https://example.org/a.zip")
-    answer = (None, 302, "Found", Message())
-    with pytest.raises(DataError, match="which is not https: refused"):
-        handler.redirect_request(start, *answer, "http://127.0.0.1/a.zip")
-    on = handler.redirect_request(start, *answer, "https://example.org/b.zip")
-    assert on.full_url == "https://example.org/b.zip"
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """An https server on this machine, whose certificate is trusted."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, SHA256())
+    )
+    file = tmp_path / "server.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(private + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(file))
+    with serving(context) as running:
+        running.content = GOOD
+        yield running
+
+
+def test_redirection_from_https_to_https_is_followed(server, tmp_path):
+    server.elsewhere = "/good"
+    download(server.url("moved"), tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == GOOD
+
+
+def test_redirection_from_https_to_this_machine_is_rejected(server, tmp_path):
+    with serving() as plain:
+        plain.content = GOOD
+        server.elsewhere = plain.url("good")
+        with pytest.raises(DataError, match="which is not https"):
+            download(server.url("moved"), tmp_path / "file")
+        assert plain.asked == 0
+
+
+def test_certificate_that_is_not_trusted_is_rejected(server, tmp_path, monkeypatch):
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    with pytest.raises(DataError, match="certificate"):
+        download(server.url("good"), tmp_path / "file")

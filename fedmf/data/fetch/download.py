@@ -59,15 +59,15 @@ def download(
             "fetching needs pooch, which is not installed: pip install 'secagg[fedmf]'"
         ) from None
     _check_address(address)
-    request = pooch.HTTPDownloader(
-        chunk_size=CHUNK,
-        timeout=SILENCE,
-        headers={"Accept-Encoding": "identity"},
-        proxies={"http": ""},  # http goes to this machine alone
-        hooks={"response": lambda answer, **_: sink.check(answer)},
-    )
     with target.open("xb") as file:
         sink = _Sink(file, progress)
+        request = pooch.HTTPDownloader(
+            chunk_size=CHUNK,
+            timeout=SILENCE,
+            headers={"Accept-Encoding": "identity"},
+            proxies={"http": ""},  # http goes to this machine alone
+            hooks={"response": sink.check},
+        )
         try:
             request(address, sink, None)
         except (RequestException, ValueError) as error:  # ValueError: a malformed redirection
@@ -95,7 +95,7 @@ class _Sink:
         self._answer: Response | None = None
         self._total: int | None = None
 
-    def check(self, answer: Response) -> None:
+    def check(self, answer: Response, **_: object) -> None:
         """Validate an answer before it is read or its redirection is followed."""
         self._answer = answer
         if answer.is_redirect:

@@ -3,6 +3,7 @@ import io
 import os
 import struct
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,25 @@ import fedmf.models.factors
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.models.factors_file import HEADER, MAGIC
+
+
+def test_model_file_of_version_0_4_predicts_as_it_did():
+    """Trained on ``simulate(12, 15, 60, seed=4)`` by FedMF(k=2), 10 rounds, seed 1."""
+    loaded = Factors.load(Path(__file__).with_name("model-0.4.fedmf"))
+    assert (loaded.n_users, loaded.n_items, loaded.k) == (12, 15, 2)
+    assert loaded.user_ids.tolist() == list(range(1, 13))
+    np.testing.assert_allclose(
+        loaded.predict([0, 0, 5, 11], [0, 14, 7, 3]),
+        [3.7391203882986432, 3.443017857694498, 4.405399034369884, 2.543581488569024],
+        rtol=1e-15,
+    )
+    items, predictions = loaded.recommend(3, k=4)
+    assert items.tolist() == [5, 14, 7, 10]
+    np.testing.assert_allclose(
+        predictions,
+        [3.7545167792125635, 3.7468998812287237, 3.719575372103595, 3.6992453647801193],
+        rtol=1e-15,
+    )
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from fedmf.aggregate import (
     Aggregate,
@@ -55,6 +57,15 @@ __all__ = [
     "load",
     "preset",
 ]
+
+if not TYPE_CHECKING:  # there an unknown name is an error
+
+    def __getattr__(name: str) -> object:
+        """Import the optional packages at first use; follow the modules that moved."""
+        if name in ("attacks", "context", "fcf") or f"fedmf.{name}" in _MOVED:
+            return import_module(f"fedmf.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _MOVED = {
     "fedmf.datasets": "fedmf.data.sets",

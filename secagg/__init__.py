@@ -63,14 +63,15 @@ __all__ = [
 ]
 __version__ = "0.4.0"
 
+if not TYPE_CHECKING:  # there an unknown name is an error
 
-def __getattr__(name: str) -> object:
-    """Import Paillier, and with it gmpy2, when it is first used; find what has moved."""
-    if name in ("Packing", "set_threads"):
-        return getattr(import_module("secagg.paillier"), name)
-    if name in ("paillier", "threshold", "testing") or f"secagg.{name}" in _MOVED:
-        return import_module(f"secagg.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """Import Paillier, and with it gmpy2, at first use; follow the modules that moved."""
+        if name in ("Packing", "set_threads"):
+            return getattr(import_module("secagg.paillier"), name)
+        if name in ("paillier", "threshold", "testing") or f"secagg.{name}" in _MOVED:
+            return import_module(f"secagg.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class _Moved(Loader, MetaPathFinder):

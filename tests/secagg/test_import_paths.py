@@ -1,0 +1,89 @@
+"""Import paths: those of the documents of 0.4, and the libraries that an import loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+ATTRIBUTES = """
+fedmf.Factors.load fedmf.PaillierSum fedmf.__version__ fedmf._fast fedmf.aggregate.MixedSum
+fedmf.attacks fedmf.context fedmf.datasets.simulated fedmf.dp fedmf.dp.DPFedMF fedmf.fcf
+fedmf.fcf.FCF fedmf.fcf.views fedmf.from_triples fedmf.privacy fedmf.ratings.from_triples
+fedmf.splits
+secagg.Client secagg.Field secagg.FixedPoint secagg.Identity.generate secagg.Integers
+secagg.Journal secagg.Journal.create secagg.Journal.open secagg.Packing
+secagg.Phase.ADVERTISE_KEYS secagg.Phase.FINISHED secagg.Phase.MASKED_INPUT
+secagg.Phase.SHARE_KEYS secagg.Registry secagg.RemoteProtocolError secagg.RoundParams
+secagg.RoundResult secagg.Server secagg.Server.resume secagg._fast secagg._fast.TIER
+secagg.costs.client_traffic secagg.field.M61 secagg.graph.recommend secagg.keys.KEY_BYTES
+secagg.keys.SEED_BYTES secagg.keys.TAG_BYTES secagg.keys._MASK_KEY_BYTES
+secagg.messages.SEALED_BYTES secagg.messages.SHARE_BYTES secagg.messages.SHARE_LIMBS
+secagg.messages.VERSION secagg.messages._FRAME secagg.modular.TABLE_BYTES secagg.paillier
+secagg.paillier.PublicKey.from_bytes secagg.paillier.generate_keypair secagg.primes._ROUNDS
+secagg.primes._SMALL secagg.proofs._CHALLENGE_BITS secagg.proofs._HIDING_BITS
+secagg.public_key.MAX_BITS secagg.public_key.MIN_BITS secagg.public_key.short_exponent
+secagg.rounds.NEXT secagg.set_threads secagg.shamir.LIMB_BYTES secagg.simulate_round
+secagg.testing secagg.threshold secagg.threshold_key.MAX_TRUSTEES
+"""
+IMPORTS = """
+fedmf.FedMF fedmf.FedMMF fedmf.LocalHead fedmf.PaillierSum fedmf.PlainSum fedmf.RidgeMask
+fedmf.SecAggSum fedmf.Trainer fedmf.from_triples fedmf.load
+fedmf.datasets.simulated.simulate fedmf.splits.random_split
+secagg.messages secagg.testing secagg.threshold secagg.paillier.PrivateKey
+secagg.paillier.PublicKey secagg.paillier.generate_insecure_keypair
+secagg.paillier.generate_keypair secagg.threshold.deal_insecure
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_attributes_documented_in_0_4_are_found():
+    run("import fedmf, secagg\n" + "\n".join(ATTRIBUTES.split()))
+
+
+def test_imports_documented_in_0_4_work():
+    splits = (name.rpartition(".") for name in IMPORTS.split())
+    run("\n".join(f"from {module} import {name}" for module, _, name in splits))
+
+
+def test_moved_module_is_the_same_object_under_both_names():
+    run(
+        "import secagg.messages, secagg.protocol.messages, fedmf.datasets.simulated as old\n"
+        "import fedmf.data.sets.simulated as new\n"
+        "assert secagg.messages is secagg.protocol.messages\n"
+        "assert old is new\n"
+    )
+
+
+def test_unknown_names_are_attribute_errors():
+    run(
+        "import fedmf, secagg\n"
+        "assert not hasattr(fedmf, 'nothing')\n"
+        "assert not hasattr(secagg, 'nothing')\n"
+    )
+
+
+@pytest.mark.parametrize("pure", ["0", "1"])
+@pytest.mark.parametrize(
+    ("package", "heavy"),
+    [
+        ("secagg", ["gmpy2", "scipy"]),
+        ("fedmf", ["joblib", "matplotlib", "pooch", "requests", "scipy", "sklearn"]),
+    ],
+)
+def test_import_loads_no_heavy_library(package, heavy, pure):
+    code = f"import {package}, sys; print([m for m in {heavy} if m in sys.modules])"
+    assert run(code, SECAGG_PURE=pure) == "[]\n"

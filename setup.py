@@ -2,12 +2,20 @@
 
 Two abi3 extensions per platform, no ``-march``: those of secagg choose their instructions when
 they are imported. ``-O3`` matters for the mask kernels, ``-g0`` makes the files five times
-smaller, and contraction to fused multiply-add would make results depend on the CPU. Set
-``SECAGG_NO_EXTENSION=1`` to build without a C compiler: the library then runs on its
-pure-Python twins, slower and with the same results.
+smaller, and contraction to fused multiply-add would make results depend on the CPU.
+
+Without a working C compiler, or with ``SECAGG_NO_EXTENSION=1``, the wheel is ``py3-none-any``:
+the library then runs on its pure-Python twins, slower and with the same results.
+``SECAGG_REQUIRE_EXTENSION=1`` fails instead.
 """
 
 import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -50,7 +58,35 @@ steps = Extension(
     **COMMON,
 )
 
+
+def obstacle() -> str:
+    """Return the reason why no extension can be compiled here, or an empty string."""
+    if os.environ.get("SECAGG_NO_EXTENSION") == "1":
+        return "SECAGG_NO_EXTENSION=1"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.c")
+        probe.write_text("#include <Python.h>\n#include <string.h>\n")
+        headers = [f"-I{sysconfig.get_path(path)}" for path in ("include", "platinclude")]
+        command = [*shlex.split(compiler), *headers, "-fPIC", "-shared", str(probe)]
+        try:
+            subprocess.run(  # noqa: S603
+                [*command, "-o", f"{probe}.so"], check=True, capture_output=True, text=True
+            )
+        except OSError as error:
+            return f"no C compiler: {error}"
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.strip().splitlines()
+            return f"{compiler} fails: {lines[0] if lines else error}"
+    return ""
+
+
+why = obstacle()
+if why and os.environ.get("SECAGG_REQUIRE_EXTENSION") == "1":
+    sys.exit(f"SECAGG_REQUIRE_EXTENSION=1, but the extensions cannot be compiled: {why}")
+if why:
+    print(f"secagg is built without its compiled extensions: {why}", file=sys.stderr)
 setup(
-    ext_modules=[] if os.environ.get("SECAGG_NO_EXTENSION") == "1" else [kernels, steps],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    ext_modules=[] if why else [kernels, steps],
+    options={} if why else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

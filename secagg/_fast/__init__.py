@@ -10,6 +10,7 @@ the same as ``SECAGG_TIER=pure``.
 from __future__ import annotations
 
 import os
+import warnings
 
 from secagg._fast import reference
 from secagg.errors import ParameterError
@@ -61,8 +62,14 @@ TIERS: tuple[str, ...] = ("pure",)
 if os.environ.get("SECAGG_PURE") != "1":
     try:
         from secagg._fast import _kernels
-    except ImportError:  # built without a compiler
-        pass
+    except ImportError as error:
+        if os.environ.get("SECAGG_TIER") != "pure":
+            warnings.warn(
+                f"secagg runs without its compiled code ({error}), many times slower: install "
+                "a C compiler and reinstall secagg, or set SECAGG_PURE=1 if this is meant",
+                RuntimeWarning,
+                stacklevel=2,
+            )
     else:
         TIERS = (*_kernels.mask_tiers(), "portable", *TIERS)
         if "ifma" in _kernels.modular_tiers() and "aesni" in TIERS:

@@ -101,6 +101,15 @@ def test_the_best_tier_is_the_default():
 def test_without_the_extension_the_twins_run():
     done = probe(WITHOUT_EXTENSION)
     assert done.stdout.split() == ["pure", "False", "pure", expected(), "0"]
+    assert done.stderr.count("RuntimeWarning") == 1
+    assert "SECAGG_PURE=1" in done.stderr
+
+
+@pytest.mark.parametrize("chosen", [{"SECAGG_PURE": "1"}, {"SECAGG_TIER": "pure"}])
+def test_pure_python_chosen_deliberately_does_not_warn(chosen):
+    done = probe(WITHOUT_EXTENSION, **chosen)
+    assert done.stdout.split()[0] == "pure"
+    assert done.stderr == ""
 
 
 def test_both_sides_offer_the_same_functions():

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from benches import primitives, training, whole_round
 from benches.ratio import Row, table
-from secagg.bench.machine import machine
+from secagg.bench.timing import machine
 
 ROWS: list[Callable[[], Iterable[Row]]] = [*primitives.ROWS, *whole_round.ROWS, *training.ROWS]
 """What is measured, in the order of the table: each function yields rows."""

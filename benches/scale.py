@@ -22,8 +22,8 @@ from rich.progress import Progress
 import secagg
 from secagg import graph
 from secagg.bench import ss
-from secagg.bench.machine import machine
-from secagg.bench.trial import RandomVectors
+from secagg.bench.cases import RandomVectors
+from secagg.bench.timing import machine
 from secagg.protocol.traffic import client_traffic
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from benches.papers.phe_sums import PheSample
-from secagg.bench.machine import machine
-from secagg.bench.units import NONE, duration, volume
+from secagg.bench.table import NONE, duration, volume
+from secagg.bench.timing import machine
 
 __all__ = ["Comparison", "Cost"]
 

@@ -11,7 +11,7 @@ import benches
 import fedmf
 import secagg
 from fedmf.data import Ratings
-from secagg.bench.machine import machine
+from secagg.bench.timing import machine
 
 __all__ = ["DISTRIBUTION", "here", "paths", "sources", "state"]
 

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import tenseal
 
+from secagg.bench.cases import System
 from secagg.bench.he import PUBLIC
 from secagg.bench.keyed import F64, Keyed, Opened
-from secagg.bench.rows import System
 
 __all__ = ["keyed"]
 

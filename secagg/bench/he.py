@@ -1,4 +1,4 @@
-"""Homomorphic encryption: this library's Paillier, by the public key and by the key's owner."""
+"""Homomorphic encryption by this library: a key holder, a shared key, or trustees."""
 
 from __future__ import annotations
 
@@ -8,11 +8,29 @@ from functools import partial
 
 import numpy as np
 
+from secagg.bench.cases import ENCODING, System
 from secagg.bench.keyed import F64, Holder, Keyed, Opened
-from secagg.bench.rows import ENCODING, System
 from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
+from secagg.paillier.public_key import MIN_BITS
+from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
-__all__ = ["Aggregator", "KeyHolder", "Owner", "Sender", "packing", "public", "shared", "under"]
+__all__ = [
+    "PUBLIC",
+    "SHARED",
+    "THRESHOLD",
+    "Aggregator",
+    "KeyHolder",
+    "Owner",
+    "Sender",
+    "Trustees",
+    "deal_key",
+    "packing",
+    "public",
+    "shared",
+    "threshold",
+]
+
+TRUSTEES, ENOUGH = 3, 2
 
 PILOT = 256
 """Ciphertexts: fewer are slower, each of them, as tables grow with the work."""
@@ -33,10 +51,18 @@ SHARED = System(
     dropouts="who has not sent is not in the sum",
     decrypts="every client",
 )
+THRESHOLD = System(
+    name="he-threshold",
+    label=f"HE, {ENOUGH} of {TRUSTEES} trustees",
+    family="he",
+    messages=1,
+    dropouts=f"who has not sent is not in the sum; {ENOUGH} trustees must be there",
+    decrypts=f"{ENOUGH} trustees together, and the dealer of their key",
+)
 
 
 def packing(length: int, clients: int) -> Packing:
-    """Return how vectors of so many clients are packed."""
+    """Return the packing of vectors of so many clients."""
     return Packing(encoding=ENCODING, length=length, summands=clients)
 
 
@@ -67,7 +93,7 @@ class Owner:
 
 
 class Aggregator:
-    """Checks and adds."""
+    """The aggregator: validates and adds ciphertexts."""
 
     def __init__(self, key: bytes, clients: int) -> None:
         set_threads(1)
@@ -80,13 +106,13 @@ class Aggregator:
         self._total = vector if self._total is None else self._total + vector
 
     def total(self) -> bytes:
-        """Return the total, blinded anew."""
+        """Return the total, freshly blinded."""
         total, self._total = self._total, None
         return b"" if total is None else total.to_bytes()
 
 
 class KeyHolder:
-    """Has the private key."""
+    """The holder of the private key."""
 
     def __init__(self, key: bytes, clients: int) -> None:
         set_threads(1)
@@ -99,26 +125,61 @@ class KeyHolder:
         return Opened.clear(np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64))
 
 
+class Trustees:
+    """Enough trustees, and the aggregator's combination of their answers."""
+
+    def __init__(self, key: bytes, shares: list[bytes], clients: int) -> None:
+        set_threads(1)
+        self._key = ThresholdKey.from_bytes(key, allow_insecure=True)
+        self._shares = [KeyShare.from_bytes(share, self._key) for share in shares]
+        self._clients = clients
+
+    def decrypt(self, total: bytes, length: int) -> Opened:
+        """Decrypt partially, one trustee after the other, and combine."""
+        packed, public = packing(length, self._clients), self._key.public_key
+        answers = []
+        for share in self._shares:
+            asked = public.load_vector(total, packed, summands=None)
+            answers.append(share.decrypt_partially(asked.ciphertexts).to_bytes())
+        vector = public.load_vector(total, packed, summands=None)
+        parts = [self._key.load_partial(answer) for answer in answers]
+        opened = self._key.combine_vector(vector, parts).sum
+        return Opened(np.asarray(opened, dtype=np.float64), sum(map(len, answers)))
+
+
 def public(key: PrivateKey, clients: int) -> Keyed:
-    """Say how the parties are made when a holder apart from the aggregator has the key."""
-    return under(PUBLIC, key.public_key, clients, partial(KeyHolder, key.to_bytes(), clients))
+    """Return the parties when a holder apart from the aggregator has the key."""
+    return _under(PUBLIC, key.public_key, clients, partial(KeyHolder, key.to_bytes(), clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
-    """Say how they are made when all clients have it (Chai et al. 2020)."""
+    """Return the parties when all clients have the key (Chai et al. 2020)."""
     holder = partial(KeyHolder, key.to_bytes(), clients)
     owner = partial(Owner, key.to_bytes(), clients)
-    return replace(under(SHARED, key.public_key, clients, holder), sender=owner, shared=True)
+    return replace(_under(SHARED, key.public_key, clients, holder), sender=owner, shared=True)
 
 
-def under(
+def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
+    """Deal a key to the trustees."""
+    dealer = deal if bits >= MIN_BITS else deal_insecure
+    return dealer(TRUSTEES, ENOUGH, bits=bits)
+
+
+def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> Keyed:
+    """Return the parties when nobody holds the key, and trustees decrypt together."""
+    some = [share.to_bytes() for share in shares[:ENOUGH]]
+    holder = partial(Trustees, key.to_bytes(), some, clients)
+    return _under(THRESHOLD, key.public_key, clients, holder, trustees=ENOUGH)
+
+
+def _under(
     system: System,
     key: PublicKey,
     clients: int,
     holder: Callable[[], Holder],
     trustees: int = 1,
 ) -> Keyed:
-    """Say how the parties are made when clients have the public key only."""
+    """Return the parties when clients have the public key only."""
     packed = packing(1, clients)
     slots = packed.slots(key.bits)
     return Keyed(

@@ -15,8 +15,8 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg.bench.cases import Case, Figure, Load, Row, System, sample
 from secagg.bench.roles import Role
-from secagg.bench.rows import Case, Figure, Load, Row, System, sample
 from secagg.errors import SecAggError
 
 __all__ = ["Aggregator", "Holder", "Keyed", "Opened", "Sender", "measure"]

@@ -14,10 +14,10 @@ from typing import Protocol, cast
 import numpy as np
 from phe import paillier
 
+from secagg.bench.cases import ENCODING, System
 from secagg.bench.he import PUBLIC, packing
 from secagg.bench.keyed import F64, Keyed, Opened
 from secagg.bench.per_float import ADD, DECRYPT, ENCRYPT, Work, sample
-from secagg.bench.rows import ENCODING, System
 
 __all__ = [
     "FloatHolder",

@@ -5,14 +5,13 @@ Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
-from secagg.bench.rows import CLIP, ENCODING
+from secagg.bench.cases import CLIP, ENCODING
+from secagg.bench.timing import in_turn
 from secagg.paillier import Packing, PrivateKey, set_threads
 
 __all__ = [
@@ -71,8 +70,19 @@ class PerFloat:
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster than phe."""
+        """Speed relative to phe."""
         return None if self.peer is None else self.peer / self.seconds
+
+    def document(self) -> dict[str, object]:
+        """Return the attributes as plain values, with the ratio."""
+        return {
+            "operation": self.operation,
+            "bits": self.bits,
+            "seconds": self.seconds,
+            "phe": self.peer,
+            "ratio": self.ratio,
+            "speed_up": self.speed_up,
+        }
 
 
 def sample(length: int) -> list[float]:
@@ -95,25 +105,25 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
     by_peer: dict[str, float] = {}
     for name, ours in _works(key).items():
 
-        def threads(count: int, ours: Work = ours) -> Work:
+        def threaded(count: int, ours: Work = ours) -> Callable[[], None]:
             def call() -> None:
                 set_threads(count)
                 ours.call()
 
-            return Work(call, ours.floats)
+            return call
 
         same = ENCRYPT if name == OWNER else name
-        works = [threads(1), threads(2)]
+        calls: list[Callable[[], object]] = [threaded(1), threaded(2)]
         if same in peer and same not in by_peer:
-            works.append(peer[same])
+            calls.append(peer[same].call)
         try:
-            one, two, *other = _in_turn(works)
+            one, two, *other = in_turn(calls, REPEATS)
         finally:
             set_threads(None)
         if other:
-            by_peer[same] = other[0].processor
-        speed_up = one.elapsed / two.elapsed
-        yield PerFloat(name, bits, one.processor, by_peer.get(same), speed_up)
+            by_peer[same] = other[0].processor / peer[same].floats
+        seconds, speed_up = one.processor / ours.floats, one.elapsed / two.elapsed
+        yield PerFloat(name, bits, seconds, by_peer.get(same), speed_up)
 
 
 def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
@@ -142,27 +152,3 @@ def _works(key: PrivateKey) -> dict[str, Work]:
         DECRYPT: Work(lambda: key.decrypt_vector(total), length),
         ADD: Work(add, ADDITIONS * length),
     }
-
-
-@dataclass(frozen=True)
-class _Taken:
-    """Seconds for a float."""
-
-    processor: float
-    elapsed: float
-
-
-def _in_turn(works: Sequence[Work]) -> list[_Taken]:
-    """Return each one's medians, after a run that warms up."""
-    taken: list[list[_Taken]] = [[] for _ in works]
-    for repeat in range(1 + REPEATS):
-        for work, so_far in zip(works, taken, strict=True):
-            processor, elapsed = time.process_time(), time.perf_counter()
-            work.call()
-            processor, elapsed = time.process_time() - processor, time.perf_counter() - elapsed
-            if repeat:
-                so_far.append(_Taken(processor / work.floats, elapsed / work.floats))
-    return [
-        _Taken(median(one.processor for one in each), median(one.elapsed for one in each))
-        for each in taken
-    ]

@@ -1,15 +1,16 @@
-"""A comparison as a picture for a slide; drawn without a screen."""
+"""Pictures, drawn without a screen, and the one of a comparison."""
 
 from __future__ import annotations
 
+import io
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from secagg.bench.machine import machine
-from secagg.bench.rows import Figure, Row
-from secagg.bench.units import duration, volume
+from secagg.bench.cases import Figure, Row
+from secagg.bench.table import duration, volume
+from secagg.bench.timing import machine
 from secagg.errors import MissingExtra
 
 try:
@@ -24,8 +25,9 @@ except ModuleNotFoundError as error:
         "the picture needs matplotlib: pip install 'secagg[bench]'", name="matplotlib"
     ) from None
 
-__all__ = ["canvas", "draw", "spread"]
+__all__ = ["GRID", "INK", "Axes", "Canvas", "blank", "canvas", "plain", "png", "spread"]
 
+INK, GRID = "#303238", "#e4e6ea"
 COLOURS = {  # Okabe and Ito (2008), which people who are colour-blind tell apart
     "ss": "#0072B2",
     "he": "#D55E00",
@@ -34,7 +36,6 @@ COLOURS = {  # Okabe and Ito (2008), which people who are colour-blind tell apar
     "ckks": "#009E73",
 }
 """Of the systems that are drawn: where the key is kept matters little for what is drawn."""
-INK, GRID = "#303238", "#e4e6ea"
 LABEL = 0.045
 """The height of a label, as a part of the axis."""
 
@@ -51,7 +52,49 @@ TIME = _Scale(duration, [*(10.0**i for i in range(-6, 2)), 60, 600, 3600, 36e3, 
 BYTES = _Scale(volume, [10.0**i for i in range(13)])
 
 
-def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
+def blank(
+    width: float, height: float, *, dpi: int = 144, layout: Literal["constrained"] | None = None
+) -> Canvas:
+    """Return an empty picture.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    dpi : int
+        Pixels per inch.
+    layout : "constrained" or None
+        Layout engine of matplotlib; None to place the axes by hand.
+    """
+    whole = Canvas(figsize=(width, height), dpi=dpi, layout=layout)
+    FigureCanvasAgg(whole)
+    return whole
+
+
+def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Leave only the lower spine, and a light grid behind the data."""
+    axes.grid(True, which="major", axis=grid, color=GRID, lw=0.9)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def png(picture: Canvas) -> bytes:
+    """Return the picture as a PNG file."""
+    drawn = io.BytesIO()
+    picture.savefig(drawn, format="png")
+    return drawn.getvalue()
+
+
+def spread(heights: Sequence[float], apart: float) -> list[float]:
+    """Move ascending heights of labels as far apart as needed, about their middle."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(max(height, moved[-1] + apart) if moved else height)
+    shift = sum(moved) - sum(heights)
+    return [height - shift / len(moved) for height in moved]
+
+
+def canvas(rows: Sequence[Row]) -> Canvas:
     """Draw a client's time, everybody else's, and a client's traffic over the length.
 
     The cohort is the one in the middle of those that were measured. Hollow marks are scaled
@@ -61,24 +104,11 @@ def draw(rows: Sequence[Row], path: str | os.PathLike[str]) -> None:
     ----------
     rows : sequence of Row
         At least one.
-    path : str or path
-        Where the PNG goes.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
     """
-    canvas(rows).savefig(path, format="png")
-
-
-def canvas(rows: Sequence[Row]) -> Canvas:
-    """Return what `draw` writes."""
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
     shown = [row for row in rows if row.case.clients == n and row.system.name in COLOURS]
-    whole = Canvas(figsize=(14.4, 8.1), dpi=150)
-    FigureCanvasAgg(whole)
+    whole = blank(14.4, 8.1, dpi=150)
     whole.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.6)
     place = {"x": 0.012, "ha": "left", "color": INK}
     whole.suptitle(
@@ -137,9 +167,7 @@ def _panel(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: scale.text(y)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(labelsize=11, colors=INK, length=0)
-    axes.grid(True, which="major", color=GRID, lw=0.9)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    plain(axes)
     _label(axes, ends)
 
 
@@ -153,12 +181,3 @@ def _label(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
             1.05, height, text, color=colour, va="center", fontsize=10.5, weight="bold",
             transform=axes.transAxes,
         )  # fmt: skip
-
-
-def spread(heights: Sequence[float], apart: float) -> list[float]:
-    """Move ascending heights as far apart as they have to be, about their middle."""
-    moved: list[float] = []
-    for height in heights:
-        moved.append(max(height, moved[-1] + apart) if moved else height)
-    shift = sum(moved) - sum(heights)
-    return [height - shift / len(moved) for height in moved]

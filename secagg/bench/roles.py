@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
-from secagg.bench.memory import Peak
+from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
 
 __all__ = ["Role", "Took"]

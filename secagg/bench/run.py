@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
-from secagg.bench import ss
-from secagg.bench.candidates import candidates, per_floats
-from secagg.bench.per_float import PerFloat
-from secagg.bench.rows import Case, Row
+from secagg.bench import he, ss
+from secagg.bench.cases import Case, Row, System
+from secagg.bench.keyed import Keyed, measure
+from secagg.bench.per_float import PerFloat, Work, per_float
 from secagg.errors import ParameterError
+from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
+from secagg.paillier.public_key import MIN_BITS
 
 __all__ = [
     "BUDGET",
     "CLIENTS",
     "FAMILIES",
     "LENGTHS",
+    "Candidate",
     "Comparison",
+    "candidates",
     "compare",
     "families",
     "grid",
+    "per_floats",
 ]
 
 FAMILIES = ("ss", "he")
 CLIENTS, LENGTHS = "10,50,100,500", "1000,10000,100000"
 BUDGET = 3.0
-"""What is measured if nothing is said."""
+"""Defaults of the options."""
+
+REMEDIES = {
+    "phe": "phe is not installed: pip install 'secagg[bench]'",
+    "tenseal": "TenSEAL's CKKS is not installed: pip install tenseal",
+}
 
 Progress = Callable[[str, int, int], None]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system, and the function that measures it in a case within seconds for each party."""
+
+    system: System
+    measure: Callable[[Case, float, Tell], Row]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was measured.
+    """Measurements.
 
     Attributes
     ----------
@@ -42,11 +61,11 @@ class Comparison:
     per_float : list of PerFloat
         Key size by key size.
     absent : dict of str to str
-        What is not installed, and how to have it measured.
+        Packages that are not installed, and how to have them measured.
     budget : float
         Seconds for each party of a case, beyond which a sample was measured.
     complete : bool
-        Whether it was all measured; if it was interrupted, whole cases are there.
+        False after Ctrl-C; whole cases are there.
     """
 
     rows: list[Row]
@@ -57,7 +76,7 @@ class Comparison:
 
 
 def families(text: str) -> tuple[str, ...]:
-    """Read which halves are compared, separated by commas.
+    """Read the halves to compare, separated by commas.
 
     Raises
     ------
@@ -74,7 +93,7 @@ def families(text: str) -> tuple[str, ...]:
 def grid(clients: str, lengths: str) -> list[Case]:
     """Return every number of clients with every length, of numbers separated by commas.
 
-    What is named twice is there once.
+    Repeated numbers count once.
 
     Raises
     ------
@@ -101,25 +120,25 @@ def compare(
     wanted : sequence of "ss" or "he"
     cases : sequence of Case
     show : callable
-        Called with what is under way, and how many cases of how many are done.
+        Called with the present work, and how many cases of how many are done.
     budget : float
         Seconds for each party of a case, beyond which a sample is measured; SS is measured
         whole, because parts of it grow with the square of the clients.
     per_float : bool
-        Whether Paillier is measured per float, if it is compared at all.
+        Also measure Paillier per float, if it is compared at all.
     sizes : sequence of int
-        Bits of the keys that are measured per float; the last of them are those of the sums.
+        Bits of the keys that are measured per float; the sums take the last of them.
 
     Raises
     ------
     ParameterError
-        The budget is no time, or secret sharing refuses a case.
+        The budget is not a positive time, or secret sharing rejects a case.
     """
     if not 0 < budget < 1e6:
         raise ParameterError(f"budget must be seconds above 0, not {budget}")
     if "ss" in wanted:
         for case in cases:
-            ss.parameters(case)  # refuses now what it would refuse after minutes
+            ss.parameters(case)  # raises now what it would raise after minutes
     of, complete = len(cases), True
     absent: dict[str, str] = {}
     rows: list[Row] = []
@@ -131,7 +150,10 @@ def compare(
             measured = []
             for one in systems:
                 about = f"{one.system.label}, n = {case.clients:,}, d = {case.length:,}"
-                tell = partial(_tell, show, about, done, of)
+
+                def tell(step: str, about: str = about, done: int = done) -> None:
+                    show(f"{about} {step}", done, of)
+
                 tell("")
                 measured.append(one.measure(case, budget, tell))
             rows += measured
@@ -139,12 +161,78 @@ def compare(
             show(f"per float, {bits} bits", of, of)
             floats += per_floats(bits)
     except KeyboardInterrupt:
-        complete = False  # what took minutes is not thrown away
+        complete = False  # minutes of measuring are not thrown away
     return Comparison(rows, floats, absent, budget, complete)
 
 
-def _tell(show: Progress, about: str, done: int, of: int, step: str) -> None:
-    show(f"{about} {step}", done, of)
+def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
+    """Return the systems of the families, and for each that is not installed a remedy.
+
+    Parameters
+    ----------
+    wanted : iterable of "ss" or "he"
+    bits : int
+        Length of the Paillier keys, which are generated here.
+    """
+    found: list[Candidate] = []
+    absent: dict[str, str] = {}
+    if "ss" in wanted:
+        found.append(Candidate(ss.SS, _measure_ss))
+    if "he" not in wanted:
+        return found, absent
+    key, dealt = _generate(bits), he.deal_key(bits)
+    found.append(_with_key(he.PUBLIC, lambda clients: he.public(key, clients)))
+    found.append(_with_key(he.SHARED, lambda clients: he.shared(key, clients)))
+    found.append(_with_key(he.THRESHOLD, lambda clients: he.threshold(*dealt, clients)))
+    with _optional("phe", absent):
+        from secagg.bench import peers
+
+        pair = peers.generate(bits)
+        found.append(_with_key(peers.PACKED, lambda clients: peers.packed(*pair, clients)))
+        found.append(_with_key(peers.FLOATS, lambda _: peers.floats(*pair)))
+    with _optional("tenseal", absent):
+        from secagg.bench import ckks
+
+        context = ckks.keyed()
+        found.append(_with_key(ckks.SYSTEM, lambda _: context))
+    return found, absent
+
+
+def per_floats(bits: int) -> list[PerFloat]:
+    """Measure Paillier per float with a key of so many bits, against phe if it is installed."""
+    works: Mapping[str, Work] = {}
+    with _optional("phe", {}):
+        from secagg.bench import peers
+
+        works = peers.works(*peers.generate(bits))
+    return list(per_float(_generate(bits), works))
+
+
+def _generate(bits: int) -> PrivateKey:
+    return generate_keypair(bits) if bits >= MIN_BITS else generate_insecure_keypair(bits)
+
+
+def _measure_ss(case: Case, budget: float, tell: Tell) -> Row:
+    def progress(phase: str, done: int, of: int) -> None:
+        tell(f"{phase.replace('_', ' ')} {done}/{of}")
+
+    return ss.measure(case, progress)
+
+
+def _with_key(system: System, make: Callable[[int], Keyed]) -> Candidate:
+    """Return a candidate of a system that is made for so many clients."""
+    return Candidate(system, lambda case, budget, _: measure(make(case.clients), case, budget))
+
+
+@contextmanager
+def _optional(package: str, absent: dict[str, str]) -> Iterator[None]:
+    """Skip the rest of the block if the package is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != package:
+            raise
+        absent[package] = REMEDIES[package]
 
 
 def _numbers(option: str, text: str) -> list[int]:

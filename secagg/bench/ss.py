@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import graph
+from secagg.bench.cases import ENCODING, Case, Figure, Load, Row, System
 from secagg.bench.roles import Role
-from secagg.bench.rows import ENCODING, Case, Figure, Load, Row, System
 from secagg.client import Client
 from secagg.encoding import Entropy
 from secagg.errors import SecAggError

@@ -1,194 +1,319 @@
-"""A comparison as tables, for people."""
+"""Tables of measurements as plain data, shown on a terminal, in Markdown, and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console
-from rich.table import Table
+from secagg.errors import MissingExtra
 
-from secagg.bench.machine import machine
-from secagg.bench.per_float import PerFloat, owners_gain
-from secagg.bench.rows import Case, Row
-from secagg.bench.run import Comparison
-from secagg.bench.ss import CORRUPT, DROPOUT
-from secagg.bench.units import NONE, duration, memory, micro, seconds, size
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Rendered
 
 __all__ = [
-    "FLOAT_HEADS",
-    "HEADS",
-    "by_case",
-    "cells",
-    "float_cells",
-    "notes",
-    "print_comparison",
-    "settings",
+    "NONE",
+    "Cell",
+    "Column",
+    "Strong",
+    "Table",
+    "Value",
+    "as_json",
+    "as_markdown",
+    "as_text",
+    "duration",
+    "micro",
+    "number",
+    "print_table",
+    "times",
+    "volume",
+    "write_atomically",
 ]
 
-HEADS = (
-    "",
-    "client",
-    "server",
-    "key\nholder",
-    "client\nsends",
-    "client\nreceives",
-    "holder\nreceives",
-    "peak\nMB",
-)
-"""The heads of the columns of what `cells` returns, in two lines where that is narrower."""
+NONE = "–"
+"""Stands for a party that does not exist or a value that is not known."""
 
-FLOAT_HEADS = ("", "key", "secagg", "phe", "ratio", "two threads")
-"""The heads of the columns of what `float_cells` returns."""
+_SECONDS = ((1e-3, "µs", 1e6), (1, "ms", 1e3), (60, "s", 1), (3600, "min", 1 / 60))
+_BYTES = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6))
 
 
-def float_cells(one: PerFloat) -> tuple[str, ...]:
-    """Return what is told of an operation."""
-    peer, ratio = (NONE, NONE) if one.peer is None else (micro(one.peer), f"{one.ratio:,.0f}×")
-    speed_up = f"{one.speed_up:.2f}×"
-    return (one.operation, f"{one.bits} bits", micro(one.seconds), peer, ratio, speed_up)
+@dataclass(frozen=True)
+class Value:
+    """A measured number.
+
+    Attributes
+    ----------
+    value : float
+        In seconds, bytes, or the column's own unit.
+    spread : float or None
+        Standard deviation over the runs, shown after ±.
+    scaled : bool
+        Scaled up from a sample, shown with a ~.
+    """
+
+    value: float
+    spread: float | None = None
+    scaled: bool = False
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """Return what is told of a row; memory is of client, server and key holder."""
-    parties = [party for party in (row.client, row.server, row.holder) if party is not None]
-    return (
-        row.system.label,
-        seconds(row.client.seconds),
-        seconds(row.server.seconds),
-        NONE if row.holder is None else seconds(row.holder.seconds),
-        size(row.bytes_up),
-        size(row.bytes_down),
-        NONE if row.holder_bytes_in is None else size(row.holder_bytes_in),
-        "/".join(memory(party.memory) for party in parties),
-    )
+@dataclass(frozen=True)
+class Strong:
+    """Text that stands out, such as a missed target: bold in Markdown and on a terminal."""
+
+    text: str
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print what was measured, case by case, then what holds in every case."""
-    console = Console(highlight=False)
-    for case, rows in by_case(comparison.rows):
-        console.print(_measured(case, rows), "")
-    console.print(_described(comparison.rows), "")
-    if comparison.per_float:
-        console.print(_per_float(comparison.per_float), "")
-    for note in notes(comparison):
+Cell: TypeAlias = str | float | Value | Strong | None
+"""Text, a number in the column's unit, or None, shown as `NONE`."""
+
+
+def number(value: float, like: float | None = None) -> str:
+    """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
+    size = abs(value if like is None else like)
+    if size >= 1e9:  # a diverged training
+        return f"{value:.1e}"
+    if like is None and value == int(value):  # a count
+        return f"{value:,.0f}"
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 100:
+        return f"{value:.1f}"
+    if size >= 0.01 or value == 0:
+        return f"{value:.4f}"
+    return f"{value:.1e}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Head and format of a column.
+
+    Attributes
+    ----------
+    head : str
+        May contain a line break, which Markdown shows as a space.
+    write : callable
+        Writes a value with its unit, such as `duration`.
+    left : bool
+        Left-aligned, and wrapped where the terminal is narrow. The first column is always
+        left-aligned.
+    """
+
+    head: str
+    write: Callable[[float], str] = number
+    left: bool = False
+
+    def text(self, cell: Cell) -> str:
+        """Return a cell as text, without emphasis."""
+        match cell:
+            case None:
+                return NONE
+            case str():
+                return cell
+            case Strong():
+                return cell.text
+            case Value():
+                spread = "" if cell.spread is None else f" ± {number(cell.spread, cell.value)}"
+                return f"{'~' if cell.scaled else ''}{self.write(cell.value)}{spread}"
+            case _:
+                return self.write(cell)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of measurements.
+
+    Attributes
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequence of Cell
+        Each as long as `columns`.
+    title : str
+        Not part of the Markdown, where it is a heading.
+    caption : str
+        One paragraph directly below the table.
+    notes : sequence of str
+        Remarks: dimmed lines on a terminal, a list in Markdown.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+    def lines(self) -> list[list[str]]:
+        """Return the cells as text, without emphasis."""
+        pairs = (zip(self.columns, row, strict=True) for row in self.rows)
+        return [[column.text(cell) for column, cell in row] for row in pairs]
+
+
+def print_table(table: Table, console: Console | None = None) -> None:
+    """Print a table, a blank line, and its notes, by default on stdout.
+
+    Raises
+    ------
+    MissingExtra
+        rich is not installed.
+    """
+    rendered = _rendered(table)
+    from rich.console import Console
+
+    console = console or Console(highlight=False)
+    console.print(rendered, "")
+    for note in table.notes:
         console.print(note, style="dim", markup=False)
 
 
-def by_case(rows: Iterable[Row]) -> Iterable[tuple[Case, list[Row]]]:
-    """Return the rows of each case."""
-    cases: dict[Case, list[Row]] = {}
-    for row in rows:
-        cases.setdefault(row.case, []).append(row)
-    return cases.items()
+def as_text(table: Table, width: int = 200) -> str:
+    """Return the table and its notes as plain lines of at most `width` columns.
+
+    Raises
+    ------
+    MissingExtra
+        rich is not installed.
+    """
+    rendered = _rendered(table)
+    from rich.console import Console
+
+    with open(os.devnull, "w") as nowhere:
+        console = Console(file=nowhere, width=width, record=True, highlight=False)
+        console.print(rendered)
+        text = console.export_text(styles=False)
+    lines = [line.rstrip() for line in text.splitlines()]
+    return "\n".join([*lines, *(("", *table.notes) if table.notes else ())])
 
 
-def settings(rows: Iterable[Row]) -> str:
-    """Return what the systems chose for a case, and what they take once per key."""
-    each = []
-    for row in rows:
-        once = f", once {duration(row.setup_seconds)}" if row.setup_seconds else ""
-        each.append(f"{row.system.label}: {row.setting}{once}")
-    return ". ".join(each) + "."
-
-
-def notes(comparison: Comparison) -> Iterator[str]:
-    """Yield what has to be said of the figures."""
-    yield from _on_sums(comparison.rows)
-    if comparison.per_float:
-        yield from _on_floats(comparison.per_float)
-    yield from (f"{remedy}." for remedy in comparison.absent.values())
-    yield ", ".join(f"{name} {value}" for name, value in machine().items()) + "."
-
-
-def _on_sums(rows: list[Row]) -> Iterator[str]:
-    if not all(row.measured for row in rows):
-        yield "~: scaled in proportion from a sample, whose size the JSON document has."
-    yield (
-        "–: there is no such party; as memory, it is not known, because the party has done "
-        "only a sample of the work."
-    )
-    yield (
-        "Times are of the processor. A client's is the median of all that were run, but for "
-        "the first of those that encrypt."
-    )
-    yield (
-        "Peak MB: the memory of the process of client/server/key holder when it was highest, "
-        "beyond the library itself."
-    )
-    if any(row.system.family == "ss" for row in rows):
-        yield (
-            "SS: a client shares keys with k others, t of whom can rebuild them. The graph "
-            f"allows {CORRUPT:.0%} of all to collude with the server and {DROPOUT:.0%} to "
-            "vanish; these do vanish, as soon as they have shared keys, when it costs the "
-            "server most."
-        )
-    if any(row.setup_seconds for row in rows):
-        yield (
-            "HE: a client encodes, packs and encrypts; the server loads what it is sent, which "
-            "checks every ciphertext, adds, and blinds the total; the key holder loads, "
-            "decrypts and unpacks."
-        )
-        yield (
-            "Once: what a client takes once for each key, to load it and make tables of "
-            "powers, which is not in the client's time."
-        )
-    fewer = [row for row in rows if row.clients_run < row.case.clients]
-    if fewer:
-        few = max(row.clients_run for row in fewer)
-        yield f"SS runs all clients; the others run {few}, and what they send is added again."
-
-
-def _on_floats(measured: list[PerFloat]) -> Iterator[str]:
-    for bits, gain in owners_gain(measured).items():
-        yield f"The owner of a key of {bits} bits encrypts {gain:.1f}× as fast as others."
-    yield (
-        "Two threads: how many times less time passes with two than with one, which means "
-        "something only where nothing else is running."
-    )
-    if any(one.peer is not None for one in measured):
-        yield (
-            "phe has one way to encrypt, measured once for each key. It uses gmpy2's copy of "
-            "GMP, which may run generic code on processors newer than it."
-        )
-
-
-def _measured(case: Case, rows: list[Row]) -> Table:
-    title = f"n = {case.clients:,} vectors of d = {case.length:,}"
-    table = _table(HEADS, title)
-    for row in rows:
-        table.add_row(*cells(row))
-    table.caption = settings(rows)
-    return table
-
-
-def _described(rows: list[Row]) -> Table:
-    table = _table(("", "messages", "who can read a vector", "who vanishes"))
-    for column in table.columns[1:]:
-        column.justify, column.no_wrap = "left", False
-    for system in {row.system.name: row.system for row in rows}.values():
-        table.add_row(system.label, str(system.messages), system.decrypts, system.dropouts)
-    return table
-
-
-def _per_float(measured: list[PerFloat]) -> Table:
-    table = _table(FLOAT_HEADS, "Paillier per float, slots of 32 bits, one core")
-    for one in measured:
-        table.add_row(*float_cells(one))
-    return table
-
-
-def _table(heads: Iterable[str], title: str = "") -> Table:
-    table = Table(
-        title=title or None,
+def _rendered(table: Table) -> Rendered:
+    try:
+        from rich.table import Table as Rendered
+        from rich.text import Text
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != "rich":
+            raise
+        raise MissingExtra(
+            "tables on a terminal need rich: pip install 'secagg[cli]'", name="rich"
+        ) from None
+    shown = Rendered(
+        title=Text(table.title, style="bold") if table.title else None,
         title_justify="left",
-        title_style="bold",
+        caption=Text(table.caption) if table.caption else None,
         caption_justify="left",
         box=None,
         pad_edge=False,
         collapse_padding=True,
         header_style="dim",
     )
-    for i, head in enumerate(heads):
-        table.add_column(head, justify="right" if i else "left", no_wrap=i > 0)
-    return table
+    for i, column in enumerate(table.columns):
+        left = column.left or not i
+        shown.add_column(
+            Text(column.head), justify="left" if left else "right", no_wrap=not left
+        )
+    for cells, line in zip(table.rows, table.lines(), strict=True):
+        shown.add_row(
+            *(
+                Text(text, style="bold" if isinstance(cell, Strong) else "")
+                for cell, text in zip(cells, line, strict=True)
+            )
+        )
+    return shown
+
+
+def as_markdown(table: Table) -> str:
+    """Return the table in Markdown, with caption and notes below it."""
+    heads = [column.head.replace("\n", " ") for column in table.columns]
+    rows = [
+        [
+            f"**{text}**" if isinstance(cell, Strong) else text
+            for cell, text in zip(cells, line, strict=True)
+        ]
+        for cells, line in zip(table.rows, table.lines(), strict=True)
+    ]
+    lines = [heads, ["---"] * len(heads), *rows]
+    parts = [
+        "\n".join(
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
+            for line in lines
+        )
+    ]
+    parts += [table.caption] if table.caption else []
+    parts += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
+    return "\n\n".join(parts)
+
+
+def as_json(document: object) -> str:
+    """Return plain values and dataclasses as JSON, in two-column indents.
+
+    A dataclass is written as its ``document()`` method returns it, or as its fields.
+
+    Raises
+    ------
+    ValueError
+        A number is infinite or NaN.
+    """
+    return json.dumps(document, indent=2, allow_nan=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if document := getattr(value, "document", None):
+        return document()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file, and its folder, such that readers see the old file or the whole new one.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; the old file is left.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
+        try:
+            part.write(data)
+            part.flush()
+            os.fsync(part.fileno())
+            os.chmod(part.name, 0o644)  # a temporary file is its owner's only
+            os.replace(part.name, path)
+        except BaseException:
+            os.unlink(part.name)
+            raise
+
+
+def duration(seconds: float) -> str:
+    """Write seconds with two digits and a unit from µs to h."""
+    for limit, unit, scale in _SECONDS:
+        if seconds < limit:
+            return f"{_digits(seconds * scale, 2)} {unit}"
+    return f"{_digits(seconds / 3600, 2)} h"
+
+
+def volume(size: float) -> str:
+    """Write bytes with three digits and a unit from B to GB."""
+    for limit, unit, scale in _BYTES:
+        if size < limit:
+            return f"{_digits(size * scale, 3)} {unit}"
+    return f"{_digits(size * 1e-9, 3)} GB"
+
+
+def times(ratio: float) -> str:
+    """Write a ratio with two digits and a ×."""
+    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.2g}×"
+
+
+def micro(seconds: float) -> str:
+    """Write seconds in microseconds, however many."""
+    return f"{_digits(1e6 * seconds, 2)} µs"
+
+
+def _digits(value: float, digits: int) -> str:
+    """Write so many digits, and all those before the point."""
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.{digits}g}"

@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
-from secagg.cli.commands import app, main
+import sys
+
+try:
+    import typer
+
+    from secagg.cli import bench, params, simulate
+except ModuleNotFoundError as error:
+    missing = str(error.name).partition(".")[0]
+    if missing not in ("typer", "rich"):
+        raise
+    print(
+        f"secagg: the command line needs {missing}: pip install 'secagg[cli]'",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
 
 __all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Secure aggregation: what a round takes, and one to try.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command(epilog=params.EXAMPLES)(params.params)
+app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command(epilog=bench.EXAMPLES)(bench.bench)
+
+
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    app()

@@ -1,4 +1,4 @@
-"""What a round will take on this machine: its primitives are timed and counted, not run.
+"""Estimate of a round's time on this machine: its primitives are timed and counted, not run.
 
 The counts are of the work that grows with clients or elements; docs/parameters.md has them.
 """
@@ -6,13 +6,12 @@ The counts are of the work that grows with clients or elements; docs/parameters.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from secagg import _fast, shamir
+from secagg.bench.timing import mean_seconds
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.masks import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
@@ -20,8 +19,6 @@ from secagg.server.recovery import Recovery
 
 __all__ = ["Seconds", "estimate"]
 
-_LONG_ENOUGH = 0.04
-"""Seconds over which a primitive is repeated and averaged."""
 _ELEMENTS = 1 << 18
 """Longer vectors are timed on so many elements."""
 _SHARES = 512
@@ -86,10 +83,10 @@ def _keys() -> tuple[float, float, float, float]:
         keys.pairwise_mask_key(shared or b"", session, (0, mine.public), (1, theirs.public))
 
     return (
-        _seconds(agree),
-        _seconds(lambda: keys.KeyPair.generate(os.urandom)),
-        _seconds(lambda: keys.is_usable(mine.public)),
-        _seconds(lambda: keys.seal(session, session, 0, 1, shares)),
+        mean_seconds(agree),
+        mean_seconds(lambda: keys.KeyPair.generate(os.urandom)),
+        mean_seconds(lambda: keys.is_usable(mine.public)),
+        mean_seconds(lambda: keys.seal(session, session, 0, 1, shares)),
     )
 
 
@@ -107,9 +104,9 @@ def _vectors(params: RoundParams) -> tuple[float, float]:
         ring.add_into(total, values)
 
     scale = params.elements / size
-    mask = _seconds(lambda: masks.apply(total, ring)) / _MASKS
+    mask = mean_seconds(lambda: masks.apply(total, ring)) / _MASKS
     ring.reduce(total)
-    return scale * mask, scale * _seconds(take)
+    return scale * mask, scale * mean_seconds(take)
 
 
 def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
@@ -131,18 +128,8 @@ def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
         recovery = reused if params.neighbours is None else Recovery(t)
         recovery.rebuild(0, ids, shares, lambda found: found == secret)
 
-    split = _seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
+    split = mean_seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
     # a polynomial's values at all points; a matrix of answers by t, and where it is not kept,
     # the t² operations of each of its rows
     power = 2 if params.neighbours is None else 3
-    return split * scale**2, _seconds(rebuild) * scale**power
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    """Return the mean time of a call, the first one, which may set things up, left out."""
-    call()
-    count, start = 0, time.perf_counter()
-    while (passed := time.perf_counter() - start) < _LONG_ENOUGH or count == 0:
-        call()
-        count += 1
-    return passed / count
+    return split * scale**2, mean_seconds(rebuild) * scale**power

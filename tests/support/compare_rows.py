@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from secagg.bench import ss
-from secagg.bench.rows import Case, Figure, Load, Row
+from secagg.bench.cases import Case, Figure, Load, Row
 
 
 def widest(

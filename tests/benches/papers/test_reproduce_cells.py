@@ -291,7 +291,7 @@ def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monk
     } <= names
     assert not names & {
         *("fedmf/_fast/_kernels.c", "benches/papers/cells.py", "fedmf/cli/train.py"),
-        *("secagg/bench/table.py", "secagg/cli/commands.py"),
+        *("secagg/bench/table.py", "secagg/cli/console.py"),
     }
     (tmp_path / "src").mkdir()
     kernel = tmp_path / "src" / "kernel.c"

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg.bench import he, keyed, run, ss, trustees
+from secagg.bench import he, keyed, run, ss
+from secagg.bench.cases import ENCODING, Case, Figure, Load, System, sample
 from secagg.bench.keyed import F64, Keyed, Opened
-from secagg.bench.memory import Peak
 from secagg.bench.roles import Role
-from secagg.bench.rows import ENCODING, Case, Figure, Load, System, sample
-from secagg.bench.units import duration, memory, seconds, size, volume
+from secagg.bench.table import Column, duration, volume
+from secagg.bench.timing import Peak
 from secagg.errors import ParameterError, SecAggError
 from secagg.paillier.threads import threads
 from secagg.protocol.traffic import client_traffic
@@ -134,7 +134,7 @@ def threads_of(party: object) -> int:
 
 def test_every_party_of_homomorphic_encryption_has_one_thread() -> None:
     ways = [he.public(keypair(512), 5), he.shared(keypair(512), 5)]
-    ways.append(trustees.keyed(*trustees.generate(512), 5))
+    ways.append(he.threshold(*he.deal_key(512), 5))
     for way in ways:
         for make in (way.sender, way.aggregator, way.holder):
             with Role("party", make) as role:
@@ -305,8 +305,9 @@ DURATIONS = {1.234e-5: "12 µs", 0.123: "123 ms", 59: "59 s", 61: "1 min", 36e5:
 @pytest.mark.parametrize(("value", "text"), DURATIONS.items())
 def test_durations_are_readable(value: float, text: str) -> None:
     assert duration(value) == text
-    assert seconds(Figure(value)) == text
-    assert seconds(Figure(value / 2, 1, 2)) == "~" + text
+    column = Column("", duration)
+    assert column.text(Figure(value).cell) == text
+    assert column.text(Figure(value / 2, 1, 2).cell) == "~" + text
 
 
 @pytest.mark.parametrize(
@@ -315,5 +316,4 @@ def test_durations_are_readable(value: float, text: str) -> None:
 )
 def test_sizes_are_readable(value: float, text: str) -> None:
     assert volume(value) == text
-    assert size(Figure(value, 1, 2)) == "~" + volume(2 * value)
-    assert (memory(2_600_000), memory(None)) == ("3", "–")
+    assert Column("", volume).text(Figure(value, 1, 2).cell) == "~" + volume(2 * value)

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,22 +15,29 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import secagg.cli.commands
+import secagg.cli.bench
 from compare_rows import widest
 from secagg.bench import per_float, run, ss
-from secagg.bench.candidates import Candidate, candidates
-from secagg.bench.rows import Case, Row
-from secagg.bench.run import Comparison
-from secagg.bench.save import prepare
+from secagg.bench.cases import Case, Row
+from secagg.bench.report import prepare
+from secagg.bench.run import Candidate, Comparison, candidates
 
 TOY = ("bench", "--clients", "6", "--length", "20", "--budget", "0.001")
 FIGURES = ("bytes_up", "bytes_down", "holder_bytes_in", "holder_bytes_out")
 
 
 @pytest.fixture(autouse=True)
+def _ctrl_c() -> Iterator[None]:
+    """A command that was interrupted leaves it ignored, as its process is to end."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(per_float, "CIPHERTEXTS", 16)
-    monkeypatch.setattr(secagg.cli.commands, "compare", partial(run.compare, sizes=(512,)))
+    monkeypatch.setattr(secagg.cli.bench, "compare", partial(run.compare, sizes=(512,)))
 
 
 def invoke(*arguments: str, **environment: str) -> Result:
@@ -128,7 +136,7 @@ def test_what_cannot_be_saved_in_the_end_is_printed(
     def save(_: Comparison) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(secagg.cli.commands, "prepare", lambda _: save)
+    monkeypatch.setattr(secagg.cli.bench, "prepare", lambda _: save)
     ran = invoke(*TOY, "--compare", "ss", "--out", str(tmp_path))
     assert (ran.exit_code, ran.stderr) == (1, "secagg: cannot go on: no room\n")
     assert "n = 6 vectors of d = 20" in ran.stdout
@@ -138,7 +146,7 @@ def test_what_cannot_be_saved_in_the_end_is_printed(
 def test_a_folder_that_cannot_be_written_is_refused_before_it_measures(
     blocked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(secagg.cli.commands, "compare", None)
+    monkeypatch.setattr(secagg.cli.bench, "compare", None)
     if blocked == "out":
         (tmp_path / "out").write_text("a file")
     else:
@@ -179,7 +187,7 @@ def test_without_matplotlib_it_says_what_to_install_before_it_measures(
     monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
     monkeypatch.delattr("secagg.bench.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
-    monkeypatch.setattr(secagg.cli.commands, "compare", None)
+    monkeypatch.setattr(secagg.cli.bench, "compare", None)
     ran = invoke(*TOY, "--out", str(tmp_path / "out"))
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == "secagg: the picture needs matplotlib: pip install 'secagg[bench]'\n"

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import secagg.cli.commands
+import secagg.cli.bench
 from benches import compare as bench
-from benches import compare_ratios
 from secagg.bench import run
-from secagg.bench.rows import Case, Figure, Row
+from secagg.bench.cases import Case, Figure, Row
 from secagg.bench.run import Comparison
 
 PAGE = bench.DOC.read_text(encoding="utf-8")
@@ -43,7 +42,7 @@ def test_a_table_has_the_rows_of_its_case(
 ) -> None:
     monkeypatch.setattr(bench, "SHOWN", (Case(9, 5),))
     head, rule, row, _, setting = bench.tables(comparison)["9 x 5"].splitlines()
-    assert head.count("|") == rule.count("|") == row.count("|") == len(bench.HEADS) + 1
+    assert head.count("|") == rule.count("|") == row.count("|") == 9
     assert row.startswith("| SS | ")
     assert re.match(r"SS: k = \d+, t = \d+, 0 vanish\.$", setting)
 
@@ -75,8 +74,8 @@ def test_the_commands_of_the_page_are_understood(monkeypatch: pytest.MonkeyPatch
         asked.append((wanted, len(cases)))
         raise secagg.ParameterError("enough")
 
-    monkeypatch.setattr(secagg.cli.commands, "compare", compare)
-    monkeypatch.setattr(secagg.cli.commands, "prepare", lambda _: None)
+    monkeypatch.setattr(secagg.cli.bench, "compare", compare)
+    monkeypatch.setattr(secagg.cli.bench, "prepare", lambda _: None)
     for line in re.findall(r"(?m)^    secagg (bench .*?) *(?:#|$)", PAGE):
         ran = CliRunner().invoke(secagg.cli.app, line.split())
         assert ran.stderr == "secagg: enough\n", line
@@ -138,9 +137,10 @@ def test_ratios_name_the_ends_and_mark_what_was_scaled(comparison: Comparison) -
     rows = [row("ss", n, Figure(2.0)) for n in (10, 50, 100)]
     rows += [row("he", 10, Figure(90.0)), row("he", 50, Figure(20.0, 1, 2))]
     rows += [row("he", 100, Figure(1.0))]
-    assert compare_ratios.heads(rows) == ["", "d = 1,000"]
-    first, *_ = compare_ratios.lines(rows)
+    table = bench.ratio_table(rows)
+    assert [column.head for column in table.columns] == ["", "d = 1,000"]
+    first, *_ = table.lines()
     assert first == ["client's time: HE ÷ SS", "0.5× (n = 100) to 45× (n = 10)"]
-    first, *others = compare_ratios.lines(rows[1:2] + rows[4:5])
+    first, *others = bench.ratio_table(rows[1:2] + rows[4:5]).lines()
     assert first[1] == "~20× (n = 50)"
     assert others[-1] == ["server's: phe, per float ÷ packed", "–"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paillier_keys import keypair
-from secagg.bench import per_float
+from secagg.bench import per_float, timing
 from secagg.bench.per_float import Work
 from secagg.paillier.threads import threads
 
@@ -18,8 +18,8 @@ def test_per_float_is_in_proportion_to_the_floats_and_to_the_peer(
 ) -> None:
     """With clocks that tick with every call: with two threads, half as much."""
     elapsed, processor = [0.0], [0.0]
-    monkeypatch.setattr(per_float.time, "perf_counter", lambda: elapsed[0])
-    monkeypatch.setattr(per_float.time, "process_time", lambda: processor[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: elapsed[0])
+    monkeypatch.setattr(timing.time, "process_time", lambda: processor[0])
 
     def work(seconds: float) -> None:
         elapsed[0] += seconds / threads()

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from compare_rows import widest
-from secagg.bench import run, table
+from secagg.bench import report, run
+from secagg.bench.cases import Case, Figure, Load
 from secagg.bench.per_float import PerFloat
-from secagg.bench.picture import canvas, draw, spread
-from secagg.bench.rows import Case, Figure, Load
+from secagg.bench.picture import canvas, png, spread
 from secagg.bench.run import Comparison
 
 
 def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """With the widest figures that the default cases give."""
-    table.print_comparison(Comparison([widest()], [], {}, 1.0))
+    report.print_comparison(Comparison([widest()], [], {}, 1.0))
     shown = capsys.readouterr().out
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "…" not in shown
@@ -39,28 +38,22 @@ def test_whatever_is_scaled_is_explained(scaled: str) -> None:
         widest(), client=load, server=load, holder=load,
         bytes_up=sent, bytes_down=sent, holder_bytes_in=sent,
     )  # fmt: skip
-    assert not any("~" in note for note in table.notes(Comparison([row], [], {}, 1.0)))
+    assert not any("~" in note for note in report.notes(Comparison([row], [], {}, 1.0)))
     value = part if "bytes" in scaled else Load(part, None)
     row = replace(row, **{scaled: value})
-    assert any(note.startswith("~:") for note in table.notes(Comparison([row], [], {}, 1.0)))
+    assert any(note.startswith("~:") for note in report.notes(Comparison([row], [], {}, 1.0)))
 
 
 def test_the_notes_say_how_much_faster_a_keys_owner_is() -> None:
     one = PerFloat("encrypt", 512, 2.1, 100.0, 1.0)
     floats = [one, replace(one, operation="encrypt, key's owner", seconds=1.5)]
-    told = list(table.notes(Comparison([], floats, {}, 1.0)))
+    told = list(report.notes(Comparison([], floats, {}, 1.0)))
     assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in told
 
 
-def test_every_cell_has_a_head() -> None:
+def test_one_case_is_a_picture_too() -> None:
     comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
-    assert len(table.cells(comparison.rows[0])) == len(table.HEADS)
-
-
-def test_one_case_is_a_picture_too(tmp_path: Path) -> None:
-    comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
-    draw(comparison.rows, tmp_path / "one.png")
-    assert (tmp_path / "one.png").stat().st_size > 10_000
+    assert len(png(canvas(comparison.rows))) > 10_000
 
 
 def test_no_label_of_the_picture_touches_another() -> None:

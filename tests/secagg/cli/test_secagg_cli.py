@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import secagg.bench.trial
 import secagg.cli.estimate
+import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
-from secagg.bench.trial import RandomVectors, dropouts
-from secagg.cli import app, report
+from secagg.bench import timing
+from secagg.bench.cases import RandomVectors
+from secagg.cli import app, console
 from secagg.cli.estimate import estimate
+from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
 from secagg.protocol.traffic import client_traffic
 
 SMALL = ("simulate", "--clients", "12", "--length", "50")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> Iterator[None]:
+    """A command that was interrupted leaves it ignored, as its process is to end."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def invoke(*arguments: str, **environment: str) -> Result:
@@ -175,14 +184,14 @@ def test_what_is_refused_is_told_in_one_line(arguments: tuple[str, ...], message
 
 
 def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = secagg.bench.trial.simulate_round
+    real = secagg.cli.simulate.simulate_round
 
     def wrong(*arguments: object, **options: object) -> object:
         result = real(*arguments, **options)
         result.integers[7] += 1
         return result
 
-    monkeypatch.setattr(secagg.bench.trial, "simulate_round", wrong)
+    monkeypatch.setattr(secagg.cli.simulate, "simulate_round", wrong)
     ran = invoke(*SMALL)
     assert ran.exit_code == 2
     assert "the sum is not exact" in ran.stderr
@@ -241,7 +250,7 @@ def test_the_machines_limits_are_told_in_one_line(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(secagg.bench.trial, "simulate_round", fails)
+    monkeypatch.setattr(secagg.cli.simulate, "simulate_round", fails)
     ran = invoke(*SMALL)
     assert ran.exit_code == 1
     assert ran.stderr.startswith(told)
@@ -250,7 +259,7 @@ def test_the_machines_limits_are_told_in_one_line(
 
 def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A real signal, after the sixth masked input."""
-    real = secagg.bench.trial.simulate_round
+    real = secagg.cli.simulate.simulate_round
 
     def impatient(*arguments: object, progress: object, **options: object) -> object:
         def kill(phase: str, done: int, of: int) -> None:
@@ -259,7 +268,7 @@ def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> N
 
         return real(*arguments, progress=kill, **options)
 
-    monkeypatch.setattr(secagg.bench.trial, "simulate_round", impatient)
+    monkeypatch.setattr(secagg.cli.simulate, "simulate_round", impatient)
     ran = invoke(*SMALL, FORCE_COLOR="1")
     assert ran.exit_code == 130
     assert ran.stderr.endswith("secagg: interrupted\n")
@@ -316,7 +325,7 @@ def test_an_estimate_counts_what_was_timed(
         call()
         return 1.0
 
-    monkeypatch.setattr(secagg.cli.estimate, "_seconds", one_second)
+    monkeypatch.setattr(secagg.cli.estimate, "mean_seconds", one_second)
     g = n if neighbours is None else neighbours + 1
     params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
     vector = max(1, length / 2**18)
@@ -337,13 +346,13 @@ def test_a_primitive_is_timed_by_its_mean_without_the_first_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr(secagg.cli.estimate.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
     durations = iter([5.0, 0.015, 0.010, 0.011, 0.012])
 
     def call() -> None:
         clock[0] += next(durations)
 
-    assert secagg.cli.estimate._seconds(call) == pytest.approx(0.012)
+    assert timing.mean_seconds(call) == pytest.approx(0.012)
     assert next(durations, None) is None  # 15 + 10 + 11 ms were not long enough, 48 ms were
 
 
@@ -352,5 +361,4 @@ def test_a_primitive_is_timed_by_its_mean_without_the_first_call(
     [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2.5e6, "2.5 MB"), (7e12, "7000.0 GB")],
 )
 def test_sizes_are_readable(size: float, text: str) -> None:
-    assert report._size(size) == text
-    assert report._finite(math.inf) is None
+    assert console.size_text(size) == text

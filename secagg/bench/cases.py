@@ -1,7 +1,8 @@
-"""What is measured of a system, and what is scaled from a sample: marked as such."""
+"""Cases, systems, and their measured rows, with figures that may be scaled from a sample."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,14 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_integer
-from secagg.bench.trial import RandomVectors
+from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
 
-__all__ = ["ENCODING", "Case", "Figure", "Load", "Row", "System", "sample"]
+__all__ = ["ENCODING", "Case", "Figure", "Load", "RandomVectors", "Row", "System", "sample"]
 
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")
 """Every system sums the same vectors: multiples of 2^−16 in [−8, 8]."""
+
+
+class RandomVectors(Mapping[int, NDArray[np.float64]]):
+    """Vectors drawn at each look-up, the same each time, none of them kept.
+
+    Parameters
+    ----------
+    clients, length : int
+    clip : float
+        Elements are uniform in [−clip, clip].
+    seed : int
+    """
+
+    def __init__(self, clients: int, length: int, clip: float, seed: int) -> None:
+        self._clients, self._length, self._clip, self._seed = clients, length, clip, seed
+
+    def __getitem__(self, u: int) -> NDArray[np.float64]:
+        """Draw client u's vector."""
+        if not 0 <= u < self._clients:
+            raise KeyError(u)
+        rng = np.random.default_rng([self._seed, u])
+        return rng.uniform(-self._clip, self._clip, self._length)
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the ids."""
+        return iter(range(self._clients))
+
+    def __len__(self) -> int:
+        """Return the number of clients."""
+        return self._clients
 
 
 @dataclass(frozen=True)
@@ -69,38 +100,48 @@ class Figure:
 
     @property
     def value(self) -> float:
-        """The amount of all parts: scaled in proportion where only some were done."""
+        """Amount of all parts, scaled in proportion where only some were done."""
         return self.amount * self.of / self.done
 
     @property
     def measured(self) -> bool:
-        """Whether nothing was scaled."""
+        """True if nothing was scaled."""
         return self.done == self.of
 
+    @property
+    def cell(self) -> Value:
+        """The value, marked where it was scaled."""
+        return Value(self.value, scaled=not self.measured)
+
+    def document(self) -> dict[str, object]:
+        """Return the value, and the sample that it was scaled from."""
+        sample = None if self.measured else {"done": self.done, "of": self.of}
+        return {"value": self.value, "measured": self.measured, "sample": sample}
+
     def __add__(self, other: Figure) -> Figure:
-        """Return the sum, which is known as well as the one that is known less."""
+        """Return the sum, with the smaller of the two samples."""
         less = min(self, other, key=lambda figure: figure.done / figure.of)
         return Figure((self.value + other.value) * less.done / less.of, less.done, less.of)
 
 
 @dataclass(frozen=True)
 class System:
-    """What is said of a system once, whatever the case.
+    """Properties of a system that are the same in every case.
 
     Attributes
     ----------
     name : str
         Its key in the JSON document.
     label : str
-        What people read.
+        Its name in tables.
     family : "ss" or "he"
-        By whose name on the command line it is measured.
+        The name on the command line that selects it.
     messages : int
-        How many a client sends, each an answer to one it has waited for but the first.
+        Messages of a client; each but the first answers one it has waited for.
     dropouts : str
-        What becomes of the sum when clients vanish.
+        Effect of dropouts on the sum.
     decrypts : str
-        Who is able to see single vectors.
+        Parties that can see single vectors.
     """
 
     name: str
@@ -113,7 +154,7 @@ class System:
 
 @dataclass(frozen=True)
 class Load:
-    """What a party has to do.
+    """Work of a party.
 
     Attributes
     ----------
@@ -128,7 +169,7 @@ class Load:
     memory: int | None
 
     def __add__(self, other: Load) -> Load:
-        """Return the load of one that does both, one after the other."""
+        """Return the load of a party that does both, one after the other."""
         known = self.memory is not None and other.memory is not None
         memory = max(self.memory or 0, other.memory or 0) if known else None
         return Load(self.seconds + other.seconds, memory)
@@ -136,23 +177,23 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A system in one case.
+    """Measurements of a system in a case.
 
     Attributes
     ----------
     setting : str
-        What the system chose for the case, in words.
+        Parameters that the system chose for the case, in words.
     clients_run : int
-        How many clients there were; where fewer than n, what they sent was sent again.
+        Clients that were run; where fewer than n, their messages were sent again.
     client, server, holder : Load or None
-        One client, the server or aggregator, and whoever holds the key; None where there is
-        no such party.
+        One client, the server or aggregator, and the key holder; None where there is no such
+        party.
     bytes_up, bytes_down : Figure
-        Of one client; the sum that every client is told at last is not counted.
+        Traffic of one client, without the sum that every client receives at last.
     holder_bytes_in, holder_bytes_out : Figure or None
-        What the key holder is sent, and sends.
+        Traffic of the key holder.
     setup_seconds : float
-        What a client takes once per key, before its first vector.
+        Time of a client once per key, before its first vector.
     error : float
         The largest difference between an element of the sum and the exact one.
     """
@@ -173,23 +214,29 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """Whether none of its figures was scaled."""
+        """True if none of its figures was scaled."""
         loads = [load.seconds for load in (self.client, self.server, self.holder) if load]
         down, up = self.holder_bytes_in, self.holder_bytes_out
         figures = [*loads, self.bytes_up, self.bytes_down, down, up]
         return all(figure is None or figure.measured for figure in figures)
 
+    def document(self) -> dict[str, object]:
+        """Return the fields as plain values, the system by its name."""
+        rest = {name: one for name, one in vars(self).items() if name not in ("system", "case")}
+        return {"system": self.system.name, **vars(self.case), **rest}
+
 
 def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
-    """Return how many of all parts of a work fit the budget: whole units, one at least.
+    """Return the parts of a work that fit the budget: whole units, one at least.
 
     Parameters
     ----------
     whole : int
         All parts.
     unit : int
-        Parts that a pilot has done, in so many seconds.
+        Parts that a pilot has done.
     seconds_per_unit, budget : float
+        In seconds.
     """
     units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
     return min(whole, units * unit)

@@ -1,0 +1,195 @@
+"""Timers, peak memory, the machine that every measurement discloses, and the rule for Ctrl-C.
+
+The first Ctrl-C ends the measuring; what is done is printed and saved, which no later one
+disturbs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from types import FrameType
+
+import gmpy2
+
+from secagg import _fast
+
+__all__ = [
+    "INTERRUPTED",
+    "Peak",
+    "Taken",
+    "in_turn",
+    "interrupted_once",
+    "machine",
+    "mean_seconds",
+    "peak_memory",
+    "timed",
+]
+
+INTERRUPTED = 130
+"""Exit code that shells report for a command that Ctrl-C ended."""
+LONG_ENOUGH = 0.04
+"""Seconds over which `mean_seconds` repeats a call."""
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"  # proc(5): sets the peak resident set size to the present one
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Duration of a call in seconds.
+
+    Attributes
+    ----------
+    processor : float
+        Time of all threads of this process, without waiting.
+    elapsed : float
+        Wall-clock time.
+    """
+
+    processor: float
+    elapsed: float
+
+
+def timed(call: Callable[[], object]) -> Taken:
+    """Time one call."""
+    processor, elapsed = time.process_time(), time.perf_counter()
+    call()
+    return Taken(time.process_time() - processor, time.perf_counter() - elapsed)
+
+
+def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
+    """Time calls turn by turn, so that all see the same machine; return each one's medians.
+
+    Parameters
+    ----------
+    calls : sequence of callable
+    repeats : int
+        Timed runs of each, ≥ 1, after one run to warm up.
+    """
+    taken: list[list[Taken]] = [[] for _ in calls]
+    for call in calls:
+        call()
+    for _ in range(repeats):
+        for call, so_far in zip(calls, taken, strict=True):
+            so_far.append(timed(call))
+    return [
+        Taken(median(one.processor for one in each), median(one.elapsed for one in each))
+        for each in taken
+    ]
+
+
+def mean_seconds(call: Callable[[], object]) -> float:
+    """Return the mean wall-clock time of a short call, without the first, which warms up."""
+    call()
+    count, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < LONG_ENOUGH or count == 0:
+        call()
+        count += 1
+    return passed / count
+
+
+def machine() -> dict[str, str]:
+    """Return the processor, its cores, and the versions of all libraries that compute."""
+    return {
+        "cpu": _cpu(),
+        "cores": str(os.cpu_count()),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "cryptography": version("cryptography"),
+        "gmpy2": gmpy2.version(),
+        "gmp": gmpy2.mp_version(),
+        "tier": _fast.TIER,
+    }
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def peak_memory() -> int:
+    """Return the peak memory of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+class Peak:
+    """Growth of this process's memory, in watched blocks, since this object was made.
+
+    On Linux the kernel's mark is reset before each block, so that earlier peaks hide nothing.
+    Pages of program files, which processes share, are left out, except the few that are first
+    read in the block. Elsewhere only memory above the highest peak so far is seen.
+    """
+
+    def __init__(self) -> None:
+        _reset_peak()
+        self._before = self._most = _own_peak()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch until the end of the block."""
+        _reset_peak()
+        try:
+            yield
+        finally:
+            self._most = max(self._most, _own_peak())
+
+    def grown(self) -> int:
+        """Return the bytes by which the highest peak of all blocks exceeds the beginning."""
+        return self._most - self._before
+
+
+def _reset_peak() -> None:
+    with suppress(OSError):
+        _CLEAR.write_text(_RESET_PEAK)
+
+
+def _own_peak() -> int:
+    """Return the peak without the pages of files; as these only grow, it is not too high."""
+    if not _STATUS.exists():
+        return peak_memory()
+    lines = (line.partition(":") for line in _STATUS.read_text().splitlines())
+    kilobytes = {name: value.split()[0] for name, _, value in lines if value.endswith("kB")}
+    return 1024 * (int(kilobytes["VmHWM"]) - int(kilobytes["RssFile"]))
+
+
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
+
+    The measuring code catches it and returns what is done, which the command then prints and
+    saves. After a Ctrl-C the signal stays ignored until the process ends, also beyond the
+    block. The handler is installed only in the main thread and over Python's own: a caller
+    that ignores or handles the signal keeps its handler.
+    """
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if in_main and signal.getsignal(signal.SIGINT) is first:
+            signal.signal(signal.SIGINT, before)

@@ -13,8 +13,6 @@ from secagg._check import check_integer
 from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
 
-__all__ = ["ENCODING", "Case", "Figure", "Load", "RandomVectors", "Row", "System", "sample"]
-
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")
 """Every system sums the same vectors: multiples of 2^−16 in [−8, 8]."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import tenseal
 
-from secagg.bench.cases import System
 from secagg.bench.he import PUBLIC
 from secagg.bench.keyed import F64, Keyed, Opened
 
-__all__ = ["keyed"]
+Ciphertext: TypeAlias = Any
+"""A vector of TenSEAL, which has no types, that fits one ciphertext."""
 
 DEGREE = 8192
 MODULI = (60, 40)
@@ -22,30 +23,7 @@ SCALE = 2.0**40
 SLOTS = DEGREE // 2
 TOLERANCE = 1e-6
 
-SYSTEM = System(
-    name="ckks",
-    label="CKKS",
-    family="he",
-    messages=1,
-    dropouts=PUBLIC.dropouts,
-    decrypts=PUBLIC.decrypts,
-)
-
-
-class Ciphertext(Protocol):
-    """A vector of TenSEAL that fits one ciphertext."""
-
-    def add_(self, other: Ciphertext) -> Ciphertext:
-        """Add in place."""
-        ...
-
-    def serialize(self) -> bytes:
-        """Return it as bytes."""
-        ...
-
-    def decrypt(self) -> list[float]:
-        """Decrypt with the context's key."""
-        ...
+SYSTEM = replace(PUBLIC, name="ckks", label="CKKS")
 
 
 class Party:
@@ -89,7 +67,7 @@ def _write(ciphertexts: list[Ciphertext]) -> bytes:
 
 
 def keyed() -> Keyed:
-    """Make a key, and say how the parties are made."""
+    """Generate a key, and return the parties."""
     context = tenseal.context(
         tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=list(MODULI), n_threads=1
     )

@@ -14,22 +14,6 @@ from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set
 from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
-__all__ = [
-    "PUBLIC",
-    "SHARED",
-    "THRESHOLD",
-    "Aggregator",
-    "KeyHolder",
-    "Owner",
-    "Sender",
-    "Trustees",
-    "deal_key",
-    "packing",
-    "public",
-    "shared",
-    "threshold",
-]
-
 TRUSTEES, ENOUGH = 3, 2
 
 PILOT = 256
@@ -43,19 +27,17 @@ PUBLIC = System(
     dropouts="who has not sent is not in the sum; the key holder must be there",
     decrypts="the key holder",
 )
-SHARED = System(
+SHARED = replace(
+    PUBLIC,
     name="he-shared",
     label="HE, shared key",
-    family="he",
-    messages=1,
     dropouts="who has not sent is not in the sum",
     decrypts="every client",
 )
-THRESHOLD = System(
+THRESHOLD = replace(
+    PUBLIC,
     name="he-threshold",
     label=f"HE, {ENOUGH} of {TRUSTEES} trustees",
-    family="he",
-    messages=1,
     dropouts=f"who has not sent is not in the sum; {ENOUGH} trustees must be there",
     decrypts=f"{ENOUGH} trustees together, and the dealer of their key",
 )
@@ -67,27 +49,16 @@ def packing(length: int, clients: int) -> Packing:
 
 
 class Sender:
-    """A client that has the public key."""
+    """A client that has the public key, or as its owner the private key."""
 
-    def __init__(self, key: bytes, clients: int) -> None:
+    def __init__(
+        self, key: bytes, clients: int, kind: type[PublicKey] | type[PrivateKey] = PublicKey
+    ) -> None:
         set_threads(1)
-        self._key, self._clients = PublicKey.from_bytes(key, allow_insecure=True), clients
+        self._key, self._clients = kind.from_bytes(key, allow_insecure=True), clients
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encode, pack and encrypt."""
-        packed = packing(vector.size, self._clients)
-        return self._key.encrypt_vector(vector, packed).to_bytes()
-
-
-class Owner:
-    """A client that has the private key."""
-
-    def __init__(self, key: bytes, clients: int) -> None:
-        set_threads(1)
-        self._key, self._clients = PrivateKey.from_bytes(key, allow_insecure=True), clients
-
-    def encrypt(self, vector: F64) -> bytes:
-        """Encode, pack and encrypt modulo the squares of the primes."""
+        """Encode, pack and encrypt; an owner does so modulo the squares of the primes."""
         packed = packing(vector.size, self._clients)
         return self._key.encrypt_vector(vector, packed).to_bytes()
 
@@ -155,7 +126,7 @@ def public(key: PrivateKey, clients: int) -> Keyed:
 def shared(key: PrivateKey, clients: int) -> Keyed:
     """Return the parties when all clients have the key (Chai et al. 2020)."""
     holder = partial(KeyHolder, key.to_bytes(), clients)
-    owner = partial(Owner, key.to_bytes(), clients)
+    owner = partial(Sender, key.to_bytes(), clients, PrivateKey)
     return replace(_under(SHARED, key.public_key, clients, holder), sender=owner, shared=True)
 
 

@@ -1,7 +1,6 @@
 """Systems with a key: clients encrypt, an aggregator adds, a key holder decrypts.
 
-What takes longer than the budget is done on a sample, fewer elements or fewer additions, and
-its figures know it.
+Work beyond the budget is done on a sample, of fewer elements or additions, and marked so.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from numpy.typing import NDArray
 from secagg.bench.cases import Case, Figure, Load, Row, System, sample
 from secagg.bench.roles import Role
 from secagg.errors import SecAggError
-
-__all__ = ["Aggregator", "Holder", "Keyed", "Opened", "Sender", "measure"]
 
 F64 = NDArray[np.float64]
 T = TypeVar("T")
@@ -50,7 +47,7 @@ class Sender(Protocol):
 
 
 class Aggregator(Protocol):
-    """Adds what it cannot read."""
+    """The party that adds messages it cannot read."""
 
     def add(self, message: bytes, length: int) -> None:
         """Add a client's message, of a vector of so many elements, to the total."""
@@ -62,7 +59,7 @@ class Aggregator(Protocol):
 
 
 class Holder(Protocol):
-    """Has the key."""
+    """The key holder."""
 
     def decrypt(self, total: bytes, length: int) -> Opened:
         """Return the sum, of so many elements."""
@@ -71,7 +68,7 @@ class Holder(Protocol):
 
 @dataclass(frozen=True)
 class Keyed:
-    """A system and how its parties are made; what makes them can be pickled.
+    """A system and the factories of its parties, which can be pickled.
 
     Attributes
     ----------
@@ -120,14 +117,16 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     """
     n, whole = case.clients, keyed.ciphertexts(case.length)
     distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
-    with _Parties(keyed, case) as parties:
+    with ExitStack() as stack:
+        parties = _Parties(keyed, case, stack)
         trial = parties.encrypt(pilot, 2)  # the first of them warms up
         total = parties.add(trial.messages, pilot, 2, budget)
         pace = parties.decrypt(total, pilot, 2).seconds
     count = sample(whole, pilot, trial.later * distinct, budget)
     few = sample(count, pilot, pace, budget)
 
-    with _Parties(keyed, case) as parties:
+    with ExitStack() as stack:
+        parties = _Parties(keyed, case, stack)
         sent = parties.encrypt(count, distinct)
         added = parties.add(sent.messages, count, n, budget)
         client = Load(Figure(sent.later, count, whole), parties.memory(parties.sender, count))
@@ -161,7 +160,7 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
 
 @dataclass(frozen=True)
 class _Sent:
-    """What clients sent, and the seconds of the first vector and of later ones."""
+    """Messages of clients, and the seconds of the first vector and of later ones."""
 
     messages: list[bytes]
     first: float
@@ -170,7 +169,7 @@ class _Sent:
 
 @dataclass(frozen=True)
 class _Added:
-    """A total of so many vectors, and what it took."""
+    """A total of so many vectors, and its seconds."""
 
     total: bytes
     vectors: int
@@ -179,7 +178,7 @@ class _Added:
 
 @dataclass(frozen=True)
 class _Opened:
-    """What it took to open a total, what was sent, and the largest error of an element."""
+    """Seconds and bytes of opening a total, and the largest error of an element."""
 
     seconds: float
     sent: int
@@ -187,25 +186,13 @@ class _Opened:
 
 
 class _Parties:
-    """The three parties, until the end of the ``with`` block."""
+    """The three parties, whose processes end with the stack."""
 
-    def __init__(self, keyed: Keyed, case: Case) -> None:
+    def __init__(self, keyed: Keyed, case: Case, stack: ExitStack) -> None:
         self._keyed, self._case = keyed, case
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Start their processes."""
-        keyed = self._keyed
-        with ExitStack() as stack:
-            self.sender = stack.enter_context(Role("client", keyed.sender))
-            self.aggregator = stack.enter_context(Role("aggregator", keyed.aggregator))
-            self.holder = stack.enter_context(Role("key holder", keyed.holder))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End them."""
-        self._stack.close()
+        self.sender = stack.enter_context(Role("client", keyed.sender))
+        self.aggregator = stack.enter_context(Role("aggregator", keyed.aggregator))
+        self.holder = stack.enter_context(Role("key holder", keyed.holder))
 
     def encrypt(self, ciphertexts: int, clients: int) -> _Sent:
         """Let one client after the other encrypt its vector, under the same key."""
@@ -253,7 +240,7 @@ class _Parties:
         return min(self._case.length, most)
 
 
-# what is sent to a process goes by its name, which a method that is chosen there has not
+# functions sent to a process are pickled by name, so methods of a protocol need these
 
 
 def _encrypt(sender: Sender, vector: F64) -> bytes:

@@ -1,6 +1,6 @@
-"""Paillier by phe, the way FedMF was first secured: every float a ciphertext of its own.
+"""Paillier by phe, with a ciphertext for every float, as FedMF was first secured.
 
-And phe fed with packed integers, which tells what packing alone is worth.
+And phe fed with packed integers, which isolates the gain of packing.
 """
 
 from __future__ import annotations
@@ -9,88 +9,31 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from phe import paillier
 
-from secagg.bench.cases import ENCODING, System
+from secagg.bench.cases import ENCODING
 from secagg.bench.he import PUBLIC, packing
 from secagg.bench.keyed import F64, Keyed, Opened
 from secagg.bench.per_float import ADD, DECRYPT, ENCRYPT, Work, sample
 
-__all__ = [
-    "FloatHolder",
-    "FloatParty",
-    "Number",
-    "PackedHolder",
-    "PackedParty",
-    "PrivateKey",
-    "PublicKey",
-    "floats",
-    "generate",
-    "packed",
-    "works",
-]
+# phe has no types
+PublicKey: TypeAlias = Any
+PrivateKey: TypeAlias = Any
+Number: TypeAlias = Any
 
 EXPONENT_BYTES = 4
 
-FLOATS = System(
-    name="phe-float",
-    label="phe, per float",
-    family="he",
-    messages=1,
-    dropouts=PUBLIC.dropouts,
-    decrypts=PUBLIC.decrypts,
-)
-
-PACKED = replace(FLOATS, name="phe-packed", label="phe, packed")
-
-
-class Number(Protocol):
-    """An encrypted number of phe."""
-
-    exponent: int
-
-    def ciphertext(self, be_secure: bool = True) -> int:
-        """Return the ciphertext, blinded once more if it is to be secure and is not."""
-        ...
-
-    def __add__(self, other: Number) -> Number:
-        """Add."""
-        ...
-
-
-class PublicKey(Protocol):
-    """A public key of phe."""
-
-    n: int
-
-    def encrypt(self, value: float) -> Number:
-        """Encode, encrypt and blind."""
-        ...
-
-    def raw_encrypt(self, plaintext: int) -> int:
-        """Encrypt and blind an integer below n."""
-        ...
-
-
-class PrivateKey(Protocol):
-    """A private key of phe."""
-
-    def decrypt(self, number: Number) -> float:
-        """Decrypt and decode."""
-        ...
-
-    def raw_decrypt(self, ciphertext: int) -> int:
-        """Decrypt an integer below n."""
-        ...
+FLOATS = replace(PUBLIC, name="phe-float", label="phe, per float")
+PACKED = replace(PUBLIC, name="phe-packed", label="phe, packed")
 
 
 def generate(bits: int) -> tuple[PublicKey, PrivateKey]:
-    """Make a key pair."""
-    pair = paillier.generate_paillier_keypair(n_length=bits)
-    return cast(tuple[PublicKey, PrivateKey], pair)
+    """Generate a key pair."""
+    public, private = paillier.generate_paillier_keypair(n_length=bits)
+    return public, private
 
 
 class FloatParty:
@@ -114,7 +57,7 @@ class FloatParty:
             self._total = [a + b for a, b in zip(self._total, numbers, strict=True)]
 
     def total(self) -> bytes:
-        """Return the total, not blinded anew: it is for the key holder."""
+        """Return the total, not blinded again: it is for the key holder."""
         total, self._total = self._total, []
         return self._write(total)
 
@@ -126,13 +69,12 @@ class FloatParty:
         )
 
     def read(self, message: bytes) -> Iterator[Number]:
-        """Return the numbers of a message."""
+        """Yield the numbers of a message."""
         for i in range(0, len(message), self._width + EXPONENT_BYTES):
             end = i + self._width
             ciphertext = int.from_bytes(message[i:end], "big")
             (exponent,) = struct.unpack(">i", message[end : end + EXPONENT_BYTES])
-            number = paillier.EncryptedNumber(self._public, ciphertext, exponent)
-            yield cast(Number, number)
+            yield paillier.EncryptedNumber(self._public, ciphertext, exponent)
 
 
 class FloatHolder(FloatParty):
@@ -149,7 +91,7 @@ class FloatHolder(FloatParty):
 
 
 class PackedParty(FloatParty):
-    """A client or the aggregator, whose plaintexts are packed as this library packs them."""
+    """A client or the aggregator; plaintexts are packed as this library packs them."""
 
     def __init__(self, public: PublicKey, clients: int) -> None:
         super().__init__(public)
@@ -176,41 +118,27 @@ class PackedHolder(PackedParty):
     def decrypt(self, total: bytes, length: int) -> Opened:
         """Decrypt one integer after the other, then unpack."""
         n = self._public.n
-        found = (
-            self._private.raw_decrypt(c.ciphertext(be_secure=False)) for c in self.read(total)
-        )
+        numbers = (number.ciphertext(be_secure=False) for number in self.read(total))
+        found = (self._private.raw_decrypt(c) for c in numbers)
         signed = [m - n if 2 * m > n else m for m in found]
         integers = packing(length, self.clients).unpack(signed, self.bits)
         return Opened.clear(integers[:-1] / ENCODING.scale)
 
 
 def floats(public: PublicKey, private: PrivateKey) -> Keyed:
-    """Say how the parties of phe per float are made."""
+    """Return the parties of phe per float."""
     party = partial(FloatParty, public)
-    return Keyed(
-        system=FLOATS,
-        setting=f"{public.n.bit_length()} bits",
-        sender=party,
-        aggregator=party,
-        holder=partial(FloatHolder, public, private),
-        slots=1,
-    )
+    holder = partial(FloatHolder, public, private)
+    return Keyed(FLOATS, f"{public.n.bit_length()} bits", party, party, holder, slots=1)
 
 
 def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
-    """Say how the parties of phe with packed integers are made."""
-    bits, slot_bits = public.n.bit_length(), packing(1, clients).slot_bits
-    slots = packing(1, clients).slots(bits)
+    """Return the parties of phe with packed integers."""
+    bits, one = public.n.bit_length(), packing(1, clients)
+    setting = f"{bits} bits, {one.slots(bits)} slots of {one.slot_bits} bits"
     party = partial(PackedParty, public, clients)
-    return Keyed(
-        system=PACKED,
-        setting=f"{bits} bits, {slots} slots of {slot_bits} bits",
-        sender=party,
-        aggregator=party,
-        holder=partial(PackedHolder, public, private, clients),
-        slots=slots,
-        reserved=1,
-    )
+    holder = partial(PackedHolder, public, private, clients)
+    return Keyed(PACKED, setting, party, party, holder, slots=one.slots(bits), reserved=1)
 
 
 def works(public: PublicKey, private: PrivateKey) -> dict[str, Work]:

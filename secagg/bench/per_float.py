@@ -14,18 +14,6 @@ from secagg.bench.cases import CLIP, ENCODING
 from secagg.bench.timing import in_turn
 from secagg.paillier import Packing, PrivateKey, set_threads
 
-__all__ = [
-    "ADD",
-    "DECRYPT",
-    "ENCRYPT",
-    "OWNER",
-    "PerFloat",
-    "Work",
-    "owners_gain",
-    "per_float",
-    "sample",
-]
-
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
 
 SUMMANDS = 4095

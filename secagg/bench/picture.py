@@ -25,8 +25,6 @@ except ModuleNotFoundError as error:
         "the picture needs matplotlib: pip install 'secagg[bench]'", name="matplotlib"
     ) from None
 
-__all__ = ["GRID", "INK", "Axes", "Canvas", "blank", "canvas", "plain", "png", "spread"]
-
 INK, GRID = "#303238", "#e4e6ea"
 COLOURS = {  # Okabe and Ito (2008), which people who are colour-blind tell apart
     "ss": "#0072B2",

@@ -24,16 +24,6 @@ from secagg.bench.table import (
 from secagg.bench.timing import machine
 from secagg.errors import ParameterError
 
-__all__ = [
-    "case_table",
-    "comparison_document",
-    "notes",
-    "per_float_table",
-    "prepare",
-    "print_comparison",
-    "saving",
-]
-
 VERSION = 1
 
 CASE_COLUMNS = (

@@ -1,7 +1,6 @@
-"""A party of a system in a process of its own, which is timed there and whose memory is told.
+"""A party of a system in a process of its own, with its processor time and peak memory.
 
-Times are of the processor, all threads of the party together: what others do on the machine
-lengthens none of them, and neither does what a party waits for.
+Processor time, of all threads of the party, leaves out other processes and waiting.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
-
-__all__ = ["Role", "Took"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,7 +30,7 @@ _context = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Took(Generic[R_co]):
-    """What a step returned, and its seconds of processor time."""
+    """Result of a step, and its seconds of processor time."""
 
     result: R_co
     seconds: float
@@ -53,7 +49,7 @@ class Role(Generic[T]):
     Attributes
     ----------
     setup_seconds : float
-        What making the party took.
+        Processor time of making the party.
 
     Raises
     ------
@@ -97,12 +93,7 @@ class Role(Generic[T]):
         """Return the role."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self.close()
 

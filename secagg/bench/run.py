@@ -14,20 +14,6 @@ from secagg.errors import ParameterError
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
 from secagg.paillier.public_key import MIN_BITS
 
-__all__ = [
-    "BUDGET",
-    "CLIENTS",
-    "FAMILIES",
-    "LENGTHS",
-    "Candidate",
-    "Comparison",
-    "candidates",
-    "compare",
-    "families",
-    "grid",
-    "per_floats",
-]
-
 FAMILIES = ("ss", "he")
 CLIENTS, LENGTHS = "10,50,100,500", "1000,10000,100000"
 BUDGET = 3.0

@@ -21,8 +21,6 @@ from secagg.errors import SecAggError
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
-__all__ = ["CORRUPT", "DROPOUT", "SS", "Costs", "measure", "parameters", "run_round"]
-
 CORRUPT, DROPOUT = 0.05, 0.1
 """The graph is the one that is recommended for these fractions."""
 ALONE = 0

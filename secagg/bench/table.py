@@ -16,25 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Rendered
 
-__all__ = [
-    "NONE",
-    "Cell",
-    "Column",
-    "Strong",
-    "Table",
-    "Value",
-    "as_json",
-    "as_markdown",
-    "as_text",
-    "duration",
-    "micro",
-    "number",
-    "print_table",
-    "times",
-    "volume",
-    "write_atomically",
-]
-
 NONE = "–"
 """Stands for a party that does not exist or a value that is not known."""
 
@@ -44,17 +25,7 @@ _BYTES = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6))
 
 @dataclass(frozen=True)
 class Value:
-    """A measured number.
-
-    Attributes
-    ----------
-    value : float
-        In seconds, bytes, or the column's own unit.
-    spread : float or None
-        Standard deviation over the runs, shown after ±.
-    scaled : bool
-        Scaled up from a sample, shown with a ~.
-    """
+    """A number in the column's unit, its standard deviation, and a mark if it was scaled."""
 
     value: float
     spread: float | None = None
@@ -75,32 +46,49 @@ Cell: TypeAlias = str | float | Value | Strong | None
 def number(value: float, like: float | None = None) -> str:
     """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
     size = abs(value if like is None else like)
-    if size >= 1e9:  # a diverged training
-        return f"{value:.1e}"
-    if like is None and value == int(value):  # a count
+    if size >= 1e9 or (size < 0.01 and value != 0):
+        return f"{value:.1e}"  # a diverged training, or a small error
+    if size >= 1000 or (like is None and value == int(value)):  # a count
         return f"{value:,.0f}"
-    if size >= 1000:
-        return f"{value:,.0f}"
-    if size >= 100:
-        return f"{value:.1f}"
-    if size >= 0.01 or value == 0:
-        return f"{value:.4f}"
-    return f"{value:.1e}"
+    return f"{value:.1f}" if size >= 100 else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """Write seconds with two digits and a unit from µs to h."""
+    for limit, unit, scale in _SECONDS:
+        if seconds < limit:
+            return f"{_digits(seconds * scale, 2)} {unit}"
+    return f"{_digits(seconds / 3600, 2)} h"
+
+
+def micro(seconds: float) -> str:
+    """Write seconds in microseconds, however many."""
+    return f"{_digits(1e6 * seconds, 2)} µs"
+
+
+def volume(size: float) -> str:
+    """Write bytes with three digits and a unit from B to GB."""
+    for limit, unit, scale in _BYTES:
+        if size < limit:
+            return f"{_digits(size * scale, 3)} {unit}"
+    return f"{_digits(size * 1e-9, 3)} GB"
+
+
+def times(ratio: float) -> str:
+    """Write a ratio with two digits and a ×."""
+    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.2g}×"
+
+
+def _digits(value: float, digits: int) -> str:
+    """Write so many digits, and all those before the point."""
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """Head and format of a column.
+    """A head, which may have a line break, the format of values, and the alignment.
 
-    Attributes
-    ----------
-    head : str
-        May contain a line break, which Markdown shows as a space.
-    write : callable
-        Writes a value with its unit, such as `duration`.
-    left : bool
-        Left-aligned, and wrapped where the terminal is narrow. The first column is always
-        left-aligned.
+    The first column, and those that are `left`, are left-aligned and wrap.
     """
 
     head: str
@@ -108,19 +96,17 @@ class Column:
     left: bool = False
 
     def text(self, cell: Cell) -> str:
-        """Return a cell as text, without emphasis."""
-        match cell:
-            case None:
-                return NONE
-            case str():
-                return cell
-            case Strong():
-                return cell.text
-            case Value():
-                spread = "" if cell.spread is None else f" ± {number(cell.spread, cell.value)}"
-                return f"{'~' if cell.scaled else ''}{self.write(cell.value)}{spread}"
-            case _:
-                return self.write(cell)
+        """Return a cell as text, without emphasis: "~1.5 ms", "0.8914 ± 0.0021"."""
+        if cell is None:
+            return NONE
+        if isinstance(cell, str):
+            return cell
+        if isinstance(cell, Strong):
+            return cell.text
+        if not isinstance(cell, Value):
+            return self.write(cell)
+        spread = "" if cell.spread is None else f" ± {number(cell.spread, cell.value)}"
+        return f"{'~' if cell.scaled else ''}{self.write(cell.value)}{spread}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +156,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
 
 
 def as_text(table: Table, width: int = 200) -> str:
-    """Return the table and its notes as plain lines of at most `width` columns.
+    """Return the table and its notes as plain lines, the table at most `width` wide.
 
     Raises
     ------
@@ -180,11 +166,10 @@ def as_text(table: Table, width: int = 200) -> str:
     rendered = _rendered(table)
     from rich.console import Console
 
-    with open(os.devnull, "w") as nowhere:
-        console = Console(file=nowhere, width=width, record=True, highlight=False)
-        console.print(rendered)
-        text = console.export_text(styles=False)
-    lines = [line.rstrip() for line in text.splitlines()]
+    console = Console(width=width, highlight=False)
+    with console.capture() as shown:
+        console.print(rendered, style="none", no_wrap=True)
+    lines = [line.rstrip() for line in shown.get().splitlines()]
     return "\n".join([*lines, *(("", *table.notes) if table.notes else ())])
 
 
@@ -195,9 +180,8 @@ def _rendered(table: Table) -> Rendered:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "rich":
             raise
-        raise MissingExtra(
-            "tables on a terminal need rich: pip install 'secagg[cli]'", name="rich"
-        ) from None
+        remedy = "tables on a terminal need rich: pip install 'secagg[cli]'"
+        raise MissingExtra(remedy, name="rich") from None
     shown = Rendered(
         title=Text(table.title, style="bold") if table.title else None,
         title_justify="left",
@@ -214,39 +198,26 @@ def _rendered(table: Table) -> Rendered:
             Text(column.head), justify="left" if left else "right", no_wrap=not left
         )
     for cells, line in zip(table.rows, table.lines(), strict=True):
-        shown.add_row(
-            *(
-                Text(text, style="bold" if isinstance(cell, Strong) else "")
-                for cell, text in zip(cells, line, strict=True)
-            )
-        )
+        styles = ["bold" if isinstance(cell, Strong) else "" for cell in cells]
+        shown.add_row(*map(Text, line, styles))
     return shown
 
 
 def as_markdown(table: Table) -> str:
-    """Return the table in Markdown, with caption and notes below it."""
-    heads = [column.head.replace("\n", " ") for column in table.columns]
-    rows = [
-        [
-            f"**{text}**" if isinstance(cell, Strong) else text
-            for cell, text in zip(cells, line, strict=True)
-        ]
-        for cells, line in zip(table.rows, table.lines(), strict=True)
-    ]
-    lines = [heads, ["---"] * len(heads), *rows]
-    parts = [
-        "\n".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
-            for line in lines
-        )
-    ]
-    parts += [table.caption] if table.caption else []
-    parts += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
-    return "\n\n".join(parts)
+    """Return the table in Markdown, with caption and notes below it, without the title."""
+    rows = [[column.head.replace("\n", " ") for column in table.columns]]
+    rows.append(["---"] * len(table.columns))
+    for cells, line in zip(table.rows, table.lines(), strict=True):
+        pairs = zip(cells, line, strict=True)
+        rows.append([f"**{text}**" if isinstance(one, Strong) else text for one, text in pairs])
+    escaped = ([text.replace("|", "\\|") for text in row] for row in rows)
+    parts = ["\n".join(f"| {' | '.join(row)} |" for row in escaped), table.caption]
+    parts.append("\n".join(f"- {note}" for note in table.notes))
+    return "\n\n".join(part for part in parts if part)
 
 
 def as_json(document: object) -> str:
-    """Return plain values and dataclasses as JSON, in two-column indents.
+    """Return plain values and dataclasses as JSON, indented by two.
 
     A dataclass is written as its ``document()`` method returns it, or as its fields.
 
@@ -274,11 +245,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     OSError
         It cannot be written; the old file is left.
     """
-    data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
         try:
-            part.write(data)
+            part.write(content.encode() if isinstance(content, str) else content)
             part.flush()
             os.fsync(part.fileno())
             os.chmod(part.name, 0o644)  # a temporary file is its owner's only
@@ -286,34 +256,3 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         except BaseException:
             os.unlink(part.name)
             raise
-
-
-def duration(seconds: float) -> str:
-    """Write seconds with two digits and a unit from µs to h."""
-    for limit, unit, scale in _SECONDS:
-        if seconds < limit:
-            return f"{_digits(seconds * scale, 2)} {unit}"
-    return f"{_digits(seconds / 3600, 2)} h"
-
-
-def volume(size: float) -> str:
-    """Write bytes with three digits and a unit from B to GB."""
-    for limit, unit, scale in _BYTES:
-        if size < limit:
-            return f"{_digits(size * scale, 3)} {unit}"
-    return f"{_digits(size * 1e-9, 3)} GB"
-
-
-def times(ratio: float) -> str:
-    """Write a ratio with two digits and a ×."""
-    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.2g}×"
-
-
-def micro(seconds: float) -> str:
-    """Write seconds in microseconds, however many."""
-    return f"{_digits(1e6 * seconds, 2)} µs"
-
-
-def _digits(value: float, digits: int) -> str:
-    """Write so many digits, and all those before the point."""
-    return f"{value:,.0f}" if value >= 99.5 else f"{value:.{digits}g}"

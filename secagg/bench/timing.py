@@ -25,18 +25,6 @@ import gmpy2
 
 from secagg import _fast
 
-__all__ = [
-    "INTERRUPTED",
-    "Peak",
-    "Taken",
-    "in_turn",
-    "interrupted_once",
-    "machine",
-    "mean_seconds",
-    "peak_memory",
-    "timed",
-]
-
 INTERRUPTED = 130
 """Exit code that shells report for a command that Ctrl-C ended."""
 LONG_ENOUGH = 0.04
@@ -49,15 +37,7 @@ _RESET_PEAK = "5"  # proc(5): sets the peak resident set size to the present one
 
 @dataclass(frozen=True)
 class Taken:
-    """Duration of a call in seconds.
-
-    Attributes
-    ----------
-    processor : float
-        Time of all threads of this process, without waiting.
-    elapsed : float
-        Wall-clock time.
-    """
+    """Seconds of a call: processor time of all threads of this process, and wall-clock time."""
 
     processor: float
     elapsed: float
@@ -79,15 +59,12 @@ def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
     repeats : int
         Timed runs of each, ≥ 1, after one run to warm up.
     """
-    taken: list[list[Taken]] = [[] for _ in calls]
     for call in calls:
         call()
-    for _ in range(repeats):
-        for call, so_far in zip(calls, taken, strict=True):
-            so_far.append(timed(call))
+    rounds = [[timed(call) for call in calls] for _ in range(repeats)]
     return [
         Taken(median(one.processor for one in each), median(one.elapsed for one in each))
-        for each in taken
+        for each in zip(*rounds, strict=True)
     ]
 
 
@@ -117,11 +94,34 @@ def machine() -> dict[str, str]:
 
 def _cpu() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+@contextmanager
+def interrupted_once() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
+
+    The measuring code catches it and returns what is done, which the command then prints and
+    saves. After a Ctrl-C the signal stays ignored until the process ends, also beyond the
+    block. The handler is installed only in the main thread and over Python's own: a caller
+    that ignores or handles the signal keeps its handler.
+    """
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        if in_main and signal.getsignal(signal.SIGINT) is first:
+            signal.signal(signal.SIGINT, before)
 
 
 def peak_memory() -> int:
@@ -168,28 +168,3 @@ def _own_peak() -> int:
     lines = (line.partition(":") for line in _STATUS.read_text().splitlines())
     kilobytes = {name: value.split()[0] for name, _, value in lines if value.endswith("kB")}
     return 1024 * (int(kilobytes["VmHWM"]) - int(kilobytes["RssFile"]))
-
-
-@contextmanager
-def interrupted_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
-
-    The measuring code catches it and returns what is done, which the command then prints and
-    saves. After a Ctrl-C the signal stays ignored until the process ends, also beyond the
-    block. The handler is installed only in the main thread and over Python's own: a caller
-    that ignores or handles the signal keeps its handler.
-    """
-
-    def first(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if in_main and before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        if in_main and signal.getsignal(signal.SIGINT) is first:
-            signal.signal(signal.SIGINT, before)

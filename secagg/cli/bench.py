@@ -11,8 +11,6 @@ from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, compare, families, grid
 from secagg.bench.table import as_json as to_json
 from secagg.cli.console import Json, command, progress
 
-__all__ = ["EXAMPLES", "bench"]
-
 EXAMPLES = """
 [bold]Examples[/bold]
 

@@ -17,26 +17,6 @@ from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
 from secagg.protocol import RoundParams
 
-__all__ = [
-    "Clients",
-    "Clip",
-    "Corrupt",
-    "Document",
-    "Dropout",
-    "Json",
-    "Length",
-    "ModulusBits",
-    "Sigma",
-    "command",
-    "echo",
-    "neighbours_text",
-    "progress",
-    "round_params",
-    "shape",
-    "size_text",
-    "time_text",
-]
-
 Document = dict[str, object]
 
 Clients = Annotated[int, typer.Option(help="n, the clients that take part.")]
@@ -114,17 +94,63 @@ def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]
         yield show
 
 
-def echo(document: Document, facts: list[tuple[str, str]], *, as_json_document: bool) -> None:
-    """Print a result, as a JSON document or as names with their values."""
-    if as_json_document:
-        typer.echo(as_json(document))
+def echo(
+    params: RoundParams, document: Document, facts: list[tuple[str, str]], *, json: bool
+) -> None:
+    """Print a round's parameters and costs, as a JSON document or as names with their values.
+
+    Parameters
+    ----------
+    params : RoundParams
+    document : dict
+        Besides the parameters; has the bytes and seconds of a client and of the server.
+    facts : list of name and text
+        Printed before the modulus and the costs.
+    json : bool
+    """
+    if json:
+        shape: Document = {
+            "clients": params.n_clients,
+            "neighbours": params.neighbours,
+            "threshold": params.threshold,
+            "length": params.length,
+            "modulus_bits": params.ring.bits,
+        }
+        typer.echo(as_json(shape | document))
         return
+    amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
-    for fact in facts:
-        table.add_row(*fact)
+    for name, text in facts:
+        table.add_row(name, text)
+    table.add_row("modulus", str(params.ring))
+    table.add_row("a client sends", size_text(amounts["bytes_up"]))
+    table.add_row("a client receives", size_text(amounts["bytes_down"]))
+    table.add_row("a client's time", time_text(amounts["client_seconds"]))
+    table.add_row("the server's time", time_text(amounts["server_seconds"]))
+    if "peak_memory" in amounts:
+        table.add_row("peak memory", f"{size_text(amounts['peak_memory'])}, all in one process")
     Console(highlight=False).print(table)
+
+
+def neighbours_text(params: RoundParams) -> str:
+    """Return the number of a client's neighbours."""
+    return "all others" if params.neighbours is None else str(params.neighbours)
+
+
+def size_text(size: float) -> str:
+    """Return bytes with one decimal."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def time_text(seconds: float) -> str:
+    """Return seconds, or milliseconds below one, with one decimal."""
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def round_params(
@@ -146,33 +172,3 @@ def round_params(
         modulus_bits=max(32, needed) if modulus_bits is None else modulus_bits,
         neighbours=neighbours,
     )
-
-
-def shape(params: RoundParams) -> Document:
-    """Return the parameters as plain values."""
-    return {
-        "clients": params.n_clients,
-        "neighbours": params.neighbours,
-        "threshold": params.threshold,
-        "length": params.length,
-        "modulus_bits": params.ring.bits,
-    }
-
-
-def neighbours_text(params: RoundParams) -> str:
-    """Return the number of a client's neighbours."""
-    return "all others" if params.neighbours is None else str(params.neighbours)
-
-
-def size_text(size: float) -> str:
-    """Return bytes with one decimal."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
-
-
-def time_text(seconds: float) -> str:
-    """Return seconds, or milliseconds below one, with one decimal."""
-    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

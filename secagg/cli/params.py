@@ -8,28 +8,10 @@ from typing import Annotated
 import typer
 
 from secagg import graph
-from secagg.cli.console import (
-    Clients,
-    Clip,
-    Corrupt,
-    Dropout,
-    Json,
-    Length,
-    ModulusBits,
-    Sigma,
-    command,
-    echo,
-    neighbours_text,
-    round_params,
-    shape,
-    size_text,
-    time_text,
-)
+from secagg.cli import console as options
 from secagg.cli.estimate import estimate
 from secagg.graph.assumptions import to_adversary
 from secagg.protocol.traffic import client_traffic
-
-__all__ = ["EXAMPLES", "params"]
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -41,9 +23,9 @@ secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --js
 
 
 def params(
-    clients: Clients,
-    corrupt: Corrupt = 0.05,
-    dropout: Dropout = 0.05,
+    clients: options.Clients,
+    corrupt: options.Corrupt = 0.05,
+    dropout: options.Dropout = 0.05,
     security: Annotated[
         str,
         typer.Option(
@@ -52,36 +34,33 @@ def params(
             "different kinds of share.",
         ),
     ] = "semi-honest",
-    length: Length = 100_000,
-    clip: Clip = 8.0,
-    modulus_bits: ModulusBits = None,
-    sigma: Sigma = 40,
+    length: options.Length = 100_000,
+    clip: options.Clip = 8.0,
+    modulus_bits: options.ModulusBits = None,
+    sigma: options.Sigma = 40,
     eta: Annotated[
         int, typer.Option(help="The round fails with probability 2^-eta at most.")
     ] = 30,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and say what a round costs.
 
     Times are of this machine's primitives, measured now; bytes are those of a client that
     stays to the end and loses nobody, who has the most.
     """
-    with command():
+    with options.command():
         server = to_adversary(security)
         found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = found.neighbours, found.threshold, found.highest_threshold
-        chosen = round_params(clients, t, k, length, clip, modulus_bits)
+        chosen = options.round_params(clients, t, k, length, clip, modulus_bits)
         traffic = client_traffic(chosen, client_id=clients - 1)
-        up = sum(phase.up for phase in traffic.values())
-        down = sum(phase.down for phase in traffic.values())
         seconds = estimate(chosen, int(dropout * clients))
-        document = {
-            **shape(chosen),
+        document: options.Document = {
             "highest_threshold": best,
             "privacy_bits": _finite(found.privacy_bits),
             "completion_bits": _finite(found.completion_bits),
-            "bytes_up": up,
-            "bytes_down": down,
+            "bytes_up": sum(phase.up for phase in traffic.values()),
+            "bytes_down": sum(phase.down for phase in traffic.values()),
             "phases": {
                 str(phase): {"bytes_up": each.up, "bytes_down": each.down}
                 for phase, each in traffic.items()
@@ -92,21 +71,15 @@ def params(
         event, caveat = "a client is exposed", []
         if server == "semi-malicious":
             event = "both secrets of one client are rebuilt"
-        if server != "semi-honest":
             caveat = [("", "not counted: dropouts that such a server invents")]
         facts = [
-            ("neighbours k", neighbours_text(chosen)),
+            ("neighbours k", options.neighbours_text(chosen)),
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),
             ("privacy", _chance(event, found.privacy_bits)),
             *caveat,
             ("completion", _chance("dropouts end the round", found.completion_bits)),
-            ("modulus", str(chosen.ring)),
-            ("a client sends", size_text(up)),
-            ("a client receives", size_text(down)),
-            ("a client's time", time_text(seconds.client)),
-            ("the server's time", time_text(seconds.server)),
         ]
-        echo(document, facts, as_json_document=as_json)
+        options.echo(chosen, document, facts, json=as_json)
 
 
 def _finite(bits: float) -> float | None:

@@ -12,30 +12,11 @@ from secagg import graph
 from secagg._check import check_integer
 from secagg.bench.cases import RandomVectors
 from secagg.bench.timing import peak_memory
-from secagg.cli.console import (
-    Clients,
-    Clip,
-    Corrupt,
-    Dropout,
-    Json,
-    Length,
-    ModulusBits,
-    Sigma,
-    command,
-    echo,
-    neighbours_text,
-    progress,
-    round_params,
-    shape,
-    size_text,
-    time_text,
-)
+from secagg.cli import console as options
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, SecAggError
 from secagg.protocol import ClientPolicy, Phase, RoundParams
 from secagg.simulate import SimulatedRound, simulate_round
-
-__all__ = ["EXAMPLES", "dropouts", "run", "simulate"]
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -51,8 +32,8 @@ _LEAVING = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UN
 
 
 def simulate(
-    clients: Clients = 100,
-    length: Length = 10_000,
+    clients: options.Clients = 100,
+    length: options.Length = 10_000,
     neighbours: Annotated[
         int | None,
         typer.Option(
@@ -67,19 +48,19 @@ def simulate(
             show_default="what `secagg params` finds; with --neighbours two thirds",
         ),
     ] = None,
-    dropout: Dropout = 0.05,
-    corrupt: Corrupt = 0.05,
-    sigma: Sigma = 40,
-    clip: Clip = 8.0,
-    modulus_bits: ModulusBits = None,
+    dropout: options.Dropout = 0.05,
+    corrupt: options.Corrupt = 0.05,
+    sigma: options.Sigma = 40,
+    clip: options.Clip = 8.0,
+    modulus_bits: options.ModulusBits = None,
     seed: Annotated[int, typer.Option(help="Of the vectors and the dropouts.")] = 0,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run one round on random vectors in this process, and check that its sum is exact.
 
     Of the clients, the fraction --dropout vanishes, each in a random phase.
     """
-    with command():
+    with options.command():
         if neighbours is None:
             found = graph.recommend(clients, corrupt, dropout, sigma=sigma)
             k, t = found.neighbours, found.threshold
@@ -87,35 +68,25 @@ def simulate(
             k = neighbours or None
             t = -(-2 * (clients if k is None else k + 1) // 3)
         t = t if threshold is None else threshold
-        params = round_params(clients, t, k, length, clip, modulus_bits)
+        params = options.round_params(clients, t, k, length, clip, modulus_bits)
         policy = ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma)
-        with progress("clients", clients) as show:
+        with options.progress("clients", clients) as show:
             result = run(params, policy, dropout, seed, show)
-        up = sum(result.bytes_up.values()) / clients
-        down = sum(result.bytes_down.values()) / clients
-        seconds, memory = result.client_seconds / clients, peak_memory()
-        document = {
-            **shape(params),
+        document: options.Document = {
             "survivors": len(result.survivors),
             "exact": True,
-            "bytes_up": up,
-            "bytes_down": down,
-            "client_seconds": seconds,
+            "bytes_up": sum(result.bytes_up.values()) / clients,
+            "bytes_down": sum(result.bytes_down.values()) / clients,
+            "client_seconds": result.client_seconds / clients,
             "server_seconds": result.server_seconds,
-            "peak_memory": memory,
+            "peak_memory": peak_memory(),
         }
         facts = [
             ("sum", f"exact, of {len(result.survivors)} of {clients} vectors"),
-            ("neighbours k", neighbours_text(params)),
+            ("neighbours k", options.neighbours_text(params)),
             ("threshold t", str(t)),
-            ("modulus", str(params.ring)),
-            ("a client sends", size_text(up)),
-            ("a client receives", size_text(down)),
-            ("a client's time", time_text(seconds)),
-            ("the server's time", time_text(result.server_seconds)),
-            ("peak memory", f"{size_text(memory)}, all in one process"),
         ]
-        echo(document, facts, as_json_document=as_json)
+        options.echo(params, document, facts, json=as_json)
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from secagg.bench.cases import Case, Figure, Row
@@ -33,71 +32,50 @@ MOVIELENS = Case(943, 33_640)
 SHOWN = (Case(100, 1000), Case(100, 100_000), Case(500, 100_000), MOVIELENS)
 
 
-def _client(row: Row) -> Figure:
-    return row.client.seconds
-
-
-def _server(row: Row) -> Figure:
-    return row.server.seconds
-
-
-def _holder(row: Row) -> Figure | None:
-    return None if row.holder is None else row.holder.seconds
-
-
-def _central(row: Row) -> Figure:
-    return _server(row) if row.holder is None else _server(row) + row.holder.seconds
-
-
-def _traffic(row: Row) -> Figure:
-    return row.bytes_up + row.bytes_down
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """An amount of one system over the same of another."""
-
-    text: str
-    above: str
-    below: str
-    amount: Callable[[Row], Figure | None]
-
-
+AMOUNTS: dict[str, Callable[[Row], Figure | None]] = {
+    "client": lambda row: row.client.seconds,
+    "server": lambda row: row.server.seconds,
+    "holder": lambda row: None if row.holder is None else row.holder.seconds,
+    "central": lambda row: (row.server + row.holder if row.holder else row.server).seconds,
+    "traffic": lambda row: row.bytes_up + row.bytes_down,
+}
 RATIOS = (
-    Ratio("client's time: HE ÷ SS", "he", "ss", _client),
-    Ratio("client's bytes, up and down: HE ÷ SS", "he", "ss", _traffic),
-    Ratio("HE's server and key holder ÷ SS's server", "he", "ss", _central),
-    Ratio("client's time: shared key ÷ HE", "he-shared", "he", _client),
-    Ratio("two trustees ÷ key holder", "he-threshold", "he", _holder),
-    Ratio("client's time: phe, packed ÷ HE", "phe-packed", "he", _client),
-    Ratio("key holder's: phe, packed ÷ HE", "phe-packed", "he", _holder),
-    Ratio("server's: phe, packed ÷ HE", "phe-packed", "he", _server),
-    Ratio("client's time: phe, per float ÷ packed", "phe-float", "phe-packed", _client),
-    Ratio("key holder's: phe, per float ÷ packed", "phe-float", "phe-packed", _holder),
-    Ratio("server's: phe, per float ÷ packed", "phe-float", "phe-packed", _server),
+    ("client's time: HE ÷ SS", "he", "ss", "client"),
+    ("client's bytes, up and down: HE ÷ SS", "he", "ss", "traffic"),
+    ("HE's server and key holder ÷ SS's server", "he", "ss", "central"),
+    ("client's time: shared key ÷ HE", "he-shared", "he", "client"),
+    ("two trustees ÷ key holder", "he-threshold", "he", "holder"),
+    ("client's time: phe, packed ÷ HE", "phe-packed", "he", "client"),
+    ("key holder's: phe, packed ÷ HE", "phe-packed", "he", "holder"),
+    ("server's: phe, packed ÷ HE", "phe-packed", "he", "server"),
+    ("client's time: phe, per float ÷ packed", "phe-float", "phe-packed", "client"),
+    ("key holder's: phe, per float ÷ packed", "phe-float", "phe-packed", "holder"),
+    ("server's: phe, per float ÷ packed", "phe-float", "phe-packed", "server"),
 )
+"""An amount of one system over the same of another."""
 
 
 def ratio_table(rows: Sequence[Row]) -> Table:
     """Return a line for each ratio, with the least and the most at each length, and their n."""
     lengths = sorted({row.case.length for row in rows})
     columns = [Column(""), *(Column(f"d = {length:,}") for length in lengths)]
-    lines = [[one.text, *(_ends(one, rows, length) for length in lengths)] for one in RATIOS]
+    at = [{_key(row): row for row in rows if row.case.length == length} for length in lengths]
+    lines = [[text, *(_ends(one, *ratio) for one in at)] for text, *ratio in RATIOS]
     return Table(columns=columns, rows=lines)
 
 
-def _ends(ratio: Ratio, rows: Iterable[Row], length: int) -> str | None:
-    amounts = {
-        (row.system.name, row.case.clients): ratio.amount(row)
-        for row in rows
-        if row.case.length == length
-    }
+def _key(row: Row) -> tuple[str, int]:
+    return row.system.name, row.case.clients
+
+
+def _ends(rows: Mapping[tuple[str, int], Row], above: str, below: str, of: str) -> str | None:
     found = []
-    for (name, n), above in amounts.items():
-        below = amounts.get((ratio.below, n))
-        if name == ratio.above and above is not None and below is not None:
-            mark = "" if above.measured and below.measured else "~"
-            found.append((above.value / below.value, n, mark))
+    for (name, n), row in rows.items():
+        if name == above and (below, n) in rows:
+            over, under = AMOUNTS[of](row), AMOUNTS[of](rows[below, n])
+            if over is not None and under is not None:
+                mark = "" if over.measured and under.measured else "~"
+                found.append((over.value / under.value, n, mark))
     ends = sorted({min(found), max(found)}) if found else []
     return " to ".join(f"{mark}{times(value)} (n = {n})" for value, n, mark in ends) or None
 

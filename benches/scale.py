@@ -8,22 +8,21 @@ round's sum is compared with plain integers, and every client's bytes with docs/
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 
 import secagg
 from secagg import graph
 from secagg.bench import ss
 from secagg.bench.cases import RandomVectors
+from secagg.bench.table import Column, Table, as_json, as_markdown
 from secagg.bench.timing import machine
+from secagg.cli.console import progress
 from secagg.protocol.traffic import client_traffic
 
 DOC = Path(__file__).parent.parent / "docs" / "scale.md"
@@ -33,7 +32,7 @@ ENCODING = secagg.FixedPoint(CLIP, fractional_bits=10, rounding="nearest")
 
 @dataclass(frozen=True)
 class Case:
-    """One large round; `dropout` is the part that vanishes before its masked input."""
+    """One large round; `dropout` is the fraction that drops out before its masked input."""
 
     name: str
     clients: int
@@ -60,7 +59,7 @@ class Case:
 
     @property
     def leaving(self) -> frozenset[int]:
-        """Return who vanishes."""
+        """Return the ids that drop out."""
         order = np.random.default_rng(self.clients).permutation(np.arange(1, self.clients))
         return frozenset(order[: int(self.dropout * self.clients)].tolist())
 
@@ -102,14 +101,9 @@ class Drawn:
         return self._first.pop() if self._first else os.urandom(size)
 
 
-def run(case: Case, progress: Progress) -> Measured:
-    """Run a round, check it, and return what it took."""
+def run(case: Case, show: ss.Progress) -> Measured:
+    """Run a round, check it, and return its costs."""
     seed = np.random.default_rng(1).bytes(graph.SEED_BYTES)
-    task = progress.add_task(case.name)
-
-    def show(phase: str, done: int, of: int) -> None:
-        progress.update(task, description=f"{case.name}: {phase}", completed=done, total=of)
-
     costs = ss.run_round(case.params, case.vectors.__getitem__, case.leaving, show, Drawn(seed))
     check(case, costs, seed)
     return Measured(
@@ -141,21 +135,28 @@ def check(case: Case, costs: ss.Costs, seed: bytes) -> None:
         assert costs.bytes_down[u] == sum(phase.down for phase in stayed), u
 
 
-def table(rows: list[Measured]) -> Iterator[str]:
-    """Yield the lines of the table in docs/scale.md."""
-    head = "round|n|d|k, t|lost|a client|its memory|its bytes, most|server|its memory"
-    yield "| " + " | ".join(head.split("|")) + " |"
-    yield "|" + "---|" * 10
+COLUMNS = (
+    *map(Column, ("round", "n", "d", "k, t", "lost")),
+    Column("a client", lambda seconds: f"{1000 * seconds:.3g} ms"),
+    Column("its memory", lambda size: f"{size / 1e6:.0f} MB"),
+    Column("its bytes, most"),
+    Column("server", lambda seconds: f"{seconds:.3g} s"),
+    Column("its memory", lambda size: f"{size / 1e6:.0f} MB"),
+)
+
+
+def table(rows: Iterable[Measured]) -> Table:
+    """Return the table of docs/scale.md."""
+    lines = []
     for row in rows:
         case = row.case
         k = "all" if case.neighbours is None else case.neighbours
-        yield (
-            f"| {case.name} | {case.clients:,} | {case.length:,} | {k}, {case.threshold} "
-            f"| {case.dropout:.0%} | {1000 * row.client_seconds:.3g} ms "
-            f"| {row.client_memory / 1e6:.0f} MB "
-            f"| {row.most_bytes_up:,} up, {row.most_bytes_down:,} down "
-            f"| {row.server_seconds:.3g} s | {row.server_memory / 1e6:.0f} MB |"
-        )
+        shape = (case.name, case.clients, case.length, f"{k}, {case.threshold}")
+        traffic = f"{row.most_bytes_up:,} up, {row.most_bytes_down:,} down"
+        client = (row.client_seconds, row.client_memory, traffic)
+        server = (row.server_seconds, row.server_memory)
+        lines.append((*shape, f"{case.dropout:.0%}", *client, *server))
+    return Table(columns=COLUMNS, rows=lines)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -164,16 +165,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(cases())}")
     parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
     given = parser.parse_args(argv)
-    chosen = [case for name, case in cases().items() if name in (given.names or cases())]
     rows = []
-    for case in chosen:
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            rows.append(run(case, progress))
+    for name, case in cases().items():
+        if name in (given.names or cases()):
+            with progress("clients", case.clients) as show:
+                rows.append(run(case, show))
     if given.json:
-        print(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}))
+        print(as_json({"machine": machine(), "rows": rows}))
     else:
         print("  ".join(f"{name} {value}" for name, value in machine().items()))
-        print("\n".join(table(rows)))
+        print(as_markdown(table(rows)))
     return 0
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import secagg
 from secagg import graph
 from secagg.bench import ss
-from secagg.bench.cases import RandomVectors
+from secagg.bench.cases import RandomVectors, check_sum, leaving
 from secagg.bench.table import Column, Table, as_json, as_markdown
 from secagg.bench.timing import machine
 from secagg.cli.console import progress
@@ -60,8 +60,7 @@ class Case:
     @property
     def leaving(self) -> frozenset[int]:
         """Return the ids that drop out."""
-        order = np.random.default_rng(self.clients).permutation(np.arange(1, self.clients))
-        return frozenset(order[: int(self.dropout * self.clients)].tolist())
+        return leaving(self.clients, self.dropout)
 
 
 @dataclass(frozen=True)
@@ -120,17 +119,14 @@ def run(case: Case, show: ss.Progress) -> Measured:
 
 def check(case: Case, costs: ss.Costs, seed: bytes) -> None:
     """Compare the sum with plain integers, and each client's bytes with the formula."""
-    params, leaving = case.params, case.leaving
-    assert set(costs.result.survivors) == set(range(case.clients)) - leaving
-    expected = np.zeros(case.length, dtype=np.int64)
-    for u in costs.result.survivors:
-        expected += ENCODING.encode_integers(case.vectors[u])[0]
-    assert np.array_equal(expected, costs.result.integers), "the sum is not exact"
+    params, gone = case.params, case.leaving
+    assert set(costs.result.survivors) == set(range(case.clients)) - gone
+    check_sum(costs.result.integers, costs.result.survivors, case.vectors.__getitem__, ENCODING)
     drawn = graph.draw(costs.u2, params.neighbours, seed)
     for u in range(case.clients):
-        left = sum(v not in leaving for v in drawn.holders[u])
+        left = sum(v not in gone for v in drawn.holders[u])
         traffic = list(client_traffic(params, client_id=u, u3=left).values())
-        stayed = traffic[:2] if u in leaving else traffic
+        stayed = traffic[:2] if u in gone else traffic
         assert costs.bytes_up[u] == sum(phase.up for phase in stayed), u
         assert costs.bytes_down[u] == sum(phase.down for phase in stayed), u
 

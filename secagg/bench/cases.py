@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from secagg._check import check_integer
 from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
+from secagg.errors import SecAggError
 
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")
 """Every system sums the same vectors: multiples of 2^−16 in [−8, 8]."""
+
+Vectors = Callable[[int], NDArray[np.float64]]
+"""Makes the vector of a client."""
 
 
 class RandomVectors(Mapping[int, NDArray[np.float64]]):
@@ -46,6 +50,32 @@ class RandomVectors(Mapping[int, NDArray[np.float64]]):
     def __len__(self) -> int:
         """Return the number of clients."""
         return self._clients
+
+
+def leaving(clients: int, fraction: float) -> frozenset[int]:
+    """Draw ⌊fraction · clients⌋ clients that drop out, never client 0."""
+    order = np.random.default_rng(clients).permutation(np.arange(1, clients))
+    return frozenset(order[: int(fraction * clients)].tolist())
+
+
+def check_sum(
+    integers: NDArray[np.int64],
+    survivors: Iterable[int],
+    vector: Vectors,
+    encoding: FixedPoint = ENCODING,
+) -> None:
+    """Compare a round's sum with that of the survivors' vectors in plain integers.
+
+    Raises
+    ------
+    SecAggError
+        It is not exact, which is a defect of this library.
+    """
+    expected = np.zeros(integers.size, dtype=np.int64)
+    for u in survivors:
+        expected += encoding.encode_integers(vector(u))[0]
+    if not np.array_equal(expected, integers):
+        raise SecAggError("the sum is not exact: please report this, with the command")
 
 
 @dataclass(frozen=True)

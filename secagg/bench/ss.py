@@ -13,11 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import graph
-from secagg.bench.cases import ENCODING, Case, Figure, Load, Row, System
+from secagg.bench.cases import (
+    ENCODING,
+    Case,
+    Figure,
+    Load,
+    Row,
+    System,
+    Vectors,
+    check_sum,
+    leaving,
+)
 from secagg.bench.roles import Role
 from secagg.client import Client
 from secagg.encoding import Entropy
-from secagg.errors import SecAggError
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
@@ -35,7 +44,6 @@ SS = System(
     decrypts="nobody; the server sees the sum",
 )
 
-Vectors = Callable[[int], NDArray[np.float64]]
 Progress = Callable[[str, int, int], None]
 
 
@@ -59,18 +67,14 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a round took.
+    """Result and costs of a round: seconds and bytes by client, seconds of the server.
 
     Attributes
     ----------
-    result : RoundResult
     u2 : list of int
-        Who shared keys, among whom the graph was drawn.
-    client_seconds : dict of id to float
-    server_seconds : float
+        The clients that shared keys, among which the graph was drawn.
     client_memory, server_memory : int
-        Bytes of one client's process and of the server's, beyond the library itself.
-    bytes_up, bytes_down : dict of id to int
+        Peak bytes of client `ALONE`'s process and of the server's, beyond the library itself.
     """
 
     result: RoundResult
@@ -99,24 +103,22 @@ def run_round(
     vector : callable
         Makes a client's vector; it can be pickled.
     leaving : collection of int
-        Who vanishes after having shared keys, when it costs the server most; not ``ALONE``.
+        Clients that drop out after sharing keys, when it costs the server most; not `ALONE`.
     progress : callable
-        As of ``simulate_round``.
+        See `secagg.simulate_round`.
     entropy : callable
         The server's; it can be pickled.
     """
     ids = range(params.n_clients)
-    others = [u for u in ids if u != ALONE]
+    groups = {"client": [ALONE], "clients": [u for u in ids if u != ALONE]}
     up, down, seconds = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
     u2: list[int] = []
-    with ExitStack() as parties:
-
-        def enter(name: str, make: Callable[[], Crowd]) -> Role[Crowd]:
-            return parties.enter_context(Role(name, make))
-
-        server = parties.enter_context(Role("server", partial(Server, params, entropy=entropy)))
-        alone = enter("client", partial(Crowd, params, [ALONE], vector))
-        crowd = enter("clients", partial(Crowd, params, others, vector))
+    with ExitStack() as stack:
+        server = stack.enter_context(Role("server", partial(Server, params, entropy=entropy)))
+        alone, crowd = (
+            stack.enter_context(Role(name, partial(Crowd, params, group, vector)))
+            for name, group in groups.items()
+        )
         server_seconds, inbox = 0.0, dict.fromkeys(ids, b"")
         for phase in NEXT[params.security]:
             if phase == Phase.MASKED_INPUT:
@@ -135,16 +137,9 @@ def run_round(
             closed = server.do(Server.close_round)
             server_seconds += closed.seconds
             inbox = closed.result
-        return Costs(
-            result=server.do(Server.result).result,
-            u2=u2,
-            client_seconds=seconds,
-            server_seconds=server_seconds,
-            client_memory=alone.memory(),
-            server_memory=server.memory(),
-            bytes_up=up,
-            bytes_down=down,
-        )
+        result = server.do(Server.result).result
+        memory = alone.memory(), server.memory()
+        return Costs(result, u2, seconds, server_seconds, *memory, up, down)
 
 
 def parameters(case: Case) -> RoundParams:
@@ -176,21 +171,15 @@ def measure(case: Case, progress: Progress) -> Row:
     SecAggError
         The sum is not exact, which is a defect of this library.
     """
-    params = parameters(case)
-    order = np.random.default_rng(case.clients).permutation(np.arange(1, case.clients))
-    leaving = frozenset(order[: int(DROPOUT * case.clients)].tolist())
-    costs = run_round(params, case.vector, leaving, progress)
+    params, gone = parameters(case), leaving(case.clients, DROPOUT)
+    costs = run_round(params, case.vector, gone, progress)
     survivors = costs.result.survivors
-    expected = np.zeros(case.length, dtype=np.int64)
-    for u in survivors:
-        expected += ENCODING.encode_integers(case.vector(u))[0]
-    if not np.array_equal(expected, costs.result.integers):
-        raise SecAggError("the sum is not exact: please report this, with the command")
+    check_sum(costs.result.integers, survivors, case.vector)
     neighbours = "all others" if params.neighbours is None else str(params.neighbours)
     return Row(
         system=SS,
         case=case,
-        setting=f"k = {neighbours}, t = {params.threshold}, {len(leaving)} vanish",
+        setting=f"k = {neighbours}, t = {params.threshold}, {len(gone)} vanish",
         clients_run=case.clients,
         client=Load(
             Figure(statistics.median(costs.client_seconds[u] for u in survivors)),

@@ -13,8 +13,7 @@ except ModuleNotFoundError as error:
     if missing not in ("typer", "rich"):
         raise
     print(
-        f"secagg: the command line needs {missing}: pip install 'secagg[cli]'",
-        file=sys.stderr,
+        f"secagg: the command line needs {missing}: pip install 'secagg[cli]'", file=sys.stderr
     )
     raise SystemExit(2) from None
 

@@ -10,11 +10,11 @@ import typer
 
 from secagg import graph
 from secagg._check import check_integer
-from secagg.bench.cases import RandomVectors
+from secagg.bench.cases import RandomVectors, check_sum
 from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
 from secagg.encoding import FixedPoint
-from secagg.errors import ParameterError, SecAggError
+from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Phase, RoundParams
 from secagg.simulate import SimulatedRound, simulate_round
 
@@ -139,9 +139,5 @@ def run(
         policy=policy,
         progress=progress,
     )
-    expected = np.zeros(params.length, dtype=np.int64)
-    for u in result.survivors:
-        expected += encoding.encode_integers(vectors[u])[0]
-    if not np.array_equal(expected, result.integers):
-        raise SecAggError("the sum is not exact: please report this, with the command")
+    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
     return result

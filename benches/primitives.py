@@ -37,22 +37,18 @@ SIGNS = bytes(j % 2 for j in range(PEERS))
 
 def masks() -> Iterable[Row]:
     """Masks of 100 peers on a vector of 100,000."""
-    plain = "cryptography, whole stream, then numpy add"
+    plain = "cryptography, whole stream, then numpy"
+    size = f"k = {PEERS}, d = {LENGTH:,}"
     for acc in (np.zeros(LENGTH, np.uint32), np.zeros(LENGTH, np.uint64)):
+        ours = partial(_fast.mask_words, acc, KEYS, SIGNS)
+        theirs = partial(plain_masks, acc.copy())
         yield compare(
-            f"masks, {8 * acc.itemsize}-bit words, k = {PEERS}, d = {LENGTH:,}",
-            partial(_fast.mask_words, acc, KEYS, SIGNS),
-            partial(plain_masks, acc.copy()),
-            plain,
+            f"masks, {8 * acc.itemsize}-bit words, {size}", ours, theirs, f"{plain} add"
         )
-    acc, other = np.zeros(LENGTH, np.uint64), np.zeros(LENGTH, np.uint64)
-    yield compare(
-        f"masks mod 2^61 - 1, k = {PEERS}, d = {LENGTH:,}",
-        lambda: _fast.mask_mod(acc, KEYS, SIGNS, P),
-        lambda: plain_masks_mod(other),
-        "cryptography, whole stream, then numpy % p (not uniform)",
-        repeats=5,
-    )
+    ours = partial(_fast.mask_mod, np.zeros(LENGTH, np.uint64), KEYS, SIGNS, P)
+    theirs = partial(plain_masks_mod, np.zeros(LENGTH, np.uint64))
+    biased = f"{plain} % p (not uniform)"
+    yield compare(f"masks mod 2^61 - 1, {size}", ours, theirs, biased, repeats=5)
 
 
 def plain_masks(acc: U32 | U64) -> None:
@@ -79,22 +75,16 @@ def shamir() -> Iterable[Row]:
     for t, n in ((67, 100), (667, 1000)):
         coeffs = _rng.integers(0, P, (t, 1), dtype=np.uint64)
         xs = np.arange(1, n + 1, dtype=np.uint64)
-        plain_coeffs, points = coeffs[:, 0].tolist(), xs.tolist()
-        yield compare(
-            f"Shamir split, t = {t}, n = {n}",
-            partial(_fast.m61_poly_eval, coeffs, xs),
-            partial(plain_split, plain_coeffs, points),
-            "Python integers, Horner",
-            repeats=5,
-        )
+        points, plain = xs.tolist(), "Python integers, "
+        ours = partial(_fast.m61_poly_eval, coeffs, xs)
+        theirs = partial(plain_split, coeffs[:, 0].tolist(), points)
+        name = f"Shamir split, t = {t}, n = {n}"
+        yield compare(name, ours, theirs, f"{plain}Horner", repeats=5)
         shares = np.ascontiguousarray(_fast.m61_poly_eval(coeffs, xs)[:t, 0])
-        yield compare(
-            f"Shamir reconstruct, t = {t}",
-            partial(reconstruct, shares, xs[:t].copy()),
-            partial(plain_reconstruct, shares.tolist(), points[:t]),
-            "Python integers, Lagrange",
-            repeats=5,
-        )
+        back = partial(reconstruct, shares, xs[:t].copy())
+        plain_back = partial(plain_reconstruct, shares.tolist(), points[:t])
+        name = f"Shamir reconstruct, t = {t}"
+        yield compare(name, back, plain_back, f"{plain}Lagrange", repeats=5)
 
 
 def reconstruct(shares: U64, xs: U64) -> int:
@@ -129,21 +119,14 @@ def fixed_point() -> Iterable[Row]:
     """100,000 floats to integers mod 2^32 and back."""
     x = _rng.normal(size=LENGTH) * 4
     noise = _rng.integers(0, 2**64, LENGTH, dtype=np.uint64)
-    out = np.zeros(LENGTH, np.uint32)
+    out, back = np.zeros(LENGTH, np.uint32), np.zeros(LENGTH)
     for name, random in (("stochastic", noise), ("nearest", None)):
-        yield compare(
-            f"encode, {name}, d = {LENGTH:,}",
-            partial(_fast.encode, x, out, CLIP, SCALE, 1, 2**32, random),
-            partial(plain_encode, x, random),
-            "numpy",
-        )
-    back = np.zeros(LENGTH)
-    yield compare(
-        f"decode, d = {LENGTH:,}",
-        partial(_fast.decode, out, back, 2**32, 1 / SCALE),
-        lambda: out.view(np.int32) * (1 / SCALE),
-        "numpy",
-    )
+        ours = partial(_fast.encode, x, out, CLIP, SCALE, 1, 2**32, random)
+        theirs = partial(plain_encode, x, random)
+        yield compare(f"encode, {name}, d = {LENGTH:,}", ours, theirs, "numpy")
+    decode = partial(_fast.decode, out, back, 2**32, 1 / SCALE)
+    plain_decode = lambda: out.view(np.int32) * (1 / SCALE)  # noqa: E731
+    yield compare(f"decode, d = {LENGTH:,}", decode, plain_decode, "numpy")
 
 
 def plain_encode(x: NDArray[np.float64], random: U64 | None) -> U32:
@@ -162,20 +145,11 @@ def bits() -> Iterable[Row]:
     """100,000 values of 26 bits to bytes and back."""
     values = _rng.integers(0, 2**26, LENGTH, dtype=np.uint32)
     packed, out = _fast.pack_bits(values, 26), np.zeros(LENGTH, np.uint32)
-    yield compare(
-        f"pack 26 bits, d = {LENGTH:,}",
-        lambda: _fast.pack_bits(values, 26),
-        lambda: plain_pack(values),
-        "numpy unpackbits, packbits",
-        repeats=5,
-    )
-    yield compare(
-        f"unpack 26 bits, d = {LENGTH:,}",
-        lambda: _fast.unpack_bits(packed, 26, out),
-        lambda: plain_unpack(packed),
-        "numpy unpackbits, packbits",
-        repeats=5,
-    )
+    pack, plain = partial(_fast.pack_bits, values, 26), "numpy unpackbits, packbits"
+    name = f"pack 26 bits, d = {LENGTH:,}"
+    yield compare(name, pack, partial(plain_pack, values), plain, repeats=5)
+    unpack = partial(_fast.unpack_bits, packed, 26, out)
+    yield compare(f"un{name}", unpack, partial(plain_unpack, packed), plain, repeats=5)
 
 
 def plain_pack(values: U32) -> bytes:
@@ -196,34 +170,15 @@ def large_numbers() -> Iterable[Row]:
     """Products and powers modulo N of 4096 and 6144 bits, the squares of Paillier's keys."""
     for size in (4096, 6144):
         numbers = Numbers(size)
-        multiply = partial(_fast.modular_multiply, numbers.rows)
         kind = f"mod N of {size} bits, {BATCH} numbers"
-        yield compare(
-            f"multiply {kind}",
-            partial(multiply, numbers.others, numbers.out, *numbers.constants),
-            numbers.plain_multiply,
-            "gmpy2, a * b % n",
-        )
-        yield compare(
-            f"multiply by one number {kind}",
-            partial(multiply, numbers.others[:1], numbers.out, *numbers.constants),
-            numbers.plain_multiply,
-            "gmpy2, a * b % n",
-        )
-        yield compare(
-            f"{EXPONENT}-bit power {kind}",
-            numbers.power,
-            numbers.plain_power,
-            "gmpy2.powmod",
-            repeats=3,
-        )
-        yield compare(
-            f"{EXPONENT}-bit power of one base {kind}",
-            numbers.power_fixed,
-            numbers.plain_power,
-            "gmpy2.powmod",
-            repeats=3,
-        )
+        for by, others in (("", numbers.others), (" by one number", numbers.others[:1])):
+            arguments = numbers.rows, others, numbers.out, *numbers.constants
+            ours = partial(_fast.modular_multiply, *arguments)
+            plain = numbers.plain_multiply
+            yield compare(f"multiply{by} {kind}", ours, plain, "gmpy2, a * b % n")
+        for of, power in (("", numbers.power), (" of one base", numbers.power_fixed)):
+            name = f"{EXPONENT}-bit power{of} {kind}"
+            yield compare(name, power, numbers.plain_power, "gmpy2.powmod", repeats=3)
 
 
 class Numbers:

@@ -1,5 +1,8 @@
-"""Secret sharing against homomorphic encryption, and both against others: ``secagg bench``.
+"""Secret sharing against homomorphic encryption, ``secagg bench``, and the kit that measures.
 
-One file per system that is measured (`ss`, `he`, `peers`, `ckks`); `keyed` runs all those in
-which somebody holds a key, `roles` gives every party a process of its own.
+The kit serves ``benches/``, too: `timing` (timers, peak memory, the machine, Ctrl-C), `table`
+(plain data on a terminal, in Markdown, as JSON) and `picture`. The comparison measures `cases`.
+One file per system (`ss`, `he`, `peers`, `ckks`) makes its parties; `roles` gives each a
+process of its own, and `keyed` measures all systems with a key. `per_float` measures Paillier
+float by float, `run` everything, and `report` shows it.
 """

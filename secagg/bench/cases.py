@@ -23,15 +23,7 @@ Vectors = Callable[[int], NDArray[np.float64]]
 
 
 class RandomVectors(Mapping[int, NDArray[np.float64]]):
-    """Vectors drawn at each look-up, the same each time, none of them kept.
-
-    Parameters
-    ----------
-    clients, length : int
-    clip : float
-        Elements are uniform in [−clip, clip].
-    seed : int
-    """
+    """Vectors uniform in [−clip, clip], drawn at each look-up, the same each time."""
 
     def __init__(self, clients: int, length: int, clip: float, seed: int) -> None:
         self._clients, self._length, self._clip, self._seed = clients, length, clip, seed
@@ -112,14 +104,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Figure:
-    """An amount that was measured on `done` of `of` equal parts of the work.
+    """Seconds or bytes of `done` of `of` equal parts of the work.
 
-    Attributes
-    ----------
-    amount : float
-        Seconds or bytes of the parts that were done.
-    done, of : int
-        Ciphertexts, or ciphertexts times clients.
+    The parts are ciphertexts, or ciphertexts times clients.
     """
 
     amount: float
@@ -158,18 +145,14 @@ class System:
 
     Attributes
     ----------
-    name : str
-        Its key in the JSON document.
-    label : str
-        Its name in tables.
+    name, label : str
+        In the JSON document, and in tables.
     family : "ss" or "he"
         The name on the command line that selects it.
     messages : int
         Messages of a client; each but the first answers one it has waited for.
-    dropouts : str
-        Effect of dropouts on the sum.
-    decrypts : str
-        Parties that can see single vectors.
+    dropouts, decrypts : str
+        Effect of dropouts on the sum, and parties that can see single vectors.
     """
 
     name: str
@@ -182,15 +165,9 @@ class System:
 
 @dataclass(frozen=True)
 class Load:
-    """Work of a party.
+    """Work of a party: seconds on one core, and the peak memory of its process in bytes.
 
-    Attributes
-    ----------
-    seconds : Figure
-        On one core.
-    memory : int or None
-        Bytes: the peak of the party's process beyond the library itself; None where only a
-        sample of the work was done.
+    Memory is that beyond the library itself; None where only a sample of the work was done.
     """
 
     seconds: Figure
@@ -255,16 +232,6 @@ class Row:
 
 
 def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
-    """Return the parts of a work that fit the budget: whole units, one at least.
-
-    Parameters
-    ----------
-    whole : int
-        All parts.
-    unit : int
-        Parts that a pilot has done.
-    seconds_per_unit, budget : float
-        In seconds.
-    """
+    """Return how many of all parts fit the budget in seconds: whole units, one at least."""
     units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
     return min(whole, units * unit)

@@ -72,11 +72,9 @@ class Keyed:
 
     Attributes
     ----------
-    sender, aggregator, holder : callable
-    slots : int
-        Elements of a ciphertext. Samples are whole ciphertexts.
-    reserved : int
-        Slots of a vector that are not for its elements.
+    slots, reserved : int
+        Elements of a ciphertext, of which samples are made, and the slots of a vector that
+        are not for its elements.
     pilot : int
         Ciphertexts on which the pace is found.
     tables : bool

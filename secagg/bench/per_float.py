@@ -1,4 +1,4 @@
-"""What Paillier takes per float on one core, against phe turn by turn.
+"""Paillier per float on one core, against phe turn by turn.
 
 Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 of them.
 """
@@ -34,20 +34,15 @@ class Work:
 
 @dataclass(frozen=True)
 class PerFloat:
-    """An operation.
+    """Processor seconds of an operation per float, with one thread, by a key of so many bits.
 
     Attributes
     ----------
-    operation : str
-    bits : int
-        Of the key.
-    seconds : float
-        Of processor time for a float, with one thread.
     peer : float or None
         The same by phe, whose owner of a key encrypts as everybody does; None if it is not
         installed.
     speed_up : float
-        How many times less time passes with two threads than with one.
+        Ratio of the wall-clock times with one thread and with two.
     """
 
     operation: str
@@ -79,15 +74,10 @@ def sample(length: int) -> list[float]:
 
 
 def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
-    """Yield the operations, medians of several runs in turn; whoever encrypts, the peer once.
+    """Yield the operations, medians of several runs in turn with those of another library.
 
-    The process is left with as many threads as cores.
-
-    Parameters
-    ----------
-    key : PrivateKey
-    peer : mapping of operation to Work
-        Another implementation's; empty if there is none.
+    The peer's one way to encrypt is timed once. The process is left with as many threads as
+    cores.
     """
     bits = key.public_key.bits
     by_peer: dict[str, float] = {}
@@ -115,7 +105,7 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
 
 
 def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
-    """Return for keys of so many bits how many times faster their owner encrypts."""
+    """Return by bits of the key how many times faster its owner encrypts."""
     taken = {(one.operation, one.bits): one.seconds for one in measured}
     sizes = [bits for operation, bits in taken if operation == OWNER]
     return {bits: taken[ENCRYPT, bits] / taken[OWNER, bits] for bits in sizes}

@@ -53,17 +53,7 @@ BYTES = _Scale(volume, [10.0**i for i in range(13)])
 def blank(
     width: float, height: float, *, dpi: int = 144, layout: Literal["constrained"] | None = None
 ) -> Canvas:
-    """Return an empty picture.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-    dpi : int
-        Pixels per inch.
-    layout : "constrained" or None
-        Layout engine of matplotlib; None to place the axes by hand.
-    """
+    """Return an empty picture, width and height in inches."""
     whole = Canvas(figsize=(width, height), dpi=dpi, layout=layout)
     FigureCanvasAgg(whole)
     return whole
@@ -95,13 +85,8 @@ def spread(heights: Sequence[float], apart: float) -> list[float]:
 def canvas(rows: Sequence[Row]) -> Canvas:
     """Draw a client's time, everybody else's, and a client's traffic over the length.
 
-    The cohort is the one in the middle of those that were measured. Hollow marks are scaled
-    from a sample.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        At least one.
+    The cohort is the middle one of those that the rows, at least one, have. Hollow marks are
+    scaled from a sample.
     """
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
@@ -109,13 +94,8 @@ def canvas(rows: Sequence[Row]) -> Canvas:
     whole = blank(14.4, 8.1, dpi=150)
     whole.subplots_adjust(left=0.052, right=0.835, bottom=0.12, top=0.84, wspace=1.6)
     place = {"x": 0.012, "ha": "left", "color": INK}
-    whole.suptitle(
-        f"What the sum of {n:,} private vectors costs",
-        y=0.975,
-        fontsize=21,
-        weight="bold",
-        **place,
-    )
+    title = f"What the sum of {n:,} private vectors costs"
+    whole.suptitle(title, y=0.975, fontsize=21, weight="bold", **place)
     whole.supxlabel(
         "elements of a vector.  ●  measured  ○  scaled from a sample.  "
         f"One core of {machine()['cpu']}; each party in a process of its own",

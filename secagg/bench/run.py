@@ -38,14 +38,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Measurements.
+    """Measurements, case by case and key size by key size.
 
     Attributes
     ----------
-    rows : list of Row
-        Case by case.
-    per_float : list of PerFloat
-        Key size by key size.
     absent : dict of str to str
         Packages that are not installed, and how to have them measured.
     budget : float
@@ -154,11 +150,7 @@ def compare(
 def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
     """Return the systems of the families, and for each that is not installed a remedy.
 
-    Parameters
-    ----------
-    wanted : iterable of "ss" or "he"
-    bits : int
-        Length of the Paillier keys, which are generated here.
+    Paillier keys of so many bits are generated.
     """
     found: list[Candidate] = []
     absent: dict[str, str] = {}

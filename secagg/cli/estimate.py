@@ -29,15 +29,7 @@ _MASKS = 8
 
 @dataclass(frozen=True)
 class Seconds:
-    """Time on one core of this machine, without the network.
-
-    Attributes
-    ----------
-    client : float
-        One client's, over the whole round.
-    server : float
-        The server's, over the whole round.
-    """
+    """Seconds of one client and of the server over the round, on one core of this machine."""
 
     client: float
     server: float
@@ -46,15 +38,7 @@ class Seconds:
 def estimate(params: RoundParams, dropped: int) -> Seconds:
     """Time the primitives for these parameters, for less than a second, and count them.
 
-    Parameters
-    ----------
-    params : RoundParams
-    dropped : int
-        How many clients vanish after they have shared their keys, the costliest moment.
-
-    Returns
-    -------
-    Seconds
+    `dropped` clients drop out after sharing their keys, the costliest moment.
     """
     n, others = params.n_clients, params.holders - 1
     agree, make_pair, check, seal = _keys()

@@ -109,14 +109,12 @@ def run(
     ----------
     params : RoundParams
         Unweighted, with a FixedPoint that rounds to nearest.
-    policy : ClientPolicy
-        Every client's.
+    policy, progress
+        See `secagg.simulate_round`.
     dropout : float
         Fraction of the clients that drops out, each in a random phase.
     seed : int
         0 ≤ seed < 2^32.
-    progress : callable
-        See `secagg.simulate_round`.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import secagg.cli.bench
 from compare_rows import widest
-from secagg.bench import per_float, run, ss
+from secagg.bench import per_float, report, run, ss
 from secagg.bench.cases import Case, Row
 from secagg.bench.report import prepare
 from secagg.bench.run import Candidate, Comparison, candidates
@@ -238,15 +238,22 @@ def test_ctrl_c_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_ctrl_c_leaves_the_cases_that_are_done(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The second of three is interrupted, in its second system."""
+    """The second of three is interrupted, in its second system, and then the saving, too."""
 
     def measured(case: Case, *_: object) -> Row:
         return widest(case.clients, case.length)
 
     def interrupted(case: Case, *_: object) -> Row:
         if case.length == 30:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
         return measured(case)
+
+    def struck(*arguments: Path | str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        real(*arguments)
+
+    real = report.write_atomically
+    monkeypatch.setattr(report, "write_atomically", struck)
 
     systems = [Candidate(ss.SS, measured), Candidate(ss.SS, interrupted)]
     monkeypatch.setattr(run, "candidates", lambda *_: (systems, {}))

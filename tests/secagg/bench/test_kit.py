@@ -1,0 +1,183 @@
+"""The measuring kit: timers, tables, JSON, files, and the rule for Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from secagg.bench import timing
+from secagg.bench.table import (
+    Column,
+    Strong,
+    Table,
+    Value,
+    as_json,
+    as_markdown,
+    as_text,
+    duration,
+    number,
+    times,
+    write_atomically,
+)
+
+TABLE = Table(
+    title="a [title]",
+    columns=(Column(""), Column("key\nholder", duration), Column("RMSE"), Column("met?")),
+    rows=(
+        ("a|b", Value(1.5, scaled=True), Value(0.8914, 0.0021), "yes"),
+        ("c", None, 0.9, Strong("no")),
+    ),
+    caption="a caption",
+    notes=("a note",),
+)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_markdown_has_cells_caption_and_notes() -> None:
+    assert as_markdown(TABLE).splitlines() == [
+        "|  | key holder | RMSE | met? |",
+        "| --- | --- | --- | --- |",
+        "| a\\|b | ~1.5 s | 0.8914 ± 0.0021 | yes |",
+        "| c | – | 0.9000 | **no** |",
+        "",
+        "a caption",
+        "",
+        "- a note",
+    ]
+
+
+def test_text_has_the_same_cells_without_marks() -> None:
+    title, *_, first, second, caption, blank, note = as_text(TABLE).splitlines()
+    assert (title, caption, blank, note) == ("a [title]", "a caption", "", "a note")
+    assert first.split() == ["a|b", "~1.5", "s", "0.8914", "±", "0.0021", "yes"]
+    assert second.split() == ["c", "–", "0.9000", "no"]
+
+
+def test_a_row_of_another_length_is_rejected() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        as_markdown(Table(columns=(Column("a"),), rows=(("b", "c"),)))
+
+
+@pytest.mark.parametrize(
+    ("value", "like", "text"),
+    [
+        (3.0, None, "3"),
+        (1234.5, None, "1,234"),
+        (0.5, 1234.5, "0"),
+        (123.45, None, "123.5"),
+        (0.12345, None, "0.1235"),
+        (0.00012, None, "1.2e-04"),
+        (0.0, 0.001, "0.0000"),
+        (2e9, None, "2.0e+09"),
+    ],
+)
+def test_number_takes_the_decimals_of_its_like(
+    value: float, like: float | None, text: str
+) -> None:
+    assert number(value, like) == text
+
+
+def test_times_has_two_digits_below_ten() -> None:
+    assert [times(ratio) for ratio in (0.123, 9.94, 9.95, 1234.5)] == [
+        "0.12×",
+        "9.9×",
+        "10×",
+        "1,234×",
+    ]
+
+
+@dataclass
+class _Pair:
+    a: int
+    b: object
+
+
+@dataclass
+class _Named:
+    a: int
+
+    def document(self) -> dict[str, object]:
+        return {"name": self.a}
+
+
+def test_json_writes_dataclasses_by_fields_or_document() -> None:
+    assert json.loads(as_json([_Pair(1, _Named(2))])) == [{"a": 1, "b": {"name": 2}}]
+
+
+def test_json_of_infinity_or_an_object_is_rejected() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        as_json({"a": math.inf})
+    with pytest.raises(TypeError):
+        as_json(object())
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomically(path, "old")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+    def fails(_: int) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="no room"):
+        write_atomically(path, b"new")
+    assert path.read_text() == "old"
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_in_turn_warms_up_and_takes_medians(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, order = [0.0], []
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "process_time", lambda: 2 * clock[0])
+    durations = {"a": iter([9.0, 1.0, 5.0, 2.0]), "b": iter([9.0, 3.0, 3.0, 4.0])}
+
+    def call(name: str) -> None:
+        order.append(name)
+        clock[0] += next(durations[name])
+
+    taken = timing.in_turn([lambda: call("a"), lambda: call("b")], 3)
+    assert taken == [timing.Taken(4.0, 2.0), timing.Taken(6.0, 3.0)]
+    assert order == ["a", "b"] * 4
+
+
+def test_the_first_ctrl_c_raises_and_later_ones_do_nothing() -> None:
+    saved = False
+    with timing.interrupted_once():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        saved = True
+    assert saved
+    os.kill(os.getpid(), signal.SIGINT)  # and none disturbs the end of the process
+
+
+def test_without_ctrl_c_the_handler_is_restored() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with timing.interrupted_once():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_callers_handler_is_kept() -> None:
+    def theirs(*_: object) -> None: ...
+
+    signal.signal(signal.SIGINT, theirs)
+    with timing.interrupted_once():
+        assert signal.getsignal(signal.SIGINT) is theirs
+    assert signal.getsignal(signal.SIGINT) is theirs

@@ -3,16 +3,31 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
+SMALL  := -m "not slow and not large"
+KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
+UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks, \
+          $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 
-.PHONY: demo test lint bench slow results fuzz clean
+.PHONY: demo check test test-all lint bench slow results fuzz clean
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
 
+# linters, types, layers and the packages' own tests: about a minute
+check: lint
+	$(TESTS) $(SMALL) $(UNITS)
+
+# green without data; the pure pass is the kernels' and the protocol's
 test: lint
-	$(BIN)/pytest -q
-	SECAGG_PURE=1 $(BIN)/pytest -q
+	$(TESTS) $(SMALL)
+	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
+
+# everything in both modes, with Hypothesis's full profile
+test-all: lint
+	$(TESTS) --hypothesis-profile=full
+	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -20,6 +35,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# accuracy on real data, minutes
 slow: $(READY)
 	$(BIN)/pytest -v -s -m slow
 

@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# `make test` takes "fast", `make test-all` --hypothesis-profile=full; see support/effort.py
 settings.register_profile(
-    "secagg", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "full",
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
-settings.load_profile("secagg")
+settings.register_profile("fast", settings.get_profile("full"), max_examples=20)
+settings.load_profile("fast")
 
 
 @pytest.fixture

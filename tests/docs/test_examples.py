@@ -108,6 +108,7 @@ def test_a_lying_server_gets_no_share() -> None:
     assert all("did not sign these survivors" in line for line in printed)
 
 
+@pytest.mark.large
 @pure_repeats
 def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
     printed = run("examples/encrypted_recommender.py").splitlines()
@@ -127,6 +128,7 @@ def test_own_ratings_with_names_get_everybody_the_film_they_like_first() -> None
         assert re.findall("[A-Z][a-z]+", line)[1:] == [films[(number + n) % 6] for n in (0, 1)]
 
 
+@pytest.mark.large
 @pure_repeats
 def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version() -> None:
     printed = run("examples/find_a_bug.py")
@@ -138,6 +140,7 @@ def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version
     assert mended == "no bug found\n"
 
 
+@pytest.mark.large
 @pure_repeats
 @pytest.mark.parametrize("block", blocks("docs/testing.md"))
 def test_the_tests_in_the_docs_run_as_they_stand(block: str, tmp_path: Path) -> None:
@@ -152,12 +155,14 @@ def test_the_documented_tests_do_not_fail_what_is_slow_but_right(text: str) -> N
     assert text.count("@given(") == text.count("@settings(deadline=None)\n") > 0
 
 
+@pytest.mark.large
 @pure_repeats
 def test_an_encrypted_sum_without_the_client_that_died() -> None:
     printed = run("examples/encrypted_sum.py")
     assert printed == "sum of 5 vectors; its first element is 3.000\n"
 
 
+@pytest.mark.large
 @pure_repeats
 @pytest.mark.parametrize("block", blocks("README.md") + blocks("docs/paillier.md"))
 def test_the_readmes_python_runs_as_it_stands(block: str) -> None:

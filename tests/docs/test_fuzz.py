@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from fuzz.paillier_targets import PACKINGS, paillier
 from fuzz.targets import KINDS, TARGETS, WORLDS, decoders, seeds, transcripts
 from paillier_keys import keypair
@@ -30,7 +31,7 @@ def test_check26_the_kept_corpus_has_no_other_outcome(target: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=500)
+@examples(500)
 def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> None:
     message = bytearray(data.draw(st.sampled_from(seeds("decoders"))))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -41,7 +42,7 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
 
 @pytest.mark.parametrize("target", ["paillier", "threshold"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_check26_altered_keys_and_ciphertexts_have_no_other_outcome(
     target: str, data: st.DataObject
 ) -> None:
@@ -53,13 +54,13 @@ def test_check26_altered_keys_and_ciphertexts_have_no_other_outcome(
 
 
 @given(st.integers(0, 255), st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_check26_any_paillier_bytes_have_no_other_outcome(first: int, data: bytes) -> None:
     paillier(bytes([first]) + data)
 
 
 @given(st.integers(0, len(WORLDS) - 1), st.binary(max_size=300))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_check26_altered_transcripts_have_no_other_outcome(world: int, script: bytes) -> None:
     transcripts(bytes([world]) + script)
 

@@ -145,6 +145,7 @@ def peak_memory(n: int, length: int) -> int:
     return peak
 
 
+@pytest.mark.large
 def test_memory_grows_with_clients_plus_elements_not_times() -> None:
     """Three times as many inputs of 800 kB pass through, and room for none is added."""
     length = 200_000

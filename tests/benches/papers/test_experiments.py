@@ -337,6 +337,7 @@ def test_the_command_says_in_one_line_what_is_wrong():
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("experiment", [("fedmf", "--no-phe"), ("basu",)])
 def test_ctrl_c_ends_the_command(experiment):
     """A real process and a real signal; it trains 100,000 rounds, twice, unless it obeys."""

@@ -53,6 +53,7 @@ def row_of(document, table, name):
     return row
 
 
+@pytest.mark.large
 def test_two_processes_measure_what_one_measures_and_what_is_kept_is_not_run_again(
     trace, tmp_path
 ):
@@ -82,6 +83,7 @@ def test_two_processes_measure_what_one_measures_and_what_is_kept_is_not_run_aga
     assert report.tables[0].rows[1].met == {"RMSE": True}
 
 
+@pytest.mark.large
 def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     out = tmp_path / "out"
     ran = invoke("--table", "all", "--seeds", "6", "--json", "--out", str(out))
@@ -229,6 +231,7 @@ def started(out, *paths):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.large
 def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path, monkeypatch):
     """A real signal to the whole group, as a terminal sends it.
 

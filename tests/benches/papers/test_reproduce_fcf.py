@@ -83,6 +83,7 @@ def test_the_percentage_difference_is_section_6_2s():
     assert percentage_difference(exact, found) == pytest.approx(100 * 0.1 / 4)  # −.2 − .1 + .2
 
 
+@pytest.mark.large
 def test_convergence_rows_run_and_are_drawn():
     rows = (FCF_CONVERGENCE.rows[1], *FCF_CONVERGENCE.rows[-4:])
     results = {row.name: [row.run(Run(seed=0, quick=True))] for row in rows}

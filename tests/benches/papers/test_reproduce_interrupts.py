@@ -41,6 +41,7 @@ def until_a_run_is_kept(process, out):
             return
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("wait", "said"),
     [
@@ -74,6 +75,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 """
 
 
+@pytest.mark.large
 def test_processes_of_the_pool_are_deaf_from_the_first(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
     (tmp_path / "sitecustomize.py").write_text(STRUCK)

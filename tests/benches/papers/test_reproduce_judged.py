@@ -19,6 +19,8 @@ from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.data.splits import leave_last, random_split
 from fedmf.fcf import CF, FCF, FederatedCF, user_split
 
+pytestmark = pytest.mark.large
+
 SEED = 1  # of the runs: not the one whose test ratings the selection parts off
 FAR = 25.0  # beyond every error that the simulated ratings leave
 WIDE = (3.5 - 0.625 * 80, 3.5 + 0.375 * 80)  # a scale around the neutral 3.5 with room for it

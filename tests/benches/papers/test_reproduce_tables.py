@@ -39,6 +39,7 @@ def test_every_table_can_be_found_and_each_of_its_rows_kept(key):
     assert table.rows
 
 
+@pytest.mark.large
 def test_all_tables_are_there_without_matplotlib():
     code = (
         "import sys\nsys.modules['matplotlib'] = None\n"

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from fedmf import FedMF, Trainer
 from fedmf.aggregate import PHASES, WARNINGS, PaillierSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.trust import SharedClientKey, Trustees
@@ -27,7 +28,7 @@ def cohorts(draw):
     return ids, {user: draw(st.sampled_from(PHASES)) for user in gone}
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(cohort=cohorts(), m=st.integers(1, 20), clip=st.sampled_from([0.7, 16.0, 1000.0]))
 @pytest.mark.parametrize("trust", WARNINGS)
 def test_plain_secret_sharing_and_encrypted_sums_are_the_same_integers(trust, cohort, m, clip):

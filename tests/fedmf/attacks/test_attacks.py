@@ -187,6 +187,7 @@ def test_the_penalty_that_most_users_masks_agree_on_undoes_the_others(n_ratings,
     assert attacks.inversion(some, users, RidgeMask(penalty=penalty)).plain == 1.0
 
 
+@pytest.mark.large
 def test_the_attacker_of_a_trial_never_starts_where_a_party_does(few, monkeypatch):
     seeds = []
     original = FMMask.fit
@@ -349,6 +350,7 @@ def test_users_may_come_as_a_list_in_any_order(few):
     assert ascending == attacks.on_masked_ratings(few, [5, 2, 5], ranked=False, amount=0.5)
 
 
+@pytest.mark.large
 def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch):
     nothing = Catalogue(
         ("",) * 50, np.zeros(50, np.int16), np.zeros((50, 0), dtype=np.bool_), ()

@@ -334,6 +334,7 @@ def wait_for(stream, text):
     raise AssertionError(f"the process ended without {text!r}")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("out", [True, False])
 def test_ctrl_c_keeps_what_the_finished_rounds_taught(tmp_path, out):
     """A real process and a real signal; it trains 100,000 rounds unless it obeys."""
@@ -354,6 +355,7 @@ def test_ctrl_c_keeps_what_the_finished_rounds_taught(tmp_path, out):
         assert Factors.load(tmp_path / "model.fedmf").n_users == 300
 
 
+@pytest.mark.large
 def test_ctrl_c_in_the_middle_of_the_protocol(tmp_path):
     """The round under way is lost, the rounds before it are kept."""
     with start("--rounds", "9", "--cohort", "40", "--out", str(tmp_path)) as process:

@@ -294,6 +294,7 @@ def test_an_interruption_from_within_leaves_nothing(server, cache):
     assert left_in(cache) == []
 
 
+@pytest.mark.large
 def test_ctrl_c_in_the_middle_of_the_command_leaves_nothing(server, cache):
     server.content = bytes(400_000)
     code = "from fedmf.cli import main; main()"

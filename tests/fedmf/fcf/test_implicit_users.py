@@ -179,6 +179,7 @@ def test_counts_and_sums_have_names_of_their_own():
         assert len(set(names)) == len(names) == sums + 2
 
 
+@pytest.mark.large
 @BOTH
 def test_it_goes_on_though_many_vanish_from_secure_sums(system):
     ratings = simulate_views(30, 32, seed=1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
@@ -28,7 +29,7 @@ def test_known_answer():
 
 @every
 @lanes
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     bits=st.integers(1, 64),
     size=st.one_of(st.integers(0, 40), st.integers(0, 300)),
@@ -61,7 +62,7 @@ def test_all_ones_at_every_width(kernels, bits):
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
 @lanes
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(bits=st.integers(1, 64), size=st.integers(0, 5000), seed=st.integers(0, 99))
 def test_long_vectors_against_the_reference(lane, bits, size, seed):
     bits = min(bits, 8 * np.dtype(lane).itemsize)

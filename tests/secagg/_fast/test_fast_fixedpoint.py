@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
@@ -69,7 +70,7 @@ def round_one(x: float, clip: float, scale: float, noise: int | None) -> int:
 
 
 @every
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(encoding=encodings(), stochastic=st.booleans())
 def test_encode_against_python(kernels, encoding, stochastic):
     x, lane, clip, scale, weight, modulus, random = encoding
@@ -86,7 +87,7 @@ def test_encode_against_python(kernels, encoding, stochastic):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(0, 3000),
@@ -141,7 +142,7 @@ def test_the_first_non_finite_element_is_named(kernels, bad, place, random):
 
 
 @every
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(data=st.data(), scale=st.sampled_from([1.0, 2.0**-16, 1e-6, 0.1]))
 def test_decode_against_python(kernels, data, scale):
     narrow = data.draw(st.booleans())

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
 P = 2**61 - 1
 
 every = pytest.mark.parametrize("field", [reference, _fast], ids=["reference", "active"])
-quick = settings(deadline=None, max_examples=50)
+quick = examples(50)
 
 elements = st.one_of(
     st.integers(0, P - 1),
@@ -132,7 +133,7 @@ def test_shares_give_the_secrets_back(field, t, n):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled field with its twin")
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(seed=seeds, n=st.integers(1, 60), k=st.integers(1, 200), m=st.integers(1, 12))
 def test_large_shapes_against_the_reference(seed, n, k, m):
     a, b = matrix(seed, n, k), matrix(seed + 1, k, m)

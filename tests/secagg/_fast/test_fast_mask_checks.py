@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _fast
 from secagg._fast import reference, reference_masks
 
@@ -26,7 +27,7 @@ KEY = bytes(range(16))
 
 @pytest.mark.check(12)
 @every
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(
     cuts=st.lists(st.integers(0, 5000), max_size=6),
     workers=st.integers(1, 4),

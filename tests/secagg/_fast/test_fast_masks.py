@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
@@ -103,7 +104,7 @@ def test_check12_known_answers(masks, lane, key, block):
 
 @every
 @lanes
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(keys=keys, signs=st.integers(0, 15), start=starts, size=st.integers(0, 90))
 def test_words_against_plain_integers(masks, lane, keys, signs, start, size):
     width = np.dtype(lane).itemsize
@@ -128,7 +129,7 @@ def test_the_last_words_of_a_stream(masks, lane):
 
 
 @every
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     keys=keys, signs=st.integers(0, 15), start=starts, size=st.integers(0, 60), modulus=moduli
 )
@@ -145,7 +146,7 @@ def test_mod_against_plain_integers(masks, keys, signs, start, size, modulus):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled masks with their twin")
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     keys=st.binary(max_size=40).map(lambda b: (b * 16)[: len(b) * 16]),
     seed=st.integers(0, 2**32),

@@ -6,12 +6,13 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from modular_case import Case, batch, every, limbs_of, numbers
 
-quick = settings(deadline=None, max_examples=40)
+quick = examples(40)
 
 
 @st.composite

@@ -44,6 +44,7 @@ def invoke(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(secagg.cli.app, arguments, env=environment)
 
 
+@pytest.mark.large
 def test_the_document_has_a_row_for_every_system_and_case() -> None:
     ran = invoke(*TOY, "--clients", "6,9", "--json")
     assert (ran.exit_code, ran.stderr) == (0, "")
@@ -77,6 +78,7 @@ def test_the_document_has_a_row_for_every_system_and_case() -> None:
         assert row["error"] <= (1e-5 if row["system"] == "ckks" else 0)
 
 
+@pytest.mark.large
 def test_every_system_sums_right_when_it_is_measured_whole() -> None:
     systems, _ = candidates(run.FAMILIES, 512)
     for one in systems:

@@ -247,6 +247,7 @@ def test_a_recommendation_cannot_be_altered_and_can_be_copied() -> None:
     assert "completion_bits=37.4" in repr(found)
 
 
+@pytest.mark.large
 def test_type_checkers_know_that_only_k_can_be_none(tmp_path: Path) -> None:
     user = tmp_path / "user.py"
     user.write_text(

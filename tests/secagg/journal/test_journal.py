@@ -217,6 +217,7 @@ def test_check28_a_truncated_file_is_refused_at_any_length(path: Path) -> None:
     assert read(path) == ENTRIES
 
 
+@pytest.mark.large
 def test_check28_an_altered_byte_is_refused_or_means_nothing(path: Path) -> None:
     """Some bytes of a file stand for nothing; then the journal also goes on as it should."""
     whole = path.read_bytes()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from effort import FULL, scaled
 from harness import Cohort, ReplayedEntropy, make_params
 from journal_server import Process, start_nursery
 from secagg import RoundParams, Server
@@ -21,6 +22,7 @@ KINDS = {
 }
 STATEMENTS = ["BEGIN", "INSERT", "UPDATE", "COMMIT", "PRAGMA wal_checkpoint"]
 SEED = "the server's"
+EVERY = FULL // scaled(FULL)  # the server dies at each n-th point
 Start = Callable[..., Process]
 
 
@@ -89,7 +91,7 @@ def test_check28_killed_after_each_accepted_message_and_each_close(
     params = KINDS[kind]
     steps, expected = reference(params)
     assert len(steps) == 20 + 19 + 18 + 16 + 4 + (18 if params.active else 0)
-    for count in range(1, len(steps) + 1):
+    for count in range(1, len(steps) + 1, EVERY):
         process = start(params, f"{count}")
         for step in steps[: count - 1]:
             assert process.call(*step.call) == step.answer
@@ -120,7 +122,11 @@ def test_check28_killed_in_the_middle_of_each_write(
     stored = statement == STATEMENTS[-1]
     process = start(params)
     now = (process.phase, process.outbox)
-    for step in steps:
+    for number, step in enumerate(steps, STATEMENTS.index(statement)):
+        if number % EVERY:
+            assert process.call(*step.call) == step.answer
+            now = (step.phase, step.outbox)
+            continue
         process.call("die_at", statement)
         process.send(*step.call)
         process.wait_until_it_is_dead()
@@ -134,6 +140,7 @@ def test_check28_killed_in_the_middle_of_each_write(
     assert process.call("result") == expected
 
 
+@pytest.mark.large
 def test_check28_living_clients_finish_a_round_whose_server_dies_after_every_message(
     start: Start,
 ) -> None:

@@ -8,10 +8,11 @@ import struct
 import gmpy2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import secagg
+from effort import examples
 from paillier_keys import keypair
 from secagg import FixedPoint, Integers, ParameterError, RemoteProtocolError
 from secagg.paillier import EncryptedVector, Packing
@@ -78,7 +79,7 @@ class SameRounding:
 
 
 @given(cohorts(), st.binary(min_size=16, max_size=16))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort, seed):
     """SS = HE = plain, bit for bit, over encodings, moduli, lengths, weights and dropouts."""
     encoding, vectors, max_weight, weights, lost, ring = cohort
@@ -257,7 +258,7 @@ def test_every_length_but_one_is_refused():
 
 
 @given(st.binary(max_size=400), st.integers(0, 300))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
     data = (vector().to_bytes()[:keep] + noise)[:1000]
     try:
@@ -267,7 +268,7 @@ def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
 
 
 @given(st.integers(2**508, 2**510), st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_check34_what_is_no_sum_of_vectors_is_noticed_when_it_is_read(size, negative):
     """The first of two plaintexts has 22 slots of 23 bits, which this lies beyond."""
     assert PACKING.slots(PUBLIC.bits) * PACKING.slot_bits < 508

@@ -6,9 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg.errors import ParameterError
 from secagg.paillier import threads as parallel
 from secagg.paillier.modular import FixedBase, Modulus
@@ -28,7 +29,7 @@ def numbers(n: int, count: int) -> list[int]:
 
 
 @given(MODULI, st.integers(0, 20), st.integers(0, 1 << 200))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_products_and_powers_are_pythons(n, count, exponent):
     modulus = Modulus(n)
     a, b = numbers(n, count), numbers(n, count)[::-1]
@@ -44,7 +45,7 @@ def test_products_and_powers_are_pythons(n, count, exponent):
 
 
 @given(MODULI, st.integers(1, 300), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_powers_of_a_fixed_base_are_pythons(n, bits, data):
     modulus = Modulus(n)
     base = data.draw(st.integers(0, n - 1))

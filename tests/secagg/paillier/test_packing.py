@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import FixedPoint, Integers, ParameterError
 from secagg.paillier import Packing
 
@@ -30,7 +31,7 @@ def packings(draw):
 
 
 @given(packings(), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_check34_sums_differences_and_multiples_of_slots(packing, data):
     """A plaintext is linear in all of its slots, whatever the signs, up to its capacity."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -63,7 +64,7 @@ def test_check34_sums_differences_and_multiples_of_slots(packing, data):
 
 
 @given(packings())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_check34_a_slot_has_guard_bits_for_all_summands(packing):
     one = (2 * packing.max_element).bit_length()
     guard = packing.slot_bits - one

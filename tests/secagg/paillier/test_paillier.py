@@ -6,9 +6,10 @@ import os
 
 import phe
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from paillier_keys import Stream, foreign, keypair, phe_keypair
 from secagg import ParameterError, RemoteProtocolError
 
@@ -20,7 +21,7 @@ MESSAGES = st.lists(st.integers(-(N // 2), N // 2), max_size=10)
 
 @pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
 @given(messages=MESSAGES)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_what_is_encrypted_is_decrypted(noise, messages):
     key = keypair(noise=noise)
     bound = int(key.public_key.n) // 2
@@ -29,7 +30,7 @@ def test_what_is_encrypted_is_decrypted(noise, messages):
 
 
 @given(st.integers(-(N // 4), N // 4), st.integers(-(N // 4), N // 4), st.integers(-9, 9))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_sums_differences_and_multiples(a, b, factor):
     one, two = PUBLIC.encrypt([a, 1]), PUBLIC.encrypt([b, 2])
     assert KEY.decrypt(one + two) == [a + b, 3]
@@ -143,7 +144,7 @@ def test_factors_that_do_not_fit_are_refused(factor):
 
 
 @given(st.lists(st.integers(-(2**200), 2**200), min_size=1, max_size=4))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_keys_and_ciphertexts_go_both_ways_between_phe_and_secagg(messages):
     theirs = [phe_keypair()[0].encrypt(m) for m in messages]
     group = foreign().public_key

@@ -7,9 +7,10 @@ import os
 
 import gmpy2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from paillier_keys import foreign, keypair
 from secagg import ParameterError, RemoteProtocolError
 from secagg.paillier import (
@@ -181,7 +182,7 @@ def test_every_damaged_bit_of_a_private_key_is_noticed():
 @given(
     st.binary(max_size=200) | st.binary(max_size=150).map(lambda b: PUBLIC.to_bytes()[:9] + b)
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_bytes_are_a_public_key_or_refused(data):
     try:
         PublicKey.from_bytes(data, allow_insecure=True)
@@ -224,6 +225,7 @@ def test_check37_short_exponents_have_to_be_accepted_by_name():
         PublicKey(int(public.n), public.h, 447, allow_insecure=True, allow_short_exponent=True)
 
 
+@pytest.mark.large
 def test_check37_h_generates_everything_of_jacobi_symbol_1():
     """p − 1 has small factors: a random square is often in a smaller group."""
     for seed in range(12):

@@ -50,6 +50,7 @@ def test_a_prime_is_what_its_factors_say(make: Maker, bits: int) -> None:
         assert prime.p % 4 == 3
 
 
+@pytest.mark.large
 def test_check37_primes_have_equal_size_and_the_product_exactly_twice_that() -> None:
     for make in MAKERS:
         for bits in SIZES:
@@ -102,6 +103,7 @@ def test_the_generator_has_full_order_and_is_the_smallest(make: Maker) -> None:
         assert not any(generates(g) for g in range(2, prime.generator))
 
 
+@pytest.mark.large
 def test_a_generator_of_a_small_group_goes_through_all_of_it() -> None:
     r = next(r for r in range(3, 1 << 10, 6) if gmpy2.is_prime(2 * r * 65539 + 1))
     prime = StructuredPrime(r, 65539)

@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import independent_client as independent
+from effort import examples
 from fuzz.targets import Script, altered_by
 from harness import Cohort, make_params
 from secagg import (
@@ -130,7 +131,7 @@ def with_three_or_more(round: testing.Round) -> bool:
 
 
 @given(testing.rounds().filter(with_three_or_more))
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(EXAMPLES)
 def test_two_implementations_send_the_same_bytes_and_make_the_same_sum(
     round: testing.Round,
 ) -> None:
@@ -142,7 +143,7 @@ def test_two_implementations_send_the_same_bytes_and_make_the_same_sum(
 
 
 @given(testing.rounds().filter(with_three_or_more), st.binary(min_size=1, max_size=60))
-@settings(max_examples=2 * EXAMPLES, deadline=None)
+@examples(2 * EXAMPLES)
 def test_two_implementations_refuse_the_same_messages_by_the_same_checks(
     round: testing.Round, script: bytes
 ) -> None:

@@ -7,9 +7,10 @@ import tracemalloc
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from effort import examples
 from fuzz.targets import KINDS
 from harness import Cohort, altered, make_params
 from secagg import RemoteProtocolError
@@ -64,7 +65,7 @@ def test_check26_any_bytes_give_a_value_or_the_one_error(kind: type, data: bytes
 
 
 @given(st.sampled_from(KINDS), st.data())
-@settings(max_examples=500)
+@examples(500)
 def test_check26_mutated_messages_give_a_value_or_the_one_error(
     kind: type, data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from effort import scaled
 from harness import make_params
 from paillier_keys import keypair
 from secagg import (
@@ -224,7 +225,7 @@ class AnyRound(RuleBasedStateMachine):
 
 def test_check32_any_schedule_gives_the_exact_sum_or_a_typed_abort() -> None:
     # without kernels the schedules are those of the same Python; sums are checked in fewer
-    examples = 100 if _fast.COMPILED else 40
+    examples = scaled(100 if _fast.COMPILED else 40)
     run_state_machine_as_test(
         AnyRound, settings=settings(max_examples=examples, stateful_step_count=40)
     )

@@ -24,6 +24,7 @@ no_kernels = pytest.mark.skipif(
 )
 
 
+@pytest.mark.large
 @no_kernels
 def test_check27_the_vectors_are_what_their_generator_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, FOLDER / "generate.py", tmp_path], check=True)  # noqa: S603

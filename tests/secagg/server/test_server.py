@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, refused
 from secagg import (
     Client,
@@ -59,7 +60,7 @@ def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | Non
     st.lists(st.integers(0, 5), min_size=12, max_size=12),
     st.sampled_from([{}, {"modulus": (1 << 61) - 1}, {"modulus_bits": 64, "max_weight": 9}]),
 )
-@settings(max_examples=150)
+@examples(150)
 def test_check18_any_combination_gives_the_exact_sum_of_u3_or_an_abort(
     neighbours: int | None, leaves: list[int], modulus: dict[str, int]
 ) -> None:

@@ -124,7 +124,9 @@ def test_check14_the_plain_encoding_is_what_a_client_adds(
 @pytest.mark.parametrize(
     "wanted",
     [
-        lambda p: p.ring.is_power_of_two and p.ring.bits == 64,
+        pytest.param(
+            lambda p: p.ring.is_power_of_two and p.ring.bits == 64, marks=pytest.mark.large
+        ),
         lambda p: p.ring.modulus == (1 << 61) - 1,
         lambda p: not p.ring.is_power_of_two and p.ring.bits < 6,
         lambda p: p.neighbours is not None and p.max_weight is not None,
@@ -462,6 +464,7 @@ def test_what_is_told_besides_is_found(
         hidden(also(tell))
 
 
+@pytest.mark.large
 def test_telling_what_everyone_knows_is_fine() -> None:
     hidden(also(lambda r, u: [b"client %d of %d" % (u, r.params.n_clients)]), 50)
 

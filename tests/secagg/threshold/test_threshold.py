@@ -8,9 +8,10 @@ from dataclasses import replace
 import gmpy2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from paillier_keys import keypair
 from secagg import (
     FixedPoint,
@@ -33,7 +34,7 @@ SENT = PUBLIC.encrypt(MESSAGES)
 PARTIALS = {share.index: share.decrypt_partially(SENT) for share in SHARES}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_any_t_trustees_in_any_order_read_what_the_ordinary_key_reads(
     data: st.DataObject,
@@ -51,6 +52,7 @@ def test_any_t_trustees_in_any_order_read_what_the_ordinary_key_reads(
     assert ordinary(trustees, threshold).decrypt(ciphertexts) == messages
 
 
+@pytest.mark.large
 def test_the_most_trustees_that_there_can_be() -> None:
     key, shares = dealing(100, 51)
     ciphertexts = key.public_key.encrypt([1, -2])
@@ -58,7 +60,7 @@ def test_the_most_trustees_that_there_can_be() -> None:
     assert key.combine(ciphertexts, partials) == [1, -2]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(data: st.DataObject) -> None:
     clients = data.draw(st.integers(1, 4))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import ParameterError, RemoteProtocolError, SecAggError
 from secagg.threshold import KeyShare, ThresholdKey
 from threshold_keys import SAFE, dealing, values_of
@@ -186,7 +187,7 @@ def changed(data: bytes, changes: list[tuple[int, bytes]], cut: int | None) -> b
     return data if cut is None else data[:cut]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(CHANGES, st.none() | st.integers(0, 700), st.binary(max_size=80))
 def test_check26_any_bytes_give_a_value_or_an_error_of_ours(
     changes: list[tuple[int, bytes]], cut: int | None, junk: bytes
@@ -205,7 +206,7 @@ def test_check26_any_bytes_give_a_value_or_an_error_of_ours(
             assert loaded.to_bytes() in (data, resealed(data))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(0, 8 * len(PARTIAL_BYTES) - 1))
 def test_no_bit_of_a_partial_decryption_can_be_changed_on_the_way(bit: int) -> None:
     data = bytearray(PARTIAL_BYTES)

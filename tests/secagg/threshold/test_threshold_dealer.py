@@ -208,6 +208,7 @@ def test_randomness_is_the_operating_systems_by_default(draws: object) -> None:
     assert inspect.signature(draws).parameters["entropy"].default is os.urandom  # type: ignore[arg-type]
 
 
+@pytest.mark.large
 def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
     key, shares = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
     again, _ = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))

@@ -7,9 +7,10 @@ from dataclasses import replace
 import gmpy2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from paillier_keys import Stream
 from secagg.paillier.modular import Modulus
 from secagg.threshold import proofs
@@ -89,7 +90,7 @@ def test_what_a_proof_is_of_has_one_reading() -> None:
     assert len({cut._seed() for cut in cuts}) == 3
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 8 * proof_bytes(X_BITS) - 1))
 def test_no_bit_of_a_proof_can_be_changed(bit: int) -> None:
     statement = statement_of(2)
@@ -183,7 +184,7 @@ def test_the_nonce_is_fresh_and_hides_the_exponent() -> None:
     assert len(largest) == len(first) == proof_bytes(X_BITS)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 80), st.integers())
 def test_a_product_of_powers_is_what_it_is_one_by_one(count: int, seed: int) -> None:
     values = [gmpy2.powmod(3 + j, 5 + seed % 97, N2) for j in range(count)]

@@ -110,7 +110,8 @@ def test_a_lying_server_gets_no_share() -> None:
 
 @pytest.mark.large
 @pure_repeats
-def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
+def test_encrypted_recommender_is_the_same_under_any_trust() -> None:
+    """An encrypted recommender learns the same whomever one trusts."""
     printed = run("examples/encrypted_recommender.py").splitlines()
     assert len(printed) == 1 + 2 * len(WARNINGS)
     assert printed[1::2] == [
@@ -120,7 +121,8 @@ def test_an_encrypted_recommender_learns_the_same_whomever_one_trusts() -> None:
 
 
 @pure_repeats
-def test_own_ratings_with_names_get_everybody_the_film_they_like_first() -> None:
+def test_own_ratings_recommend_the_film_they_like_first() -> None:
+    """Own ratings with names get everybody the film they like first."""
     printed = run("examples/own_ratings.py").splitlines()
     films = ["Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo"]
     assert len(printed) == 10
@@ -130,7 +132,8 @@ def test_own_ratings_with_names_get_everybody_the_film_they_like_first() -> None
 
 @pytest.mark.large
 @pure_repeats
-def test_find_a_bug_finds_the_smallest_case_of_one_and_passes_the_mended_version() -> None:
+def test_find_a_bug_finds_the_smallest_case() -> None:
+    """Find a bug finds the smallest case of one and passes the mended version."""
     printed = run("examples/find_a_bug.py")
     found, mended = printed.split("MendedChunks: ")
     assert "bytes were delivered that were not sent" in found

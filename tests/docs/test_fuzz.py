@@ -43,9 +43,10 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
 @pytest.mark.parametrize("target", ["paillier", "threshold"])
 @given(data=st.data())
 @examples(300)
-def test_check26_altered_keys_and_ciphertexts_have_no_other_outcome(
+def test_check26_altered_paillier_has_no_other_outcome(
     target: str, data: st.DataObject
 ) -> None:
+    """Altered keys and ciphertexts have no other outcome."""
     bytes_ = bytearray(data.draw(st.sampled_from(seeds(target))))
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(bytes_)))

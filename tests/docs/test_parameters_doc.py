@@ -63,9 +63,10 @@ def is_good(
 
 
 @pytest.mark.parametrize("row", COMPARED, ids=lambda row: " ".join(row[:3]))
-def test_the_comparison_is_what_the_code_finds_and_its_differences_are_those_named(
+def test_comparison_is_what_the_code_finds(
     row: list[str],
 ) -> None:
+    """The comparison is what the code finds and its differences are those named."""
     security, n, corrupt, dropout = case(row)
     c, d = count(corrupt, n), count(dropout, n)
     found = recommend(n, corrupt, dropout, security, 40, 20)
@@ -98,7 +99,7 @@ def test_the_comparison_is_what_the_code_finds_and_its_differences_are_those_nam
         )
 
 
-def test_the_comparison_is_with_the_figures_of_the_other_implementation() -> None:
+def test_comparison_has_the_other_implementations_figures() -> None:
     """As they were given for 10^3 to 10^6."""
     given = """
         semi-honest .05/.05: 30,17 34,20 36,21 38,22; .05/.33: 72,24 86,29 96,32 102,34;

@@ -113,7 +113,8 @@ def test_the_worked_example_is_what_the_machines_say(variant: str) -> None:
         assert shown[name].replace(" ", "") == messages[name], name
 
 
-def test_the_values_of_the_worked_example_are_those_of_the_key_schedule() -> None:
+def test_worked_example_has_the_key_schedules_values() -> None:
+    """The values of the worked example are those of the key schedule."""
     listing = protocol_doc.listing("example semi-honest")
     shown = {name: bytes.fromhex(value) for name, value in listing.items()}
     seal_pairs = {u: keys.KeyPair(seed(0x10, u)) for u in IDS}

@@ -198,7 +198,7 @@ def test_numpys_numbers_are_numbers() -> None:
     assert type(params.n_clients) is int
 
 
-def test_check30_the_difference_of_two_sums_is_one_clients_vector_and_documented() -> None:
+def test_check30_two_sums_differ_by_one_clients_vector() -> None:
     """No protocol can help it; whoever uses one has to be told."""
     params = make_params(6, threshold=4, encoding=Integers(max=9))
     vectors = {u: make_vector(params, u) for u in range(6)}

@@ -132,7 +132,8 @@ def test_rows_with_repetition_are_all_added(kernels):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_what_does_not_fit_is_refused_before_any_memory_is_touched(change):
+def test_wrong_shapes_raise_before_any_memory_is_touched(change):
+    """What does not fit is refused before any memory is touched."""
     block = dict(zip(("indptr", "items", "values", "q", "p"), drawn(0, [2, 2], 3), strict=True))
     arguments = block | {"fixed": 0} | change
     with pytest.raises((ValueError, IndexError, OverflowError)):
@@ -158,7 +159,8 @@ def test_rows_and_pairs_outside_are_refused():
 
 @compiled
 @pytest.mark.parametrize("how", ["environment", "no extension"])
-def test_the_twins_run_where_they_are_wanted_or_nothing_was_compiled(how):
+def test_twins_run_when_wanted_or_nothing_was_compiled(how):
+    """The twins run where they are wanted or nothing was compiled."""
     code = "from fedmf import _fast; print(_fast.COMPILED, _fast.solve.__module__)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SECAGG_")}
     if how == "environment":

@@ -85,7 +85,8 @@ def test_describe_of_the_simulated_set_for_people(tiny):
     assert sum(most.values()) == 20_000
 
 
-def test_fetch_shows_the_terms_and_then_every_command_finds_the_set(tiny):
+def test_fetch_shows_terms_then_all_commands_find_the_set(tiny):
+    """Fetch shows the terms and then every command finds the set."""
     with serving() as server:
         server.content = GOOD
         done = run("fetch", NAME, "--url", server.url("good"), "--json")

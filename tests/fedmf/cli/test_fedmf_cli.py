@@ -72,9 +72,7 @@ def test_secure_and_plain_training_print_the_same_errors():
 
 
 @pytest.mark.check(33)
-def test_check33_encrypted_training_names_its_trust_and_shows_the_warning(
-    tmp_path, small_key, ticking
-):
+def test_check33_encrypted_training_shows_its_warning(tmp_path, small_key, ticking):
     """Once on the screen, and in history.json, beside the errors of the plain training."""
     common = ("--rounds", "2", "--cohort", "8", "--dropout", "0.1", "-k", "3", "--seed", "3")
     plain = invoke(*common, "--aggregation", "plain", "--json")
@@ -136,7 +134,8 @@ def test_the_table_and_the_files(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_that_is_not_ours_is_refused_before_the_training(tmp_path):
+def test_foreign_folder_is_rejected_before_training(tmp_path):
+    """A folder that is not ours is refused before the training."""
     tmp_path.chmod(0o555)
     ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
     assert (ran.exit_code, ran.stdout) == (2, "")
@@ -256,7 +255,8 @@ def test_an_encrypted_training_without_one_sum_names_the_way_out(small_key):
     assert "lower --dropout, or take a larger --cohort" in ran.stderr
 
 
-def test_a_training_without_one_sum_is_an_error_that_names_the_way_out(tmp_path):
+def test_training_without_a_sum_is_an_error_with_remedy(tmp_path):
+    """A training without one sum is an error that names the way out."""
     ran = invoke("--rounds", "1", "--cohort", "12", "--dropout", "0.9")
     assert ran.exit_code == 2
     assert "every round was aborted" in ran.stderr
@@ -287,7 +287,8 @@ sys.meta_path.insert(0, Missing())
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
 
 
-def test_without_matplotlib_there_is_a_hint_in_place_of_the_curve(tmp_path):
+def test_without_matplotlib_a_hint_replaces_the_curve(tmp_path):
+    """Without matplotlib there is a hint in place of the curve."""
     ran = run_without(
         "matplotlib", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)
     )

@@ -38,7 +38,8 @@ def test_what_is_saved_has_the_errors_that_are_printed(model, tmp_path):
     assert np.ptp(kept) > 1
 
 
-def test_a_mask_that_cannot_be_saved_leaves_no_older_model_behind(tmp_path):
+def test_mask_that_cannot_be_saved_leaves_no_older_model(tmp_path):
+    """A mask that cannot be saved leaves no older model behind."""
     (tmp_path / "model.fedmf").write_text("of another run")
     done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
     assert done.exit_code == 0

@@ -73,7 +73,8 @@ def test_an_empty_name_is_refused(tmp_path):
     refused(packed.getvalue(), tmp_path, "not a sound zip file")
 
 
-def test_names_that_are_no_text_and_fields_that_end_early_are_refused(tmp_path):
+def test_undecodable_names_and_short_fields_are_rejected(tmp_path):
+    """Names that are no text and fields that end early are refused."""
     name = zipped({"ü": b""})  # marked as UTF-8
     refused(name.replace("ü".encode(), b"\xff\xff"), tmp_path, "not a sound zip file")
     odd = zipfile.ZipInfo(f"{NAME}/x")

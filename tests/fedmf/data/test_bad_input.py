@@ -53,7 +53,8 @@ def test_columns_that_are_no_ratings_are_refused(users, items, values, message):
         built(users, items, values)
 
 
-def test_the_same_item_by_two_and_two_items_by_one_are_not_repeated():
+def test_one_item_by_two_or_two_by_one_are_no_repeats():
+    """The same item by two and two items by one are not repeated."""
     assert len(built([7, 8, 7], [10, 10, 30], [1, 2, 3])) == 3
 
 
@@ -66,7 +67,7 @@ def gappy() -> Split:
     return Split(train=ratings.take(~test), test=ratings.take(test))
 
 
-def test_a_user_without_ratings_and_an_item_without_raters_are_trained_around(gappy):
+def test_training_skips_empty_users_and_items(gappy):
     """They count in every shape, and both are predicted."""
     assert gappy.train.of_user(3)[0].size == 0
     assert not (gappy.train.items == 5).any()

@@ -32,7 +32,8 @@ def with_catalogue(years: list[int], genres: list[list[int]], names: tuple[str, 
     return replace(simulate(3, 3, 6), catalogue=catalogue)
 
 
-def test_genres_are_flags_and_the_year_is_standardised_over_the_known_ones():
+def test_genres_are_flags_and_known_years_standardised():
+    """Genres are flags and the year is standardised over the known ones."""
     ratings = with_catalogue([1990, 0, 2000], [[1, 0], [0, 1], [0, 0]], ("Crime", "Musical"))
     features = item_features(ratings)
     assert features.names == ("genre:Crime", "genre:Musical", "year")
@@ -43,7 +44,8 @@ def test_genres_are_flags_and_the_year_is_standardised_over_the_known_ones():
     assert plain.matrix.tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
-def test_a_catalogue_without_years_or_genres_gives_the_columns_it_has():
+def test_catalogue_gives_only_the_columns_it_has():
+    """A catalogue without years or genres gives the columns it has."""
     assert item_features(with_catalogue([0] * 3, [[1], [0], [1]], ("Crime",))).names == (
         "genre:Crime",
     )
@@ -125,7 +127,8 @@ def test_numbers_of_any_type_become_float64_and_names_a_tuple(matrix):
     assert features.names == ("a", "b")
 
 
-def test_an_array_in_place_of_features_is_refused_wherever_they_are_taken():
+def test_array_in_place_of_features_is_rejected():
+    """An array in place of features is refused wherever they are taken."""
     ratings = simulate(6, 12, 40)
     matrix = item_features(ratings).matrix
     base = Trainer(FedMF(k=2), rounds=1).fit(ratings).factors_

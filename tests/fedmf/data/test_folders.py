@@ -31,7 +31,8 @@ def test_the_cache_is_where_the_variables_say(monkeypatch, tmp_path):
         assert cache_folder() == tmp_path / "home" / ".cache" / "fedmf"
 
 
-def test_the_variable_comes_before_the_cache_and_a_root_before_both(monkeypatch, tmp_path):
+def test_root_precedes_variable_precedes_cache(monkeypatch, tmp_path):
+    """The variable comes before the cache and a root before both."""
     assert found_folder(TEN) is None
     places = [tmp_path / root / TEN.folder for root in ("cache", "data", "root")]
     for place in places:

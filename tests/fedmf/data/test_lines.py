@@ -111,7 +111,8 @@ def test_every_cut_inside_a_line_is_noticed(tmp_path_factory, cut):
 
 
 @given(at=st.integers(0, len(SOUND) - 1), byte=st.integers(0, 255))
-def test_any_changed_byte_gives_four_numbers_or_one_kind_of_error(tmp_path_factory, at, byte):
+def test_changed_byte_gives_numbers_or_one_kind_of_error(tmp_path_factory, at, byte):
+    """Any changed byte gives four numbers or one kind of error."""
     content = SOUND[:at] + bytes([byte]) + SOUND[at + 1 :]
     try:
         read = table(tmp_path_factory.mktemp("byte"), content)

@@ -36,7 +36,8 @@ def small() -> Ratings:
     )
 
 
-def test_rows_are_users_by_ascending_id_and_within_them_the_files_order():
+def test_rows_are_by_ascending_user_then_file_order():
+    """Rows are users by ascending id and within them the files order."""
     ratings = small()
     assert ratings.user_ids.tolist() == [3, 5, 8]
     assert ratings.indptr.tolist() == [0, 2, 4, 5]

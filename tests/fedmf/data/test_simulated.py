@@ -16,7 +16,8 @@ def columns(ratings: Ratings) -> list[NDArray]:
     return [ratings.indptr, ratings.items, ratings.values, ratings.times]
 
 
-def test_the_same_seed_gives_the_same_ratings_and_another_seed_others():
+def test_ratings_depend_on_the_seed_only():
+    """The same seed gives the same ratings and another seed others."""
     once, again, other = (simulate(40, 60, 1200, seed=seed) for seed in (3, 3, 4))
     assert all(map(np.array_equal, columns(once), columns(again)))
     assert once.catalogue.titles == again.catalogue.titles

@@ -24,7 +24,7 @@ def ratings():
     )  # fmt: skip
 
 
-def test_the_items_most_rated_and_the_users_who_rated_most_of_them(ratings):
+def test_subset_has_the_top_items_and_their_top_raters(ratings):
     """Items 2 (4 ratings) and 1 (3); users 10, 30 and 40 rated both, 20 only one."""
     few = most_rated(ratings, 2, 3)
     assert few.item_ids.tolist() == [1, 2]

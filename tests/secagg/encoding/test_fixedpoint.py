@@ -43,7 +43,8 @@ def test_check15_stochastic_rounding_is_unbiased() -> None:
         assert set(integers.tolist()) == {int(np.floor(x * 4)), int(np.floor(x * 4)) + 1}
 
 
-def test_check15_stochastic_rounding_draws_on_the_injected_entropy() -> None:
+def test_check15_stochastic_rounding_uses_injected_entropy() -> None:
+    """Stochastic rounding draws on the injected entropy."""
     encoding = FixedPoint(clip=1.0, fractional_bits=2)
     vector = np.full(100, 0.3)
     entropy = ReplayedEntropy(1)
@@ -150,7 +151,8 @@ def test_a_dtype_wider_than_eight_bytes_is_refused() -> None:
         FixedPoint(clip=1.0).encode(np.zeros(2, np.longdouble), RING)
 
 
-def test_check22_a_masked_array_cannot_hide_elements_from_the_range_check() -> None:
+def test_check22_masked_array_hides_nothing_from_the_range() -> None:
+    """A masked array cannot hide elements from the range check."""
     hidden = np.ma.array([1000, 1, 2, 3], mask=[1, 0, 0, 0])
     for encoding, vector in ((Integers(5), hidden), (FixedPoint(8.0), hidden.astype(float))):
         with pytest.raises(ParameterError, match="masked"):
@@ -167,7 +169,8 @@ def test_check22_a_masked_array_cannot_hide_elements_from_the_range_check() -> N
         lambda v: v[::-1][::-1],
     ],
 )
-def test_byte_order_strides_and_read_only_memory_make_no_difference(change) -> None:
+def test_byte_order_strides_and_read_only_do_not_matter(change) -> None:
+    """Byte order strides and read only memory make no difference."""
     vector = np.array([0.5, -0.25, 3.0])
     integers, _ = FixedPoint(8.0, rounding="nearest").encode_integers(change(vector))
     assert integers.tolist() == [32_768, -16_384, 196_608]

@@ -80,7 +80,7 @@ class SameRounding:
 
 @given(cohorts(), st.binary(min_size=16, max_size=16))
 @examples(60)
-def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort, seed):
+def test_check32_shared_encrypted_and_plain_sums_agree(cohort, seed):
     """SS = HE = plain, bit for bit, over encodings, moduli, lengths, weights and dropouts."""
     encoding, vectors, max_weight, weights, lost, ring = cohort
     entropy = SameRounding(seed)
@@ -130,7 +130,8 @@ def test_check32_secret_sharing_and_encryption_and_the_plain_sum_agree(cohort, s
             _ = summed.mean
 
 
-def test_check34_the_count_travels_and_addition_beyond_capacity_is_refused():
+def test_check34_addition_beyond_capacity_is_rejected():
+    """The count travels and addition beyond capacity is refused."""
     five = vector()
     for seed in range(1, 5):
         five = five + vector(seed)
@@ -199,7 +200,8 @@ def test_check35_a_tampered_header_is_refused(changes, check):
     "changes",
     [{"added": 1}, {"added": 3}, {"added": 2, "subtracted": 1}, {"added": 0, "subtracted": 2}],
 )
-def test_check34_a_wrong_count_in_the_header_of_a_sum_is_noticed_when_it_is_read(changes):
+def test_check34_wrong_count_in_the_header_is_noticed(changes):
+    """A wrong count in the header of a sum is noticed when it is read."""
     data = header((vector() + vector(1)).to_bytes(), **changes)
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(PUBLIC.load_vector(data, PACKING, summands=None))
@@ -217,7 +219,8 @@ def test_check34_a_wrong_count_in_the_header_of_a_sum_is_noticed_when_it_is_read
         {"session": b"r2"},
     ],
 )
-def test_check35_vectors_of_another_kind_are_neither_taken_nor_added(other):
+def test_check35_vectors_of_another_kind_are_rejected(other):
+    """Vectors of another kind are neither taken nor added."""
     fields = {
         "encoding": PACKING.encoding,
         "length": 30,
@@ -269,7 +272,7 @@ def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
 
 @given(st.integers(2**508, 2**510), st.booleans())
 @examples(30)
-def test_check34_what_is_no_sum_of_vectors_is_noticed_when_it_is_read(size, negative):
+def test_check34_ciphertexts_that_are_no_sum_are_noticed(size, negative):
     """The first of two plaintexts has 22 slots of 23 bits, which this lies beyond."""
     assert PACKING.slots(PUBLIC.bits) * PACKING.slot_bits < 508
     plaintexts = [-size if negative else size, 0]
@@ -279,7 +282,8 @@ def test_check34_what_is_no_sum_of_vectors_is_noticed_when_it_is_read(size, nega
     assert caught.value.check == "slots"
 
 
-def test_check34_a_vector_without_its_count_is_noticed_when_it_is_read():
+def test_check34_vector_without_its_count_is_noticed():
+    """A vector without its count is noticed when it is read."""
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(EncryptedVector(PACKING, PUBLIC.encrypt([0, 0])))
     assert caught.value.check == "summands"
@@ -294,9 +298,8 @@ def test_check34_a_vector_without_its_count_is_noticed_when_it_is_read():
         (Integers(7), 1, {7: True, -7: True, 8: False, -8: False}),
     ],
 )
-def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read(
-    encoding, added, values
-):
+def test_check34_slot_overflowing_by_one_is_noticed(encoding, added, values):
+    """A slot that overflows by one is noticed when it is read."""
     packing = Packing(encoding=encoding, length=3, summands=2)
     for value, fits in values.items():
         for slot in range(3):
@@ -312,7 +315,8 @@ def test_check34_a_slot_that_overflows_by_one_is_noticed_when_it_is_read(
             assert caught.value.check == "slots"
 
 
-def test_check34_a_weight_beyond_what_clients_may_give_is_noticed_when_it_is_read():
+def test_check34_weight_beyond_the_maximum_is_noticed():
+    """A weight beyond what clients may give is noticed when it is read."""
     packing = Packing(encoding=Integers(7), length=1, summands=4, max_weight=3)
     for weight, fits in ((3, True), (0, True), (4, False), (-1, False)):
         plaintext = (weight << packing.slot_bits) + (1 << (2 * packing.slot_bits))
@@ -326,7 +330,7 @@ def test_check34_a_weight_beyond_what_clients_may_give_is_noticed_when_it_is_rea
 
 
 @pytest.mark.parametrize("weight", [0, 1, 5])
-def test_check34_a_weighted_sum_has_a_count_apart_from_its_weight(weight):
+def test_check34_weighted_sum_counts_apart_from_its_weight(weight):
     """The header of one vector, edited to five: its weight could well be that of five."""
     packing = Packing(encoding=Integers(7), length=3, summands=5, max_weight=5)
     one = PUBLIC.encrypt_vector(np.array([1, 2, 3]), packing, weight)
@@ -348,7 +352,8 @@ def test_the_count_tells_nothing_of_a_vector_that_was_multiplied():
     np.testing.assert_array_equal(read.mean, KEY.decrypt_vector(vector()).sum)
 
 
-def test_floats_beyond_the_clip_are_counted_or_refused_and_the_count_stays_here():
+def test_floats_beyond_the_clip_are_counted_or_rejected():
+    """Floats beyond the clip are counted or refused and the count stays here."""
     x = np.zeros(30)
     x[[3, 4]] = 8.5, -100.0
     clipped = PUBLIC.encrypt_vector(x, PACKING)

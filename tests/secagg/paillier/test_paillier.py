@@ -40,7 +40,8 @@ def test_sums_differences_and_multiples(a, b, factor):
     assert KEY.decrypt(factor * -small) == [-(a // 9) * factor, -5 * factor]
 
 
-def test_check36_the_same_message_never_gives_the_same_ciphertext():
+def test_check36_equal_messages_give_distinct_ciphertexts():
+    """The same message never gives the same ciphertext."""
     for key in (KEY.public_key, KEY._own, keypair(noise="textbook").public_key):
         ciphertexts = key.encrypt([7] * 20).to_ints() + key.encrypt([7] * 20).to_ints()
         assert len(set(ciphertexts)) == 40
@@ -74,7 +75,8 @@ def test_check36_a_forked_process_draws_other_noise():
     assert KEY.decrypt(PUBLIC.load(theirs, 1)) == [1]
 
 
-def test_check36_ciphertexts_have_a_fixed_width_and_all_entropy_is_injected():
+def test_check36_ciphertexts_have_a_fixed_width():
+    """Ciphertexts have a fixed width and all entropy is injected."""
     data = {PUBLIC.encrypt([i], Stream("x")).to_bytes() for i in range(50)}
     assert {len(d) for d in data} == {1024 // 8}
     assert (
@@ -145,7 +147,8 @@ def test_factors_that_do_not_fit_are_refused(factor):
 
 @given(st.lists(st.integers(-(2**200), 2**200), min_size=1, max_size=4))
 @examples(20)
-def test_keys_and_ciphertexts_go_both_ways_between_phe_and_secagg(messages):
+def test_keys_and_ciphertexts_are_exchanged_with_phe(messages):
+    """Keys and ciphertexts go both ways between phe and secagg."""
     theirs = [phe_keypair()[0].encrypt(m) for m in messages]
     group = foreign().public_key
     read = group.load_ints([c.ciphertext() for c in theirs])

@@ -53,7 +53,8 @@ def test_check37_the_short_exponent_has_to_be_asked_for():
 
 
 @pytest.mark.parametrize("case", ["composite", "equal", "sizes", "short", "mod 4", "gcd"])
-def test_check37_primes_that_make_no_key_are_refused_without_being_told(case):
+def test_check37_unfit_primes_are_rejected_and_not_shown(case):
+    """Primes that make no key are refused without being told."""
     p, q = KEY.primes
     one_mod_four = 5
     while (
@@ -105,7 +106,8 @@ def _prime_with_shared_factor(p: int) -> int:
     return q
 
 
-def test_check38_the_default_is_3072_bits_and_less_has_an_insecure_name():
+def test_check38_default_is_3072_bits_and_less_is_insecure():
+    """The default is 3072 bits and less has an insecure name."""
     assert generate_keypair.__defaults__ == (3072,)
     for bits in (1024, 2047, 2040, 2049, 8256, 3072.0, True):
         with pytest.raises(ParameterError, match="bits"):
@@ -200,7 +202,8 @@ def test_any_bytes_are_a_public_key_or_refused(data):
         -N,
     ],
 )
-def test_check37_an_n_that_is_plainly_no_product_of_two_large_primes_is_refused(n):
+def test_check37_n_of_small_factors_is_rejected(n):
+    """An n that is plainly no product of two large primes is refused."""
     assert n.bit_length() == 512
     with pytest.raises(ParameterError, match=r"large primes|positive"):
         PublicKey(n, allow_insecure=True)

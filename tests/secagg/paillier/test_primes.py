@@ -51,7 +51,8 @@ def test_a_prime_is_what_its_factors_say(make: Maker, bits: int) -> None:
 
 
 @pytest.mark.large
-def test_check37_primes_have_equal_size_and_the_product_exactly_twice_that() -> None:
+def test_check37_primes_of_equal_size_make_twice_the_bits() -> None:
+    """Primes have equal size and the product exactly twice that."""
     for make in MAKERS:
         for bits in SIZES:
             made = [make(bits, InsecureReplayedEntropy((bits, i))).p for i in range(3)]
@@ -78,7 +79,7 @@ def test_windows_at_the_ends_of_the_range_give_the_right_size(make: Maker, byte:
     assert len(drawn) >= 2
 
 
-def test_no_prime_lies_below_the_range_where_the_smallest_r_is_tried_first() -> None:
+def test_prime_from_the_smallest_r_is_within_the_range() -> None:
     """With these seeds one just below would be found if the smallest r were rounded down."""
     for seed in (251, 259, 267):
         random = InsecureReplayedEntropy(seed)
@@ -122,9 +123,11 @@ def test_an_element_of_small_order_is_no_generator() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_the_same_entropy_gives_the_same_prime_and_nothing_else_is_drawn_on(
+def test_prime_depends_on_the_given_entropy_only(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The same entropy gives the same prime and nothing else is drawn on."""
+
     def nobody(*_: object) -> bytes:
         raise AssertionError("another source of randomness was used")
 

@@ -53,7 +53,8 @@ def test_check10_polynomials_have_degree_t_minus_one(t: int) -> None:
         assert (len(polynomial), polynomial[0]) == (t, secret)
 
 
-def test_check10_coefficients_come_from_the_generator_and_are_uniform() -> None:
+def test_check10_coefficients_are_the_generators_and_uniform() -> None:
+    """Coefficients come from the generator and are uniform."""
     entropy = ReplayedEntropy("coefficients")
     shamir.split(bytes(32), 4, 7, entropy=entropy)
     assert sum(map(len, entropy.drawn)) == 3 * 5 * 8
@@ -124,7 +125,8 @@ def test_check11_wrong_shares_are_found_up_to_half_the_surplus(
     assert found == sorted(wrong)
 
 
-def test_check11_more_wrong_shares_than_can_be_told_apart_are_reported() -> None:
+def test_check11_too_many_wrong_shares_are_reported() -> None:
+    """More wrong shares than can be told apart are reported."""
     points = np.arange(1, 8, dtype=np.uint64)
     values = shamir.split_limbs(shamir.to_limbs(b"secret"), 5, points, os.urandom)
     values[[0, 3]] = 12345

@@ -36,9 +36,10 @@ PARTIALS = {share.index: share.decrypt_partially(SENT) for share in SHARES}
 
 @examples(40)
 @given(st.data())
-def test_any_t_trustees_in_any_order_read_what_the_ordinary_key_reads(
+def test_any_t_trustees_read_what_the_ordinary_key_reads(
     data: st.DataObject,
 ) -> None:
+    """Any t trustees in any order read what the ordinary key reads."""
     trustees, threshold = data.draw(st.sampled_from(GROUPS))
     key, shares = dealing(trustees, threshold)
     messages = data.draw(st.lists(st.integers(-(N // 2), N // 2), max_size=6))
@@ -109,7 +110,7 @@ def test_one_trustee_fewer_than_the_threshold_is_refused() -> None:
         assert (caught.value.survivors, caught.value.needed) == (len(chosen), 3)
 
 
-def test_one_trustee_fewer_than_the_threshold_cannot_read_by_force() -> None:
+def test_one_trustee_too_few_cannot_read_by_force() -> None:
     """Two shares joined as if two were enough give a number that has nothing to do with m."""
     easier = replace(KEY, threshold=2)
     partials = [
@@ -168,7 +169,7 @@ def test_altered_values_are_refused_by_the_trustees_name(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ALTERATIONS)
-def test_values_altered_and_then_proved_are_refused_or_change_nothing(
+def test_altered_and_proved_values_fail_or_change_nothing(
     how: str,
 ) -> None:
     """A square root of 1 passes, and is squared away; whatever matters is found."""
@@ -186,7 +187,8 @@ def test_an_honest_claim_is_accepted() -> None:
     assert KEY.combine(SENT, [PARTIALS[1], honest, PARTIALS[3]]) == MESSAGES
 
 
-def test_a_partial_decryption_that_belongs_elsewhere_is_refused_by_its_own_check() -> None:
+def test_partial_from_elsewhere_fails_its_own_check() -> None:
+    """A partial decryption that belongs elsewhere is refused by its own check."""
     others = PUBLIC.encrypt(MESSAGES)
     elsewhere = SHARES[1].decrypt_partially(others)
     good = [PARTIALS[1], PARTIALS[3]]
@@ -204,7 +206,8 @@ def test_a_partial_decryption_that_belongs_elsewhere_is_refused_by_its_own_check
         KEY.combine(SENT, [*good, PARTIALS[2].to_bytes()])
 
 
-def test_one_trustee_cannot_speak_for_another_that_has_the_same_share() -> None:
+def test_trustee_cannot_speak_for_one_with_the_same_share() -> None:
+    """One trustee cannot speak for another that has the same share."""
     key, shares = dealing(3, 1)
     sent = key.public_key.encrypt([3])
     partial = shares[0].decrypt_partially(sent)
@@ -225,7 +228,8 @@ def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
     assert KEY.combine(SENT, [x for x in everybody if x.index not in bad]) == MESSAGES
 
 
-def test_what_was_sent_is_what_is_combined_and_not_the_sum_before_it_was_blinded() -> None:
+def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
+    """What was sent is what is combined and not the sum before it was blinded."""
     total = SENT + SENT
     group = PUBLIC
     sent = group.load(total.to_bytes(), len(total))
@@ -235,7 +239,8 @@ def test_what_was_sent_is_what_is_combined_and_not_the_sum_before_it_was_blinded
         KEY.combine(total, partials)
 
 
-def test_ciphertexts_of_another_key_are_refused_before_anything_is_computed() -> None:
+def test_ciphertexts_of_another_key_are_rejected_first() -> None:
+    """Ciphertexts of another key are refused before anything is computed."""
     foreign = keypair().public_key.encrypt([1])
     for use in (lambda: SHARES[0].decrypt_partially(foreign), lambda: KEY.combine(foreign, [])):
         with pytest.raises(ParameterError, match="under the key"):
@@ -248,7 +253,8 @@ def test_ciphertexts_of_another_key_are_refused_before_anything_is_computed() ->
             use()
 
 
-def test_a_vector_in_the_place_of_its_ciphertexts_is_refused_with_the_remedy() -> None:
+def test_vector_in_place_of_its_ciphertexts_is_rejected() -> None:
+    """A vector in the place of its ciphertexts is refused with the remedy."""
     packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
     vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
     remedy = r"a vector's \.ciphertexts, not EncryptedVector"
@@ -269,7 +275,8 @@ def test_any_iterable_of_partial_decryptions_is_combined() -> None:
         KEY.combine(SENT, PARTIALS[1])
 
 
-def test_trustees_who_add_for_themselves_need_no_word_of_the_aggregators() -> None:
+def test_trustees_who_add_need_no_word_of_the_aggregator() -> None:
+    """Trustees who add for themselves need no word of the aggregators."""
     packing = Packing(encoding=Integers(9), length=2, summands=3)
     messages = [PUBLIC.encrypt_vector(np.array([i, 9]), packing).to_bytes() for i in (1, 2, 3)]
 
@@ -294,7 +301,8 @@ def test_shares_of_two_dealings_behind_one_key_are_found_out() -> None:
     assert (caught.value.check, caught.value.sender) == ("dealing", None)
 
 
-def test_the_coefficients_of_lagrange_are_integers_and_interpolate() -> None:
+def test_lagrange_coefficients_are_integers_and_interpolate() -> None:
+    """The coefficients of lagrange are integers and interpolate."""
     delta = math.factorial(9)
     for points in ([1], [1, 2], [9, 4, 1], [2, 3, 5, 7], list(range(1, 10))):
         weights = [lagrange_at_zero(i, points, delta) for i in points]

@@ -82,7 +82,8 @@ BAD_PARTIALS = {
 
 
 @pytest.mark.parametrize("name", BAD_PARTIALS)
-def test_check26_a_bad_partial_decryption_is_refused_by_its_own_check(name: str) -> None:
+def test_check26_bad_partial_fails_its_own_check(name: str) -> None:
+    """A bad partial decryption is refused by its own check."""
     data, check, sender = BAD_PARTIALS[name]
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.load_partial(data)
@@ -208,7 +209,8 @@ def test_check26_any_bytes_give_a_value_or_an_error_of_ours(
 
 @examples(100)
 @given(st.integers(0, 8 * len(PARTIAL_BYTES) - 1))
-def test_no_bit_of_a_partial_decryption_can_be_changed_on_the_way(bit: int) -> None:
+def test_no_bit_of_a_partial_decryption_can_change(bit: int) -> None:
+    """No bit of a partial decryption can be changed on the way."""
     data = bytearray(PARTIAL_BYTES)
     data[bit // 8] ^= 1 << bit % 8
     others = [SHARES[i].decrypt_partially(SENT) for i in (0, 3)]

@@ -113,7 +113,8 @@ def interpolated(points: Sequence[tuple[int, int]], order: int) -> list[int]:
     return total
 
 
-def test_every_coefficient_of_the_secret_polynomial_is_drawn_afresh_and_in_full_size() -> None:
+def test_secret_coefficients_are_fresh_and_of_full_size() -> None:
+    """Every coefficient of the secret polynomial is drawn afresh and in full size."""
     p, q = SAFE[:2]
     order = order_of(p, q)
     for seed in ("a", "b", "c"):
@@ -155,7 +156,8 @@ def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
     assert keys[0].public_key.n != keys[1].public_key.n
 
 
-def test_the_bases_are_squares_of_what_was_drawn_from_the_whole_group() -> None:
+def test_bases_are_squares_of_draws_from_the_whole_group() -> None:
+    """The bases are squares of what was drawn from the whole group."""
     for seed in ("a", "b"):
         entropy = Recorded(seed)
         key, _ = _share(*safe(*SAFE[:2]), 3, 1, entropy)
@@ -180,7 +182,8 @@ def test_the_two_primes_are_never_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     assert deal_insecure(3, 2, bits=512)[0].public_key.n == p.p * q.p
 
 
-def test_check38_a_dealt_key_has_3072_bits_and_less_has_an_insecure_name() -> None:
+def test_check38_dealt_key_has_3072_bits_or_is_insecure() -> None:
+    """A dealt key has 3072 bits and less has an insecure name."""
     parameters = inspect.signature(deal).parameters
     assert parameters["bits"].default == 3072
     assert all(
@@ -220,7 +223,9 @@ def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
     assert key.combine(ciphertexts, partials) == [5, -6]
 
 
-def test_what_cannot_be_dealt_is_refused_before_anything_is_drawn() -> None:
+def test_undealable_settings_are_rejected_before_any_draw() -> None:
+    """What cannot be dealt is refused before anything is drawn."""
+
     def never(size: int) -> bytes:
         raise AssertionError(f"{size} bytes were drawn")
 
@@ -253,7 +258,7 @@ def test_a_key_cannot_be_built_of_the_wrong_parts() -> None:
             replace(KEY, **{field: value})
 
 
-def test_an_n_that_cannot_be_divided_by_the_factorial_makes_no_key() -> None:
+def test_n_sharing_a_factor_with_the_factorial_makes_no_key() -> None:
     """A liar's n; combining would divide by Δ² modulo n."""
     for factor in (3, 5):
         public = copy.copy(PUBLIC)

@@ -47,7 +47,8 @@ def test_what_is_true_is_proved(count: int) -> None:
     assert statement.holds(proof)
 
 
-def test_a_batch_of_one_has_the_plain_proof_of_chaum_and_pedersen() -> None:
+def test_batch_of_one_has_the_plain_chaum_pedersen_proof() -> None:
+    """A batch of one has the plain proof of chaum and pedersen."""
     statement = statement_of(1)
     proof = statement.prove(X, X_BITS, Stream("nonce"))
     e, z = (int.from_bytes(part, "little") for part in (proof[:16], proof[16:]))
@@ -116,7 +117,7 @@ def test_other_exponents_prove_nothing() -> None:
             assert not false.holds(false.prove(X, X_BITS, Stream(f"nonce {nonce}")))
 
 
-def test_values_cannot_be_made_for_coefficients_that_are_known_before() -> None:
+def test_values_cannot_be_fitted_to_known_coefficients() -> None:
     """Were a_j not hashed from the outputs, these would cancel: δ^a_1 · (δ^−a_0)... = 1."""
     statement = statement_of(3)
     coefficients = proofs._coefficients(statement._seed(), 3)

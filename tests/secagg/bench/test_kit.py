@@ -6,6 +6,8 @@ import json
 import math
 import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +25,11 @@ from secagg.bench.table import (
     as_text,
     duration,
     number,
+    print_table,
     times,
     write_atomically,
 )
+from secagg.errors import MissingExtra
 
 TABLE = Table(
     title="a [title]",
@@ -69,6 +73,12 @@ def test_text_has_the_same_cells_without_marks() -> None:
 def test_a_row_of_another_length_is_rejected() -> None:
     with pytest.raises(ValueError, match="zip"):
         as_markdown(Table(columns=(Column("a"),), rows=(("b", "c"),)))
+
+
+def test_without_rich_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.table", None)
+    with pytest.raises(MissingExtra, match=r"secagg\[cli\]"):
+        print_table(TABLE)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +182,19 @@ def test_without_ctrl_c_the_handler_is_restored() -> None:
     with timing.interrupted_once():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_in_another_thread_no_handler_is_installed() -> None:
+    before, within = signal.getsignal(signal.SIGINT), []
+
+    def command() -> None:
+        with timing.interrupted_once():
+            within.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=command)
+    thread.start()
+    thread.join()
+    assert within == [before]
 
 
 def test_a_callers_handler_is_kept() -> None:

@@ -1,6 +1,6 @@
-"""The one place where fedmf hands the users' vectors over to be summed.
+"""Aggregations: sums of the users' vectors, in the clear or in private.
 
-Whoever trains passes an `Aggregation`: `PlainSum` adds the clients' integers in the clear,
+A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear,
 `SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
 homomorphic encryption. The integers are the same, bit for bit, and so are the users left out.
 `FloatSum` is what fixed point is compared with, `NoisySum` clips and adds noise, and `MixedSum`

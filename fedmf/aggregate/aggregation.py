@@ -1,4 +1,4 @@
-"""What every aggregation of fedmf is: users' tables in, their exact integer sum out.
+"""The interface of all aggregations: users' tables in, their exact integer sum out.
 
 All of them encode alike and leave out the same users, so that the same training gives the same
 integers, bit for bit; `Aggregate.digest` is there to compare them.
@@ -43,10 +43,10 @@ class RoundAborted(FedMFError):
 
 
 class Aggregation(Protocol):
-    """Sums or counts what the users of a cohort hold; each table is looked up once at most.
+    """Sums or counts the tables of a cohort; each is looked up once at most.
 
-    `dropouts` maps users' ids to the phase before whose message they vanish, and `session`
-    names the round.
+    `dropouts` maps users' ids to the phase before whose message they drop out; `session` names
+    the round.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
@@ -60,7 +60,7 @@ class Aggregation(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerSum(Settings, ABC):
-    """What all aggregations share: how the tables become integers."""
+    """Base class of aggregations that sum integers: the encoding of the tables."""
 
     clip: float = 16.0
     fractional_bits: int = 16
@@ -88,9 +88,9 @@ class IntegerSum(Settings, ABC):
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
-    """Return, ascending, the users whose vector is sent: all but those who vanish before it.
+    """Return, ascending, the users whose vector is sent: all but those who drop out before it.
 
-    The vector goes out with the masked input. Who vanishes before "unmasking" has sent it.
+    The vector goes out with the masked input: a user who drops out of "unmasking" has sent it.
     """
     return tuple(user for user in sorted(vectors) if dropouts.get(user) in (None, "unmasking"))
 

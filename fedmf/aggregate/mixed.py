@@ -60,7 +60,7 @@ class MixedSum(Settings):
 
     @property
     def warning(self) -> str:
-        """What whoever trains like this has to be told."""
+        """Warning for everybody who trains like this."""
         return (
             f"{len(self.exposed)} users send their gradients in the clear: the server can "
             "compute their masked ratings from two rounds, and from these and the items' "

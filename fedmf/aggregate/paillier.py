@@ -144,7 +144,7 @@ class PaillierSum(IntegerSum):
 
     @property
     def warning(self) -> str:
-        """What the trust model asks you to believe."""
+        """The assumption behind the trust model, in one sentence."""
         return WARNINGS[self.trust]
 
     @cached_property

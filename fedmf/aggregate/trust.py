@@ -1,7 +1,7 @@
-"""Who can decrypt: the trust models of homomorphic encryption, and the parties of each.
+"""Trust models of homomorphic encryption, and the parties of each.
 
-Under homomorphic encryption the server adds what it cannot read. Somebody can, and whoever
-holds the key can read every single vector as well as the sum: these models differ in who.
+The server adds ciphertexts that it cannot read. A holder of the key can read every single
+vector as well as the sum; the models differ in who that is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
         ),
     }
 )
-"""What each trust model asks you to believe, in one sentence."""
+"""The assumption behind each trust model, in one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Parties(ABC):
     """Users who encrypt, a server that has the public key only, and those who decrypt."""
 
     users_decrypt: ClassVar[bool] = False
-    """Whether the encrypted sum goes to the users."""
+    """True if the encrypted sum goes to the users."""
 
     @property
     @abstractmethod
@@ -150,7 +150,7 @@ class Trustees(Parties):
 
     @property
     def key(self) -> ThresholdKey:
-        """What everybody knows of the key."""
+        """The public part of the threshold key."""
         return self.shares[0].key
 
     @property

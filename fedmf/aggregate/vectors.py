@@ -1,4 +1,4 @@
-"""What goes into an aggregation, the users' tables, and what comes out of it."""
+"""Input of an aggregation, the users' tables, and its result."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Vectors(Mapping[int, Rows]):
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """What came of one aggregation.
+    """Result of one aggregation.
 
     Parameters
     ----------

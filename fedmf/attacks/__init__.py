@@ -1,6 +1,6 @@
-"""What an honest-but-curious server can do, and what secure aggregation leaves it with.
+"""Attacks of an honest-but-curious server, in the clear and under secure aggregation.
 
-An entry point. Each attack is a function of what such a server has; `leakage`, `inversion` and
+Each attack is a function of what such a server has; `leakage`, `inversion` and
 `singletons` run them end to end, against a training in the clear and against the same training
 under secure aggregation, where they must do no better than who guesses.
 

@@ -33,7 +33,7 @@ ALIKE = 1e-9  # of g: users whose mask is constant have none, and any t will do
 
 
 class Unmasked(NamedTuple):
-    """What was found behind one user's masked ratings.
+    """Ratings found behind one user's masked ratings.
 
     Parameters
     ----------

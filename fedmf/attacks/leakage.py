@@ -32,12 +32,12 @@ ANCHORS = 8
 PARALLEL = 1e-4
 """1 − |cos|: rows of one user differ by the rounding, of two by p_u."""
 VAGUE = 0.01
-"""How much a wrong length of p_u counts beside a rating off the grid: little."""
+"""Weight of a wrong length of p_u beside a rating off the grid: little."""
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a server has of one user in one round.
+    """View that a server has of one user in one round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How well an attack did: against plain sums, against secure ones, and against guessing."""
+"""Success of an attack: against plain sums, against secure ones, and against guessing."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["PAPER", "Users", "View", "attacked", "leaked", "quiet", "views"]
 Floats = NDArray[np.float64]
 Users = NDArray[np.int64]
 View = Callable[[int], tuple[Seen, Seen]]
-"""What there is of a user in the first round and in the second."""
+"""A user as the server sees them in the first round and in the second."""
 
 PAPER = PRESETS["paper"].model  # leaves no item out, as the paper does not
 

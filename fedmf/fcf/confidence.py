@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 class SparseTable(Protocol):
-    """What is used of a scipy.sparse table."""
+    """Operations of a scipy.sparse table that are used."""
 
     @property
     def T(self) -> SparseTable:  # noqa: D102
@@ -68,7 +68,7 @@ def views(ratings: Ratings) -> Ratings:
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """What the ratings say: preferences p_ui (eq. 3) and their confidences c_ui (eq. 4).
+    """Preferences p_ui (eq. 3) of ratings, and their confidences c_ui (eq. 4).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How good the ten items are that are recommended first: FCF's measures.
+"""Measures of the items that are recommended first, as FCF's paper uses them.
 
 The paper (Ammad-ud-din et al. 2019, section 6.3) keeps their definitions in a supplement that
 is not to be had. Those here are the usual ones (Bobadilla et al. 2013), chosen where there are

@@ -1,4 +1,4 @@
-"""What every mask is: fitted on each party's own ratings, then predicting for that party."""
+"""The interface of masks: fitted on each party's own ratings, predicting for that party."""
 
 from __future__ import annotations
 

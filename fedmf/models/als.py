@@ -70,12 +70,12 @@ class FedALS(Settings):
 
     @property
     def width(self) -> int:
-        """How many numbers of each item a user sends: k (k + 1) / 2 + k."""
+        """Numbers that a user sends per item: k (k + 1) / 2 + k."""
         return self.k * (self.k + 3) // 2
 
     @property
     def needs_counts(self) -> bool:
-        """Whether the users must count the items' raters before the first sum."""
+        """True if the users must count the items' raters before the first sum."""
         return self.min_raters > 1
 
     @property
@@ -90,7 +90,7 @@ class FedALS(Settings):
 
     @property
     def remedy(self) -> str:
-        """What to change if the factors grow beyond all bounds."""
+        """Remedy if the factors grow beyond all bounds."""
         wide = (
             "" if self.spread <= WIDE else f", or spread = {self.spread} too wide: halve that"
         )

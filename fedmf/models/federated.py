@@ -1,4 +1,4 @@
-"""What a model offers that the trainer can train: a user's part of a round and the server's."""
+"""The interface of a federated model: a user's part of a round, and the server's."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ class FederatedModel(Protocol):
 
     @property
     def width(self) -> int:
-        """How many numbers of each item a user sends."""
+        """Numbers that a user sends per item."""
         ...
 
     @property
     def needs_counts(self) -> bool:
-        """Whether the users must count the items' raters before the first sum."""
+        """True if the users must count the items' raters before the first sum."""
         ...
 
     @property
     def solves_users(self) -> bool:
-        """Whether p_u follows from Q alone, so that users can find it without a round."""
+        """True if p_u follows from Q alone, so that users can find it without a round."""
         ...
 
     @property
     def bears_clipping(self) -> bool:
-        """Whether elements that the aggregation clips leave a step that is still of use."""
+        """True if a step is still of use where the aggregation clipped elements of it."""
         ...
 
     @property
     def remedy(self) -> str:
-        """What to change if the factors grow beyond all bounds, after a colon."""
+        """Remedy if the factors grow beyond all bounds, in an error message after a colon."""
         ...
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:

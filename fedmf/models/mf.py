@@ -77,7 +77,7 @@ class FedMF(Settings):
 
     @property
     def width(self) -> int:
-        """How many numbers of each item a user sends: k, and one more with biases."""
+        """Numbers that a user sends per item: k, and one more with biases."""
         return self.k + self.biases
 
     @property
@@ -87,18 +87,18 @@ class FedMF(Settings):
 
     @property
     def remedy(self) -> str:
-        """What to change if the factors grow beyond all bounds."""
+        """Remedy if the factors grow beyond all bounds."""
         wide = "" if self.spread <= WIDE else f", or spread = {self.spread} too wide"
         return f"rate = {self.rate} is too high for these ratings{wide}; halve it"
 
     @property
     def needs_counts(self) -> bool:
-        """Whether the users must count the items' raters before the first sum."""
+        """True if the users must count the items' raters before the first sum."""
         return self.update == "ridge" or self.min_raters > 1
 
     @property
     def solves_users(self) -> bool:
-        """Whether p_u follows from Q alone, so that users can find it without a round."""
+        """True if p_u follows from Q alone, so that users can find it without a round."""
         return self.update == "ridge"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""How many users rated each item, as far as they could be counted."""
+"""Number of users who rated each item, as far as they could be counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Raters"]
 
 @dataclass(frozen=True, eq=False)
 class Raters:
-    """How many users rated each item, as far as they could be counted.
+    """Number of users who rated each item, as far as they could be counted.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Raters:
 
     @property
     def bound(self) -> NDArray[np.float64]:
-        """What n_i hardly exceeds: two standard deviations above count / share, at least 1.
+        """Bound that n_i hardly exceeds: two deviations above count / share, at least 1.
 
         It is n_i itself where nobody vanished. A step that was divided by a count of half the
         raters would be twice as long, and the item would never settle.

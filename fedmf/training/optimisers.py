@@ -1,4 +1,4 @@
-"""How a server moves along a summed gradient: a plain step, or Adam."""
+"""Steps of a server along a summed gradient: plain, or Adam."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def obstacle() -> str:
             return f"no C compiler: {error}"
         except subprocess.CalledProcessError as error:
             lines = error.stderr.strip().splitlines()
-            return f"{compiler} fails: {lines[0] if lines else error}"
+            reason = lines[0] if lines else f"exit status {error.returncode}"
+            return f"{compiler} fails: {reason}"
     return ""
 
 

@@ -61,7 +61,7 @@ TIERS: tuple[str, ...] = ("pure",)
 
 if os.environ.get("SECAGG_PURE") != "1":
     try:
-        from secagg._fast import _kernels
+        import secagg._fast._kernels as _kernels  # its error names a missing file
     except ImportError as error:
         if os.environ.get("SECAGG_TIER") != "pure":
             warnings.warn(

@@ -435,13 +435,13 @@ def main() -> int:
         return int(failed)
     old = json.loads(Path(options.compare).read_text())
     old = {name: told for name, told in old.items() if options.only in name.partition(": ")[0]}
-    for name in sorted(old.keys() | found.keys()):
-        before, now = old.get(name, "nothing"), found.get(name, "nothing")
-        if before != now:
-            print(f"{name}: {before} before, {now} now")
-    if old != found or failed:
+    different = [name for name in old if found.get(name, "nothing") != old[name]]
+    for name in sorted(different):
+        print(f"{name}: {old[name]} before, {found.get(name, 'nothing')} now")
+    if different or failed:
         return 1
-    print(f"{len(found)} digests, all equal")
+    more = len(found.keys() - old.keys())  # such as the history of what had none
+    print(f"{len(old)} digests, all equal" + (f", and {more} that are new" if more else ""))
     return 0
 
 

@@ -13,17 +13,24 @@ of them: when the next do not fit, a user decrypts the matrix and encrypts it an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 import secagg
+from fedmf.aggregate import Aggregate, Phase
+from fedmf.aggregate.aggregation import Encoding, IntegerSum
 from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.vectors import Vectors
 from fedmf.data import Ratings
 from fedmf.errors import SettingError
 from fedmf.models import Factors, FedMF
+from fedmf.training import Schedule
+from fedmf.training.loop import Loop
+from fedmf.training.trainer import FactorSteps, FactorTraining
 from secagg.paillier import EncryptedVector, PrivateKey
 
 __all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]
@@ -66,12 +73,11 @@ class PlainItems:
 
     def read(self) -> Integers:
         """See `Items`."""
-        return self._integers.copy()
+        return self._integers
 
     def subtract(self, gradients: Iterable[Floats]) -> None:
         """See `Items`."""
-        for gradient in gradients:
-            self._integers -= _encoded(gradient)
+        self._integers = self._integers - sum(map(_encoded, gradients))
 
 
 class EncryptedItems:
@@ -194,6 +200,8 @@ def descend(
 
     Raises
     ------
+    KeyboardInterrupt
+        On Ctrl-C; the matrix is then that of the round before, whose factors were yielded.
     SettingError
         If the model is another, or a factor or gradient lies beyond the encoding's clip.
     """
@@ -202,21 +210,50 @@ def descend(
             f"update = {model.update!r}, min_raters = {model.min_raters}: nobody counts raters "
             "under encryption; take update='paper' and min_raters=1"
         )
-    shape = (ratings.n_items, model.k)
-    p = user_factors.copy()
-    q = ENCODING.decode_integers(items.read()).reshape(shape)
-    for _ in range(rounds):
-        items.subtract(_scaled_gradients(model, ratings, p, q))
-        q = ENCODING.decode_integers(items.read()).reshape(shape)
-        yield Factors.of(p.copy(), q, ratings)
+    q = ENCODING.decode_integers(items.read()).reshape(ratings.n_items, model.k)
+    start = Factors.of(user_factors, q, ratings)
+    loop = Loop(_Subtraction(items=items, rate=model.rate), Schedule(), rounds)
+    held = dict(vars(items))
+    try:
+        for one in loop.iterate(_Descent(model, ratings), start):
+            held = dict(vars(items))
+            yield one.state
+    except (Exception, KeyboardInterrupt):
+        vars(items).update(held)  # a round that is not over is none for the matrix either
+        raise
 
 
-def _scaled_gradients(model: FedMF, ratings: Ratings, p: Floats, q: Floats) -> Iterator[Floats]:
-    """Yield γ η_ui of every user, and move their p_u."""
-    everything = model.trained_items(None, ratings.n_items)
-    for user in range(ratings.n_users):
-        p[user], rows = model.local_step(q, p[user], *ratings.of_user(user), everything)
-        yield np.asarray(model.rate * rows.dense())
+@dataclass(frozen=True, kw_only=True)
+class _Subtraction(IntegerSum):
+    """Subtraction from the item matrix: the sum is the matrix as users read it then."""
+
+    items: Items
+    rate: float
+
+    def _add(
+        self,
+        vectors: Vectors,
+        dropouts: Mapping[int, Phase],
+        session: bytes,
+        encoding: Encoding,
+    ) -> Aggregate:
+        self.items.subtract(np.asarray(self.rate * vectors[user].dense()) for user in vectors)
+        integers = self.items.read()
+        return Aggregate(
+            sum=ENCODING.decode_integers(integers),
+            integers=integers,
+            survivors=tuple(vectors),
+            clipped=0,
+        )
+
+
+class _Descent(FactorTraining):
+    """Training whose server step is the subtraction itself."""
+
+    def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
+        """Return the matrix as users read it, and their factors."""
+        p = steps.moved(total.survivors, state.item_factors)
+        return replace(state, user_factors=p, item_factors=total.sum.reshape(steps.shape))
 
 
 def _encoded(vector: Floats) -> Integers:

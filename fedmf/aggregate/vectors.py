@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["Aggregate", "Rows", "Table", "Vectors"]
 
 Table = NDArray[np.float64] | NDArray[np.int64]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,26 @@ class Rows:
         return cast(Table, table.reshape(-1))
 
 
-class Vectors(Mapping[int, Rows]):
+class _Lazy(Mapping[int, Item]):
+    """Mapping that computes an item whenever it is looked up."""
+
+    def __init__(self, users: Iterable[int], compute: Callable[[int], Item]) -> None:
+        self._users = dict.fromkeys(sorted(users))
+        self._compute = compute
+
+    def __getitem__(self, user: int) -> Item:
+        if user not in self._users:
+            raise KeyError(user)
+        return self._compute(user)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._users)
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+
+class Vectors(_Lazy[Rows]):
     """The tables of a cohort by user id; none is kept, so that memory holds one at a time.
 
     Parameters
@@ -66,21 +86,8 @@ class Vectors(Mapping[int, Rows]):
         shape: tuple[int, int],
         compute_blocks: Callable[[Sequence[int]], Iterator[Rows]] | None = None,
     ) -> None:
-        self.shape = shape
-        self._users = dict.fromkeys(sorted(users))
-        self._compute = compute
-        self._compute_blocks = compute_blocks
-
-    def __getitem__(self, user: int) -> Rows:
-        if user not in self._users:
-            raise KeyError(user)
-        return self._compute(user)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._users)
-
-    def __len__(self) -> int:
-        return len(self._users)
+        super().__init__(users, compute)
+        self.shape, self._compute_blocks = shape, compute_blocks
 
     def blocks(self, users: Sequence[int]) -> Iterator[Rows]:
         """Return the rows of some of the users, in no more pieces than needed.
@@ -93,7 +100,7 @@ class Vectors(Mapping[int, Rows]):
 
     def dense(self) -> Mapping[int, Table]:
         """Return the same mapping with every table in full, as it leaves the user."""
-        return _Dense(self)
+        return _Lazy(self, lambda user: self[user].dense())
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +129,10 @@ class Aggregate:
     integers: NDArray[np.int64]
     survivors: tuple[int, ...]
     clipped: int
-    client_seconds: float
-    server_seconds: float
-    bytes_up: float
-    bytes_down: float
+    client_seconds: float = 0.0
+    server_seconds: float = 0.0
+    bytes_up: float = 0.0
+    bytes_down: float = 0.0
     key_holder_seconds: float = 0.0
 
     @property
@@ -133,17 +140,3 @@ class Aggregate:
         """SHA-256 in hexadecimal of the integers and the survivors, as little-endian int64."""
         numbers = np.concatenate((self.integers, np.array(self.survivors, dtype=np.int64)))
         return hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
-
-
-class _Dense(Mapping[int, Table]):
-    def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
-
-    def __getitem__(self, user: int) -> Table:
-        return self._vectors[user].dense()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._vectors)
-
-    def __len__(self) -> int:
-        return len(self._vectors)

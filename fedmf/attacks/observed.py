@@ -7,19 +7,23 @@ rated would look at these rows; that much is given to it for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 import secagg
-from fedmf.aggregate import PlainSum, SecAggSum
+from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
+from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.attacks.leakage import Seen
 from fedmf.data import Ratings
-from fedmf.models import FedMF
-from fedmf.models.raters import Raters
+from fedmf.errors import SettingError
+from fedmf.models import Factors, FedMF
+from fedmf.training import Schedule
+from fedmf.training.loop import Loop
+from fedmf.training.trainer import FactorTraining
 from secagg import _fast
 from secagg.encoding import Entropy
 from secagg.protocol import Phase
@@ -36,7 +40,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,34 +88,33 @@ def train(
 
     The raters of the items are counted first, as `Trainer` does, and items with fewer than
     ``model.min_raters`` are left out.
+
+    Raises
+    ------
+    SettingError
+        If the model has biases, or its factors grow beyond all bounds.
     """
-    p, q = model.initial(ratings, np.random.default_rng(seed))
-    counts = np.bincount(ratings.items, minlength=ratings.n_items)
-    raters = Raters(counts, 1.0) if model.needs_counts else None
-    trained = model.trained_items(raters, ratings.n_items)
+    if model.biases:
+        raise SettingError(
+            f"{model!r} has biases, which the attacks do not solve for: take biases=False"
+        )
+    training = FactorTraining(model, ratings)
+    # a generator of its own: other draws than `Trainer` starts from
+    before = Factors.of(*model.initial(ratings, np.random.default_rng(seed)), ratings)
     seen = []
-    for number in range(1, rounds + 1):
-        gradients = {}
-        total = np.zeros_like(q)
-        for user in range(ratings.n_users):
-            p[user], rows = model.local_step(q, p[user], *ratings.of_user(user), trained)
-            total[rows.indices] += rows.values
-            gradients[user] = rows
-        seen.append(TrainingRound(number, q, gradients))
-        q = model.server_step(q, total, raters)
-        progress("training", number, rounds)
+    for one in Loop(FloatSum(), Schedule(), rounds).iterate(training, before):
+        steps = training.local_steps(before, one.raters)
+        gradients = {user: steps.vector(user) for user in range(ratings.n_users)}
+        seen.append(TrainingRound(one.record.round, before.item_factors, gradients))
+        before = one.state
+        progress("training", one.record.round, rounds)
     return seen
 
 
 def count_raters(ratings: Ratings) -> NDArray[np.int64]:
     """Return the raters of each item, counted by all users through secure aggregation."""
-
-    def ones(user: int) -> Rows:
-        items, _ = ratings.of_user(user)
-        return Rows(items, np.ones((items.size, 1), dtype=np.int64), ratings.n_items)
-
-    votes = Vectors(range(ratings.n_users), ones, (ratings.n_items, 1))
-    return SecAggSum().count(votes, dropouts={}, session=b"raters").integers
+    everyone = np.arange(ratings.n_users)
+    return Loop(SecAggSum(), Schedule(), 1).count(ratings, 1, everyone)[0].counts
 
 
 def in_the_clear(of: TrainingRound, user: int) -> Seen:

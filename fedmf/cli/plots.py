@@ -47,8 +47,10 @@ def learning_curve(
     FigureCanvasAgg(figure)
     errors, times = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
 
-    train = [record.train_rmse for record in history]
-    test = [math.nan if one.test_rmse is None else one.test_rmse for one in history]
+    train, test = (
+        [math.nan if error is None else error for error in found]
+        for found in zip(*((one.train_rmse, one.test_rmse) for one in history), strict=True)
+    )
     errors.plot(rounds, train, color=TRAIN, lw=1.6, marker=marker, ms=2.5, label="train")
     if not all(map(math.isnan, test)):
         errors.plot(rounds, test, color=TEST, lw=2, marker=marker, ms=3, label="test")

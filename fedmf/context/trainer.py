@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregation, RoundAborted
+from fedmf.aggregate import Aggregate, PlainSum
 from fedmf.aggregate.aggregation import Progress
-from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.aggregate.vectors import Rows
 from fedmf.context.model import ContextModel, Floats
 from fedmf.data import Features, Ratings
+from fedmf.data.blocks import Block
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.settings import check_able, check_how_many, number, pairs
+from fedmf.models.raters import Raters
+from fedmf.models.recommender import pairs
+from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
+from fedmf.training.history import RoundRecord
+from fedmf.training.loop import LocalSteps, Loop, Training, keep
 from fedmf.training.optimisers import BETA_1, BETA_2
-from fedmf.training.schedule import Draw, Scheduled
+from fedmf.training.schedule import Draw, Scheduled, Summing
 
 __all__ = ["ContextTrainer"]
 
@@ -30,6 +34,7 @@ So a number of ratings up to 4,096 and the sum of as many gradients fit the clip
 aggregation has by default, and the number is a multiple of its 2^-16, hence exact.
 """
 
+SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
 CENTRE = 0.625  # of the scale, as of a neutral start of FedMF: 3.5 on 1 to 5
 
 
@@ -60,10 +65,8 @@ class ContextTrainer(Scheduled):
     ----------
     parameters_ : float64 array
         θ, as `model` lays it out.
-    digests_ : tuple of str
-        Of each round's sum, `Aggregate.digest`; "" where the round was aborted.
-    interrupted_ : bool
-        Whether Ctrl-C ended the training early; what the finished rounds taught is kept.
+    history_ : History
+        A record of each round, without errors.
 
     Raises
     ------
@@ -72,24 +75,24 @@ class ContextTrainer(Scheduled):
     """
 
     parameters_: Floats
-    digests_: tuple[str, ...]
-    interrupted_: bool
+    _learnt = "parameters_"
 
     def __init__(
         self,
-        model: ContextModel,
-        aggregation: Aggregation | None = None,
+        model: Annotated[ContextModel, Has("gradient", SUCH)],
+        aggregation: Summing | None = None,
         *,
-        rounds: int = 200,
-        seed: int = 0,
+        rounds: Count = 200,
+        seed: Seed = 0,
         cohort: int | float | None = None,
-        dropout: float = 0.0,
+        dropout: Fraction = 0.0,
         progress: Progress = lambda what, done, of: None,
     ) -> None:
-        super().__init__(aggregation, rounds=rounds, seed=seed, cohort=cohort, dropout=dropout)
-        check_able("gradient", "FedLR(); FedMF() and FedALS() are for Trainer", model=model)
+        summing = PlainSum() if aggregation is None else aggregation
+        super().__init__(summing, seed=seed, cohort=cohort, dropout=dropout)
         self.model: ContextModel = model
-        self.progress = progress
+        self.rounds, self.progress = rounds, progress
+        self.__post_init__()
 
     def fit(self, train: Ratings, items: Features, users: Features | None = None) -> Self:
         """Train from the start.
@@ -111,8 +114,7 @@ class ContextTrainer(Scheduled):
             users, the settings do not fit, or a user's numbers exceed the aggregation's clip or
             all bounds.
         """
-        for name in ("parameters_", "digests_", "interrupted_"):
-            vars(self).pop(name, None)
+        self._forget()
         check_ratings(train=train)
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
@@ -126,114 +128,95 @@ class ContextTrainer(Scheduled):
                     f"there are features of {len(features)} {what}s but ratings of {n}: take "
                     "both from the same data set"
                 )
-        self._items, self._users, self._train = items.matrix, users.matrix, train
+        self.schedule.size(train.n_users)  # an impossible cohort is refused before any work
+        training = _ContextTraining(self.model, train, items.matrix, users.matrix)
         low, high = train.scale
-        theta = self.model.initial(
+        start = self.model.initial(
             items.matrix.shape[1] + users.matrix.shape[1],
             low + CENTRE * (high - low),
             self.schedule.rng(Draw.START),
         )
-        move = Adam(rate=self.model.rate, beta1=BETA_1, beta2=BETA_2).fresh()
-        self.parameters_, self.digests_ = theta, ()
-        self.interrupted_ = False
-        try:
-            for done in range(1, self.rounds + 1):
-                with np.errstate(over="ignore", invalid="ignore"):  # told by the sum
-                    self._round(done, move)
-                self.progress(type(self.model).__name__, done, self.rounds)
-        except KeyboardInterrupt:
-            self.interrupted_ = True
-        except BaseException:
-            del self.parameters_, self.digests_
-            raise
+        rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
+        self.parameters_, self.history_ = keep(rounds, start, self._tell)
+        self._training = training
         return self
 
+    @property
+    def digests_(self) -> tuple[str, ...]:
+        """`Aggregate.digest` of each round's sum; "" where the round was aborted."""
+        return tuple(record.digest or "" for record in self.history_)
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the training early; the finished rounds are kept."""
+        return self.history_.interrupted
+
+    @property
+    def n_users(self) -> int:
+        """The number of users; ModelError before `fit`."""
+        return self._known.ratings.n_users
+
+    @property
+    def n_items(self) -> int:
+        """The number of items; ModelError before `fit`."""
+        return self._known.ratings.n_items
+
+    def seen(self, user: int) -> NDArray[np.int32]:
+        """Return the items that a user has rated in training; ModelError before `fit`."""
+        return self._known.ratings.of_user(user)[0]
+
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return the predicted ratings, not clipped to the scale.
-
-        Parameters
-        ----------
-        users, items
-            Integers of one shape: numbers of users and items in the ratings.
-
-        Returns
-        -------
-        float64 array, of the same shape
-
-        Raises
-        ------
-        ModelError
-            If the model is not trained, a number is out of range or the shapes differ.
-        """
-        self._check_fitted()
-        rows, columns = pairs(users, items, len(self._users), len(self._items))
-        x = np.hstack((self._users[rows.reshape(-1)], self._items[columns.reshape(-1)]))
+        """Return ŷ of each pair, not clipped to the scale; see `Recommender.predict`."""
+        known = self._known
+        rows, columns = pairs(users, items, self.n_users, self.n_items)
+        x = np.hstack((known.users[rows.reshape(-1)], known.items[columns.reshape(-1)]))
         return self.model.predict(self.parameters_, x).reshape(rows.shape)
 
-    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
-        """Return the k items with the highest ŷ that the user has not rated, best first.
-
-        Parameters
-        ----------
-        user
-            0 ≤ user < n_users.
-        k
-            How many, k ≥ 1; fewer are returned where fewer are left.
-
-        Returns
-        -------
-        items : int64 array, shape (≤ k,)
-            Items of the same features differ by rounding at most, and may come in any order.
-        predictions : float64 array, of the same shape
-
-        Raises
-        ------
-        ModelError
-            If the model is not trained, the user is unknown, or k is not an integer of at
-            least 1.
-        """
-        self._check_fitted()
-        row = number("user", user, len(self._users))
-        check_how_many(k)
-        fresh = np.setdiff1d(np.arange(len(self._items)), self._train.of_user(row)[0])
-        scores = self.predict(np.full(fresh.size, row), fresh)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return fresh[best].astype(np.int64), scores[best]
-
-    def _check_fitted(self) -> None:
+    @property
+    def _known(self) -> _ContextTraining:
+        """The ratings and features of the training."""
         if not hasattr(self, "parameters_"):
             raise ModelError("the model is not trained yet: call fit first")
+        return self._training
 
-    def _round(self, number: int, move: Callable[[Floats], Floats]) -> None:
-        """Do one round, which an interrupt before its end leaves undone."""
-        users = self.schedule.users(number, self._train.n_users)
-        theta = self.parameters_
+    def _tell(self, record: RoundRecord) -> None:
+        self.progress(type(self.model).__name__, record.round, self.rounds)
 
-        def contribution(user: int) -> Rows:
-            items, values = self._train.of_user(user)
-            profile = np.broadcast_to(self._users[user], (items.size, self._users.shape[1]))
-            x = np.hstack((profile, self._items[items]))
-            sent = np.append(self.model.gradient(theta, x, values), float(items.size))
-            return Rows(everything, sent[:, None] / UNIT, everything.size)
 
-        everything = np.arange(theta.size + 1, dtype=np.int32)
-        try:
-            total = self.aggregation.sum(
-                Vectors(users.tolist(), contribution, (everything.size, 1)),
-                dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
-                session=f"fedmf context {number}".encode(),
-            )
-        except RoundAborted:
-            self.digests_ = (*self.digests_, "")
-            return
-        if total.clipped:
-            raise SettingError(
-                f"{total.clipped} elements of the users' vectors lie beyond the clip of the "
-                "aggregation: raise its clip, or lower the model's rate if it diverges"
-            )
+class _ContextSteps(LocalSteps):
+    """Gradients of the users at θ, and the numbers of their ratings."""
+
+    def __init__(self, training: _ContextTraining, theta: Floats) -> None:
+        super().__init__(training.ratings, (theta.size + 1, 1), at_once=1)
+        self._training, self._theta = training, theta
+        self._everything = np.arange(theta.size + 1, dtype=np.int32)
+
+    def rows(self, block: Block) -> Rows:
+        of, n = self._training, block.items.size
+        profile = np.broadcast_to(of.users[block.users], (n, of.users.shape[1]))
+        x = np.hstack((profile, of.items[block.items]))
+        sent = np.append(of.model.gradient(self._theta, x, block.values), float(n))
+        return Rows(self._everything, sent[:, None] / UNIT, self._everything.size)
+
+
+class _ContextTraining(Training[Floats, _ContextSteps]):
+    """Steps of Adam along the mean gradient; the state is θ."""
+
+    clip_remedy = "raise its clip, or lower the model's rate if it diverges"
+
+    def __init__(
+        self, model: ContextModel, ratings: Ratings, items: Floats, users: Floats
+    ) -> None:
+        self.model, self.ratings, self.items, self.users = model, ratings, items, users
+        self._move = Adam(rate=model.rate, beta1=BETA_1, beta2=BETA_2).fresh()
+
+    def local_steps(self, state: Floats, raters: Raters | None) -> _ContextSteps:
+        return _ContextSteps(self, state)
+
+    def server_step(self, state: Floats, steps: _ContextSteps, total: Aggregate) -> Floats:
         n_ratings = total.sum[-1] * UNIT
-        if n_ratings > 0:
-            mean = total.sum[:-1] * UNIT / n_ratings
-            mean[1:] += self.model.reg * theta[1:]
-            self.parameters_ = theta - move(mean)
-        self.digests_ = (*self.digests_, total.digest)
+        if n_ratings <= 0:
+            return state
+        mean = total.sum[:-1] * UNIT / n_ratings
+        mean[1:] += self.model.reg * state[1:]
+        return np.asarray(state - self._move(mean))

@@ -54,7 +54,7 @@ class CF(Estimator):
         DataError, SettingError
             If a rating, or the seed, is negative.
         KeyboardInterrupt
-            On Ctrl-C; the finished epochs are kept, see `Recommender`.
+            On Ctrl-C; ``factors_`` are then those of the last finished epoch.
         """
         self._forget()
         for done, (x, y) in enumerate(self.iterate(ratings), start=1):

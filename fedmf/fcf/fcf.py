@@ -9,23 +9,27 @@ eq. 15 and 16 omit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
-from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
+from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.fcf.confidence import Confidence, Implicit, solve
-from fedmf.fcf.federated import FederatedRecommender, nothing_learnt
-from fedmf.models import Factors
-from fedmf.settings import check_able, check_whole
+from fedmf.fcf.confidence import Confidence, Implicit
+from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
+from fedmf.models.raters import Raters
+from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
+from fedmf.training.loop import LocalSteps
 from fedmf.training.optimisers import Optimiser
+from fedmf.training.schedule import Summing
 
 __all__ = ["FCF", "Step", "gradients"]
 
@@ -100,31 +104,26 @@ class FCF(FederatedRecommender):
 
     def __init__(
         self,
-        model: Implicit | None = None,
-        aggregation: Aggregation | None = None,
+        model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
+        aggregation: Summing | None = None,
         *,
-        optimiser: Optimiser | None = None,
-        epochs: int = 20,
-        steps: int = 10,
+        optimiser: Annotated[Optimiser, Has("fresh", "Adam()")] | None = None,
+        epochs: Count = 20,
+        steps: Count = 10,
         reset: bool = True,
-        min_raters: int = 3,
-        dropout: float = 0.0,
-        seed: int = 0,
-        progress: Callable[[str, int, int], None] = lambda what, done, of: None,
+        min_raters: Count = 3,
+        dropout: Fraction = 0.0,
+        seed: Seed = 0,
+        progress: Progress = lambda what, done, of: None,
     ) -> None:
-        check_whole(steps=steps)
-        super().__init__(
-            Implicit() if model is None else model,
-            PlainSum(clip=16.0, fractional_bits=24) if aggregation is None else aggregation,
-            epochs=epochs,
-            min_raters=min_raters,
-            dropout=dropout,
-            seed=seed,
-            progress=progress,
-        )
+        fine = PlainSum(clip=16.0, fractional_bits=24)
+        summing = fine if aggregation is None else aggregation
+        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        self.model = Implicit() if model is None else model
+        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
-        check_able("fresh", "Adam()", optimiser=self.optimiser)
-        self.steps, self.reset = int(steps), reset
+        self.steps, self.reset = steps, reset
+        self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -138,70 +137,73 @@ class FCF(FederatedRecommender):
         RoundAborted
             If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
-            On Ctrl-C; the finished epochs are kept, see `Recommender`.
+            On Ctrl-C while raters are counted; later it ends the training early, and what the
+            finished sums taught is kept.
         """
         self._forget()
-        confidence = self._confidence(ratings)
-        learnt = False
-        for done, step in enumerate(self._iterate(confidence), start=1):
-            learnt = learnt or step.aggregate is not None
-            if learnt and step.step == self.steps:
-                y = step.item_factors  # with each user's own last update
-                x = solve(y, *confidence.tables(), self.model.reg)
-                self.factors_ = Factors.of(x, y, ratings)
-            self.progress("sums", done, self.epochs * self.steps)
-        return self
+        training = _Descent(self, self._confidence(ratings))
+        return self._learn(training, ratings, self.epochs * self.steps, "sums")
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield what each sum brought; errors as of `fit`."""
-        yield from self._iterate(self._confidence(ratings))
-
-    def _iterate(self, confidence: Confidence) -> Iterator[Step]:
-        tables = confidence.tables()
-        y = self.model.start(confidence.ratings, self.seed)
-        move = self.optimiser.fresh()
-        summed, lost = False, ""
-        for epoch in range(1, self.epochs + 1):
-            x = solve(y, *tables, self.model.reg)
-            if self.reset:
-                move = self.optimiser.fresh()
-            for step in range(1, self.steps + 1):
-                number = (epoch - 1) * self.steps + step
-                try:
-                    total, of_all = self._sum(_vectors(x, y, confidence), number)
-                except RoundAborted as error:
-                    lost = str(error)
-                    yield Step(epoch, step, x, y, None)
-                    continue
-                summed = True
-                _check(total)
-                # Eq. 12; the regularisation needs no user and is the server's.
-                slope = -2.0 * of_all.reshape(y.T.shape).T + 2.0 * self.model.reg * y
-                y = y - move(slope)
-                yield Step(epoch, step, x, y, total)
-        if not summed:
-            raise nothing_learnt(lost)
+        training = _Descent(self, self._confidence(ratings))
+        x = training.start.x
+        for one in self._rounds(training, self.epochs * self.steps):
+            epoch, step = divmod(one.record.round - 1, self.steps)
+            yield Step(epoch + 1, step + 1, x, one.state.y, one.total)
+            x = one.state.x
 
 
-def _vectors(x: Floats, y: Floats, confidence: Confidence) -> Vectors:
-    """Return everyone's gradients as what is to be summed."""
-    m, k = y.shape
-    factors = np.arange(k, dtype=np.int32)
-    at_once = max(BLOCK // (m * k), 1)
+class _Gradients(LocalSteps):
+    """Gradients of all items, a row for each factor."""
 
-    def of_user(user: int) -> Rows:
-        return Rows(factors, gradients(x, y, confidence, [user])[0], k)
+    def __init__(self, state: XY, confidence: Confidence) -> None:
+        m, k = state.y.shape
+        super().__init__(confidence.ratings, (k, m), max(BLOCK // (m * k), 1))
+        self._state, self._confidence = state, confidence
 
-    def of_users(users: Sequence[int]) -> Iterator[Rows]:
-        for start in range(0, len(users), at_once):
-            part = users[start : start + at_once]
-            tables = gradients(x, y, confidence, part)
-            yield Rows(np.tile(factors, len(part)), tables.reshape(-1, m), k)
-
-    return Vectors(range(x.shape[0]), of_user, (k, m), of_users)
+    def rows(self, block: Block) -> Rows:
+        k, m = self.shape
+        factors = np.tile(np.arange(k, dtype=np.int32), block.users.size)
+        tables = gradients(*self._state, self._confidence, block.users)
+        return Rows(factors, tables.reshape(-1, m), k)
 
 
-def gradients(x: Floats, y: Floats, confidence: Confidence, users: Sequence[int]) -> Floats:
+class _Descent(ImplicitTraining[_Gradients]):
+    """Steps of the optimiser along the gradient of Y (eq. 12), X held fixed over an epoch."""
+
+    clip_remedy = (
+        "raise that, as in aggregation=SecAggSum(clip=256, fractional_bits=24), or lower "
+        "alpha, or the optimiser's rate if the factors diverge"
+    )
+
+    def __init__(self, fcf: FCF, confidence: Confidence) -> None:
+        super().__init__(fcf.model, confidence, fcf.seed)
+        self._fcf, self._move = fcf, fcf.optimiser.fresh()
+
+    def local_steps(self, state: XY, raters: Raters | None) -> _Gradients:
+        return _Gradients(state, self.confidence)
+
+    def server_step(self, state: XY, steps: _Gradients, total: Aggregate) -> XY:
+        if not np.isfinite(total.sum).all():
+            raise SettingError(
+                "the factors have grown beyond all bounds: lower the optimiser's rate"
+            )
+        x, y = state
+        # Eq. 12; the regularisation needs no user and is the server's.
+        slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * self.model.reg * y
+        return XY(x, y - self._move(slope))
+
+    def round_over(self, state: XY, number: int) -> XY:
+        """Let an epoch end: the users update x_u, and the optimiser may start anew."""
+        if number % self._fcf.steps:
+            return state
+        if self._fcf.reset:
+            self._move = self._fcf.optimiser.fresh()
+        return self.with_users(state.y)
+
+
+def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) -> Floats:
     """Return users' f(u, i) = c_ui (p_ui − x_u · y_i) x_u of every item i (eq. 11).
 
     Parameters
@@ -233,16 +235,3 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: Sequence[int]
         confidence.weighted[rated] + (1.0 + confidence.excess[rated]) * residual[where]
     )
     return np.asarray(mine[:, :, None] * residual[:, None, :])
-
-
-def _check(total: Aggregate) -> None:
-    if total.clipped:
-        raise SettingError(
-            f"{total.clipped} elements of the users' gradients lie beyond the clip of the "
-            "aggregation: raise that, as in aggregation=SecAggSum(clip=256, fractional_bits="
-            "24), or lower alpha, or the optimiser's rate if the factors diverge"
-        )
-    if not np.isfinite(total.sum).all():
-        raise SettingError(
-            "the factors have grown beyond all bounds: lower the optimiser's rate"
-        )

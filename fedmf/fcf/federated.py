@@ -1,80 +1,109 @@
-"""What federated recommenders of implicit feedback share: who is counted, summed and missed."""
+"""Federated recommenders of implicit feedback: raters counted once, then a sum each round."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
-from fedmf.aggregate.vectors import Vectors
+from fedmf.aggregate import Aggregate, RoundAborted
+from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.errors import DataError
-from fedmf.fcf.confidence import Confidence, Implicit, Recommender
-from fedmf.settings import check_able, check_whole, plain_numbers
-from fedmf.training import Schedule
-from fedmf.training.counting import count_raters
-from fedmf.training.schedule import Draw
+from fedmf.fcf.confidence import Confidence, Implicit, solve
+from fedmf.models import Factors
+from fedmf.training.loop import Loop, Round, Steps, Training, keep
+from fedmf.training.schedule import Scheduled
 
-__all__ = ["FederatedRecommender", "nothing_learnt"]
+__all__ = ["XY", "FederatedRecommender", "ImplicitTraining"]
 
 Floats = NDArray[np.float64]
 
 
-class FederatedRecommender(Recommender):
-    """Learns from sums over users, each of whom may vanish from any of them.
+class XY(NamedTuple):
+    """State of a training: X, shape (n_users, k), and Y, shape (n_items, k)."""
+
+    x: Floats
+    y: Floats
+
+
+class ImplicitTraining(Training[XY, Steps]):
+    """Training on implicit feedback; every user updates x_u, whoever is in the sum.
 
     Parameters
     ----------
     model
-        The hyper-parameters that CF has too.
-    aggregation
-        How the users' vectors are summed.
-    epochs
-        How many, at least 1.
-    min_raters
-        Ratings of items that fewer users rated are left out of the training, as if they were
-        not there: users count first, by a sum of its own. 1 leaves none out and counts
-        nothing. The sums tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u over an item's raters (of
-        FCF those of one epoch together, where x_u is held fixed and Y is known). Over one
-        rater that is x_u itself, which 3 prevents where nobody vanishes. Over fewer raters
-        than K it is the space that their x_u span, and a user of several such items is found
-        where the spaces meet: K and more are safe from that, which is no proof. Where users
-        vanish a margin must be added as of `FedMF.min_raters`, there times the rounds, here
-        times all sums, for raters are counted once.
-    dropout
-        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`.
+        Hyper-parameters.
+    confidence
+        Preferences and confidences of the ratings that are trained.
     seed
-        Of the starting Y and of who vanishes, at least 0.
-    progress
-        Called with what was done, and how many of how many are over.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+        Seed of the starting Y, at least 0.
     """
 
-    def __init__(
-        self,
-        model: Implicit,
-        aggregation: Aggregation,
-        *,
-        epochs: int,
-        min_raters: int,
-        dropout: float,
-        seed: int,
-        progress: Callable[[str, int, int], None],
-    ) -> None:
-        check_able("confidence", "Implicit()", model=model)
-        check_able("sum", "SecAggSum()", aggregation=aggregation)
-        check_whole(epochs=epochs, min_raters=min_raters)
-        self.model, self.aggregation = model, aggregation
-        self.epochs, self.min_raters = epochs, min_raters
-        self.dropout, self.seed, self.progress = dropout, seed, progress
-        self._schedule = Schedule(seed=seed, dropout=dropout)
-        plain_numbers(self)
+    def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
+        self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
+        self._tables = confidence.tables()
+        self.start = self.with_users(model.start(self.ratings, seed))
+
+    def with_users(self, y: Floats) -> XY:
+        """Return Y with the X that is exact for it (eq. 7)."""
+        return XY(solve(y, *self._tables, self.model.reg), y)
+
+    def of_all(self, total: Aggregate) -> Floats:
+        """Return a sum scaled from the users who stayed to all of them."""
+        return total.sum * (self.ratings.n_users / len(total.survivors))
+
+
+class FederatedRecommender(Scheduled):
+    """Learns from sums over users, each of whom may vanish from any of them.
+
+    Ratings of items that fewer than `min_raters` users rated are left out of the training, as
+    if they were not there: users count first, by a sum of its own. 1 leaves none out and counts
+    nothing. The sums tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u over an item's raters (of FCF
+    those of one epoch together, where x_u is held fixed and Y is known). Over one rater that is
+    x_u itself, which 3 prevents where nobody vanishes. Over fewer raters than K it is the space
+    that their x_u span, and a user of several such items is found where the spaces meet: K and
+    more are safe from that, which is no proof. Where users vanish a margin must be added as of
+    `FedMF.min_raters`, there times the rounds, here times all sums: raters are counted once.
+
+    Attributes
+    ----------
+    factors_ : Factors
+        X and Y, and what each user has seen.
+    history_ : History
+        A record of each sum, without errors.
+    """
+
+    model: Implicit
+    epochs: int
+    min_raters: int
+    progress: Progress
+    factors_: Factors
+
+    def _learn(
+        self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
+    ) -> Self:
+        """Keep what so many rounds teach; `what` names them to `progress`."""
+        state, history = keep(
+            self._rounds(training, number),
+            training.start,
+            lambda record: self.progress(what, record.round, number),
+        )
+        if history.interrupted:  # perhaps within an epoch
+            state = training.with_users(state.y)
+        self.factors_, self.history_ = Factors.of(*state, ratings), history
+        return self
+
+    def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:
+        """Yield so many rounds; RoundAborted after the last if every sum was lost."""
+        learnt, lost = False, ""
+        for one in self._loop(number).iterate(training, training.start):
+            learnt, lost = learnt or one.total is not None, one.record.aborted or lost
+            yield one
+        if not learnt:
+            raise _nothing_learnt(lost)
 
     def _confidence(self, ratings: Ratings) -> Confidence:
         """Return what the ratings of items with raters enough say.
@@ -93,11 +122,8 @@ class FederatedRecommender(Recommender):
             return confidence
         users, lost = np.arange(ratings.n_users), ""
         for number in range(1, self.epochs + 1):
-            session = f"fedmf implicit count {number}".encode()
             try:
-                raters, _ = count_raters(
-                    self.aggregation, self._schedule, number, users, ratings, session
-                )
+                raters, _ = self._loop(self.epochs).count(ratings, number, users)
             except RoundAborted as error:
                 lost = str(error)
                 continue
@@ -108,27 +134,13 @@ class FederatedRecommender(Recommender):
                     "min_raters"
                 )
             return self.model.confidence(ratings.take(enough))
-        raise nothing_learnt(lost)
+        raise _nothing_learnt(lost)
 
-    def _sum(self, vectors: Vectors, number: int) -> tuple[Aggregate, Floats]:
-        """Return sum `number` as it is, and scaled from those who stayed to all users.
-
-        Raises
-        ------
-        RoundAborted
-            If too few users are left.
-        """
-        users = np.array(list(vectors))
-        total = self.aggregation.sum(
-            vectors,
-            dropouts=self._schedule.dropouts(Draw.DROPOUTS, number, users),
-            session=f"fedmf implicit sum {number}".encode(),
-        )
-        return total, total.sum * (users.size / len(total.survivors))
+    def _loop(self, rounds: int) -> Loop:
+        return Loop(self.aggregation, self.schedule, rounds, "fedmf implicit")
 
 
-def nothing_learnt(lost: str) -> RoundAborted:
-    """Return what to raise where every sum was lost; `lost` says how the last one was."""
+def _nothing_learnt(lost: str) -> RoundAborted:
     return RoundAborted(
         f"no sum came about, the last one for: {lost}. Lower the aggregation's threshold, or "
         "the dropout"

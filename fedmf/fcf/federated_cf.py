@@ -10,19 +10,22 @@ that eq. 9 cannot be used for want of the users' data; their sums are enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregate, Aggregation, PlainSum, RoundAborted
-from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
-from fedmf.errors import SettingError
-from fedmf.fcf.confidence import Confidence, Implicit, packed_products, solve, symmetric
-from fedmf.fcf.federated import FederatedRecommender, nothing_learnt
-from fedmf.models import Factors
+from fedmf.data.blocks import Block
+from fedmf.fcf.confidence import Confidence, Implicit, packed_products, symmetric
+from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
+from fedmf.models.raters import Raters
+from fedmf.settings import Count, Fraction, Has, Seed
+from fedmf.training.loop import LocalSteps
+from fedmf.training.schedule import Summing
 
 __all__ = ["FederatedCF", "moments"]
 
@@ -62,24 +65,21 @@ class FederatedCF(FederatedRecommender):
 
     def __init__(
         self,
-        model: Implicit | None = None,
-        aggregation: Aggregation | None = None,
+        model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
+        aggregation: Summing | None = None,
         *,
-        epochs: int = 20,
-        min_raters: int = 3,
-        dropout: float = 0.0,
-        seed: int = 0,
-        progress: Callable[[str, int, int], None] = lambda what, done, of: None,
+        epochs: Count = 20,
+        min_raters: Count = 3,
+        dropout: Fraction = 0.0,
+        seed: Seed = 0,
+        progress: Progress = lambda what, done, of: None,
     ) -> None:
-        super().__init__(
-            Implicit() if model is None else model,
-            PlainSum(clip=256.0, fractional_bits=32) if aggregation is None else aggregation,
-            epochs=epochs,
-            min_raters=min_raters,
-            dropout=dropout,
-            seed=seed,
-            progress=progress,
-        )
+        fine = PlainSum(clip=256.0, fractional_bits=32)
+        summing = fine if aggregation is None else aggregation
+        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        self.model = Implicit() if model is None else model
+        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
+        self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
@@ -93,65 +93,48 @@ class FederatedCF(FederatedRecommender):
         RoundAborted
             If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
-            On Ctrl-C; the finished epochs are kept, see `Recommender`.
+            On Ctrl-C while raters are counted; later it ends the training early, and what the
+            finished epochs taught is kept.
         """
         self._forget()
-        confidence = self._confidence(ratings)
-        tables = confidence.tables()
-        y = self.model.start(ratings, self.seed)
-        x = solve(y, *tables, self.model.reg)
-        lost = ""
-        for epoch in range(1, self.epochs + 1):
-            try:
-                total, of_all = self._sum(_vectors(x, confidence), epoch)
-            except RoundAborted as error:
-                lost = str(error)
-            else:
-                _check(total)
-                y = self._solve_items(of_all)
-                x = solve(y, *tables, self.model.reg)
-                self.factors_ = Factors.of(x, y, ratings)
-            self.progress("epochs", epoch, self.epochs)
-        if not hasattr(self, "factors_"):
-            raise nothing_learnt(lost)
-        return self
-
-    def _solve_items(self, of_all: Floats) -> Floats:
-        """Return the Y of eq. 9 from the summed moments."""
-        k = self.model.k
-        n_products = k * (k + 1) // 2
-        sums = of_all.reshape(-1, n_products + k)  # of the items, and then of all users
-        normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
-        normal += self.model.reg * np.eye(k)
-        return np.asarray(np.linalg.solve(normal, sums[:-1, n_products:, None])[:, :, 0])
+        training = _Alternating(self.model, self._confidence(ratings), self.seed)
+        return self._learn(training, ratings, self.epochs, "epochs")
 
 
-def _check(total: Aggregate) -> None:
-    if total.clipped:
-        raise SettingError(
-            f"{total.clipped} elements of the users' moments lie beyond the clip of the "
-            "aggregation: raise its clip, as in "
-            "aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower alpha"
-        )
+class _Moments(LocalSteps):
+    """Moments of the users' factors."""
+
+    def __init__(self, x: Floats, confidence: Confidence) -> None:
+        ratings, k = confidence.ratings, x.shape[1]
+        super().__init__(ratings, (ratings.n_items + 1, k * (k + 1) // 2 + k), BLOCK)
+        self._x, self._confidence = x, confidence
+
+    def rows(self, block: Block) -> Rows:
+        return moments(self._x, self._confidence, block.users)
 
 
-def _vectors(x: Floats, confidence: Confidence) -> Vectors:
-    """Return everyone's moments as what is to be summed."""
-    n_users, k = x.shape
+class _Alternating(ImplicitTraining[_Moments]):
+    """Exact Y from the summed moments (eq. 9), and exact X from Y."""
 
-    def of_users(users: Sequence[int]) -> Iterator[Rows]:
-        for start in range(0, len(users), BLOCK):
-            yield moments(x, confidence, users[start : start + BLOCK])
-
-    return Vectors(
-        range(n_users),
-        lambda user: moments(x, confidence, [user]),
-        (confidence.ratings.n_items + 1, k * (k + 1) // 2 + k),
-        of_users,
+    clip_remedy = (
+        "raise its clip, as in aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower "
+        "alpha"
     )
 
+    def local_steps(self, state: XY, raters: Raters | None) -> _Moments:
+        return _Moments(state.x, self.confidence)
 
-def moments(x: Floats, confidence: Confidence, users: Sequence[int]) -> Rows:
+    def server_step(self, state: XY, steps: _Moments, total: Aggregate) -> XY:
+        k = self.model.k
+        n_products = k * (k + 1) // 2
+        sums = self.of_all(total).reshape(steps.shape)  # of the items, and then of all users
+        normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
+        normal += self.model.reg * np.eye(k)
+        y = np.linalg.solve(normal, sums[:-1, n_products:, None])[:, :, 0]
+        return self.with_users(np.asarray(y))
+
+
+def moments(x: Floats, confidence: Confidence, users: ArrayLike) -> Rows:
     """Return users' parts of the sums that eq. 9 is made of.
 
     Parameters

@@ -25,7 +25,8 @@ class RoundRecord:
     trained_items
         How many items had raters enough, None while nothing has been counted.
     train_rmse, test_rmse, test_mae
-        The errors after the round; those on the test ratings None where there are none.
+        The errors after the round; None where none are measured, as of a training without
+        test ratings, of features, or of implicit feedback.
     client_seconds, server_seconds
         What the users together and the server took to aggregate, counting included where the
         round counted the raters.
@@ -47,7 +48,7 @@ class RoundRecord:
     survivors: int = 0
     aborted: str | None = None
     trained_items: int | None = None
-    train_rmse: float
+    train_rmse: float | None = None
     test_rmse: float | None = None
     test_mae: float | None = None
     client_seconds: float = 0.0

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import PHASES, Aggregation, Phase, PlainSum
+from fedmf.aggregate import PHASES, Aggregation, Phase
 from fedmf.errors import SettingError
-from fedmf.settings import check_able, check_whole, is_number, part_of, plain_numbers
+from fedmf.models.recommender import Estimator
+from fedmf.settings import Fraction, Has, Seed, Settings, is_number, part_of
+from fedmf.training.history import History
 
-__all__ = ["Draw", "Schedule", "Scheduled"]
+__all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
+TELLS = ("callbacks", "progress")  # settings that change nothing of what is learnt
+
+Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
+"""An aggregation as a declared setting."""
 
 
 class Draw(IntEnum):
@@ -27,7 +34,7 @@ class Draw(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class Schedule(Settings):
     """The random choices of a training; each purpose and round has a generator of its own.
 
     So they do not depend on what happened before, nor on how the sums are made.
@@ -50,15 +57,11 @@ class Schedule:
         If a setting is out of range.
     """
 
-    seed: int = 0
+    seed: Seed = 0
     cohort: int | float | None = None
-    dropout: float = 0.0
+    dropout: Fraction = 0.0
 
-    def __post_init__(self) -> None:
-        plain_numbers(self)
-        check_whole(0, seed=self.seed)
-        if not is_number(self.dropout) or not 0 <= self.dropout < 1:
-            raise SettingError(f"dropout = {self.dropout!r} must be a probability in [0, 1)")
+    def _check(self) -> None:
         if self.cohort is None:
             return
         if not is_number(self.cohort) or (
@@ -97,7 +100,12 @@ class Schedule:
         return size
 
     def users(self, number: int, n_users: int) -> NDArray[np.int64]:
-        """Return the users of round `number`, ascending; SettingError as of `size`."""
+        """Return the users of round `number`, ascending; SettingError as of `size`.
+
+        Everyone, however few they are, where there is no cohort.
+        """
+        if self.cohort is None:
+            return np.arange(n_users)
         drawn = self.rng(Draw.COHORT, number).permutation(n_users)[: self.size(n_users)]
         return np.sort(drawn).astype(np.int64)
 
@@ -115,60 +123,46 @@ class Schedule:
         }
 
 
-class Scheduled:
-    """What is trained in rounds, each a sum over the users of a schedule.
+class Scheduled(Estimator):
+    """Estimator that learns in rounds, each a sum over the users of a `Schedule`.
 
-    Parameters
+    Attributes
     ----------
-    aggregation
-        How the users' vectors are summed; None for `PlainSum`.
-    rounds
-        How many, at least 1.
-    seed, cohort, dropout
-        As of `Schedule`, which keeps them.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range, or the aggregation none.
+    history_ : History
+        A record of each round.
     """
 
     model: object
+    history_: History
 
     def __init__(
         self,
-        aggregation: Aggregation | None,
+        aggregation: Aggregation,
         *,
-        rounds: int,
         seed: int,
         cohort: int | float | None,
         dropout: float,
     ) -> None:
-        self.aggregation: Aggregation = PlainSum() if aggregation is None else aggregation
-        check_able("sum", "SecAggSum()", aggregation=self.aggregation)
-        check_whole(rounds=rounds)
-        self.rounds = rounds
-        plain_numbers(self)
+        self.aggregation = aggregation
         self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)
 
     @property
     def seed(self) -> int:
-        """Of every random choice that training makes."""
+        """Seed of every random choice that training makes."""
         return self.schedule.seed
 
     @property
     def cohort(self) -> int | float | None:
-        """Who takes part in a round: a number of users, a fraction of them, or everyone."""
+        """Users who take part in a round: a number, a fraction, or None for everyone."""
         return self.schedule.cohort
 
     @property
     def dropout(self) -> float:
-        """The probability with which a user vanishes in a round."""
+        """Probability with which a user drops out of a round."""
         return self.schedule.dropout
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, "
-            f"rounds={self.rounds}, seed={self.seed}, cohort={self.cohort}, "
-            f"dropout={self.dropout})"
-        )
+        settings = self.get_params(deep=False)
+        del settings["model"], settings["aggregation"]
+        rest = [f"{name}={value!r}" for name, value in settings.items() if name not in TELLS]
+        return f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, {', '.join(rest)})"

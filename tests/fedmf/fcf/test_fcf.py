@@ -147,17 +147,20 @@ def test_divergence_and_clipping_are_told():
         )
 
 
-def test_an_interrupt_keeps_the_finished_epochs():
-    def stop(what, done, of):
-        if done == 7:
+@pytest.mark.parametrize(("done", "like"), [(6, {"epochs": 2}), (2, {"epochs": 1, "steps": 2})])
+def test_fcf_interrupted_in_progress_keeps_the_finished_sums(done, like):
+    def stop(what, number, of):
+        if number == done:
             raise KeyboardInterrupt
 
     ratings = simulate_views(30, 32, seed=0)
-    model = FCF(epochs=4, steps=3, progress=stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(ratings)
-    whole = FCF(epochs=2, steps=3).fit(ratings)
-    assert np.array_equal(model.factors_.item_factors, whole.factors_.item_factors)
+    model = FCF(epochs=4, steps=3, progress=stop).fit(ratings)
+    whole = FCF(**{"steps": 3, **like}).fit(ratings)
+    assert model.history_.interrupted
+    assert [one.digest for one in model.history_] == [one.digest for one in whole.history_]
+    for name in ("user_factors", "item_factors"):
+        found, meant = (getattr(one.factors_, name) for one in (model, whole))
+        np.testing.assert_array_equal(found, meant)
     assert model.recommend(0, 3)[0].shape == (3,)
 
 

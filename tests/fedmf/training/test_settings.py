@@ -76,7 +76,7 @@ def test_functions_compute_with_pythons_numbers():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Trainer(PlainSum(), FedMF()), r"aggregation = FedMF\(.* such as SecAggSum\("),
+        (lambda: Trainer(FedMF(), FedMF()), r"aggregation = FedMF\(.* such as SecAggSum\("),
         (lambda: Trainer(PlainSum()), r"model = PlainSum\(.* such as FedMF\("),
         (lambda: Trainer(FedLR()), "are for ContextTrainer"),
         (lambda: ContextTrainer(FedMF()), r"such as FedLR\(\); FedMF\(\) .* for Trainer"),

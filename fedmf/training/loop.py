@@ -1,0 +1,246 @@
+"""The training loop: cohort, local steps, sum, server step, record; round by round.
+
+Every choice of the loop (each round's cohort and dropouts) is drawn from the seed and the
+number of the round alone. So two trainings with the same seed and different aggregations see
+the same users doing the same, and must arrive at the same integers.
+
+A `Training` says what a local step and a server step are. It never changes a state in place:
+a round that is lost or interrupted leaves the state, and all users, as they were before it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.aggregate import Aggregate, Aggregation, RoundAborted
+from fedmf.aggregate.vectors import Rows, Vectors
+from fedmf.data import Ratings
+from fedmf.data.blocks import Block, blocks
+from fedmf.errors import SettingError
+from fedmf.models.raters import Raters
+from fedmf.training.history import History, RoundRecord
+from fedmf.training.schedule import Draw, Schedule
+
+__all__ = ["LocalSteps", "Loop", "Round", "Steps", "Training", "keep"]
+
+State = TypeVar("State")
+Steps = TypeVar("Steps", bound="LocalSteps")
+Users = NDArray[np.int64]
+
+COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "bytes_down")
+
+
+class LocalSteps(ABC):
+    """Local steps of all users from one state: what each of them sends.
+
+    Vectors are computed when they are asked for and none is kept, so that memory holds those
+    of one user, or in the clear of the users that are summed at once.
+
+    Parameters
+    ----------
+    ratings
+        Ratings of all users.
+    shape
+        (m, k), the shape of every user's table.
+    at_once
+        Number of users that are summed at once in the clear; None for as many as have ratings
+        whose rows fit into the cache.
+    """
+
+    def __init__(
+        self, ratings: Ratings, shape: tuple[int, int], at_once: int | None = None
+    ) -> None:
+        self.ratings, self.shape, self._at_once = ratings, shape, at_once
+
+    @abstractmethod
+    def rows(self, block: Block) -> Rows:
+        """Return the rows of a block's users; each one's do not depend on the others there."""
+
+    def vector(self, user: int) -> Rows:
+        """Return what a user sends."""
+        return self.rows(Block.of(self.ratings, np.array([user])))
+
+    def blocks(self, users: Sequence[int]) -> Iterator[Block]:
+        """Part users into blocks that are summed at once."""
+        some, at_once = np.array(users, dtype=np.int64), self._at_once
+        if at_once is None:
+            return blocks(self.ratings, some, self.shape[1])
+        starts = range(0, some.size, at_once)
+        return (Block.of(self.ratings, some[start : start + at_once]) for start in starts)
+
+    def vectors(self, cohort: Users) -> Vectors:
+        """Return what the users of a cohort send, as an aggregation takes it."""
+        return Vectors(
+            cohort.tolist(),
+            self.vector,
+            self.shape,
+            lambda users: map(self.rows, self.blocks(users)),
+        )
+
+
+class Training(ABC, Generic[State, Steps]):
+    """What is trained: the steps of a round, from one state to the next.
+
+    Attributes
+    ----------
+    ratings
+        Ratings of all users.
+    needs_counts
+        Whether the raters of each item must be counted before the first sum.
+    clip_remedy
+        What to do if the aggregation clipped an element; None if that does no harm.
+    """
+
+    ratings: Ratings
+    needs_counts: bool = False
+    clip_remedy: str | None = "raise its clip"
+
+    @abstractmethod
+    def local_steps(self, state: State, raters: Raters | None) -> Steps:
+        """Return the local steps of a round; `raters` is None if nothing is counted."""
+
+    @abstractmethod
+    def server_step(self, state: State, steps: Steps, total: Aggregate) -> State:
+        """Return the state after the sum, in which only its survivors have made their step."""
+
+    def round_over(self, state: State, number: int) -> State:
+        """Return the state after round `number`, whether its sum was lost or not."""
+        return state
+
+    def measured(self, record: RoundRecord, state: State, raters: Raters | None) -> RoundRecord:
+        """Return the record of a round with the errors of the state after it."""
+        return record
+
+
+class Round(NamedTuple, Generic[State]):
+    """A finished round: the state after it, its raters if counted, its sum if not lost."""
+
+    state: State
+    raters: Raters | None
+    record: RoundRecord
+    total: Aggregate | None
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Rounds, at least 1, of a schedule; `session` begins the names of their sums."""
+
+    aggregation: Aggregation
+    schedule: Schedule
+    rounds: int
+    session: str = "fedmf"
+
+    def iterate(self, training: Training[State, Steps], start: State) -> Iterator[Round[State]]:
+        """Yield each round when it is over; an interrupt loses only the one under way."""
+        state, raters = start, None
+        for number in range(1, self.rounds + 1):
+            with np.errstate(all="ignore"):  # trainings look for infinite numbers themselves
+                done = self._round(training, number, state, raters)
+            state, raters = done.state, done.raters
+            yield done
+
+    def count(self, ratings: Ratings, number: int, users: Users) -> tuple[Raters, Aggregate]:
+        """Let users count the raters of each item by a sum of its own.
+
+        Parameters
+        ----------
+        ratings
+            Ratings of these users and others.
+        number
+            Number of the round, whose dropouts from counting are drawn.
+        users
+            int64, ascending: the users who count.
+
+        Raises
+        ------
+        RoundAborted
+            If too few users are left.
+        """
+        counted = self.aggregation.count(
+            _Marks(ratings, (ratings.n_items, 1)).vectors(users),
+            dropouts=self.schedule.dropouts(Draw.COUNT_DROPOUTS, number, users),
+            session=f"{self.session} count {number}".encode(),
+        )
+        return Raters(counted.integers, len(counted.survivors) / users.size), counted
+
+    def _round(
+        self,
+        training: Training[State, Steps],
+        number: int,
+        state: State,
+        raters: Raters | None,
+    ) -> Round[State]:
+        start = perf_counter()
+        n_users = training.ratings.n_users
+        users = self.schedule.users(number, n_users)
+        if users.size < n_users:
+            raters = None  # each cohort counts its own
+        counted, total, aborted = None, None, None
+        try:
+            if raters is None and training.needs_counts:
+                raters, counted = self.count(training.ratings, number, users)
+            steps = training.local_steps(state, raters)
+            total = self.aggregation.sum(
+                steps.vectors(users),
+                dropouts=self.schedule.dropouts(Draw.DROPOUTS, number, users),
+                session=f"{self.session} sum {number}".encode(),
+            )
+        except RoundAborted as error:
+            aborted = str(error)
+        else:
+            if total.clipped and training.clip_remedy is not None:
+                raise SettingError(
+                    f"{total.clipped} elements of the users' vectors lie beyond the clip of "
+                    f"the aggregation: {training.clip_remedy}"
+                )
+            state = training.server_step(state, steps, total)
+        state = training.round_over(state, number)
+        sums = [one for one in (counted, total) if one is not None]
+        costs = {name: sum(getattr(one, name) for one in sums) for name in COSTS}
+        record = RoundRecord(
+            round=number,
+            cohort=users.size,
+            survivors=0 if total is None else len(total.survivors),
+            aborted=aborted,
+            clipped=sum(one.clipped for one in sums),
+            digest=None if total is None else total.digest,
+            count_digest=None if counted is None else counted.digest,
+            **costs,
+        )
+        record = training.measured(record, state, raters)
+        record = replace(record, seconds=perf_counter() - start)
+        return Round(state, raters, record, total)
+
+
+def keep(
+    rounds: Iterable[Round[State]], start: State, tell: Callable[[RoundRecord], None]
+) -> tuple[State, History]:
+    """Return the state after the last of `Loop.iterate`'s rounds, and the history of them all.
+
+    A KeyboardInterrupt ends the training early and keeps the finished rounds, `start` if there
+    is none. `tell` is called with the record of each round.
+    """
+    done: tuple[State, tuple[RoundRecord, ...]] = (start, ())
+    interrupted = False
+    try:
+        for one in rounds:
+            done = (one.state, (*done[1], one.record))  # at once: an interrupt parts no pair
+            tell(one.record)
+    except KeyboardInterrupt:
+        interrupted = True
+    return done[0], History(done[1], interrupted)
+
+
+class _Marks(LocalSteps):
+    """A one for each rated item: the sum counts the raters."""
+
+    def rows(self, block: Block) -> Rows:
+        ones = np.ones((block.items.size, 1), dtype=np.int64)
+        return Rows(block.items, ones, self.ratings.n_items)

@@ -1,0 +1,126 @@
+"""Ctrl-C in the third round of any `fit` keeps the two before it, and nothing of the third."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fedmf.aggregate import PlainSum
+from fedmf.aggregate.vectors import Vectors
+from fedmf.context import ContextTrainer, FedLR
+from fedmf.data.features import item_features
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.fcf import FCF, FederatedCF, Implicit
+from fedmf.masks import FedMMF, RidgeMask
+from fedmf.models import FedALS, FedMF
+from fedmf.training import Trainer
+
+RATINGS, VIEWS = simulate(24, 40, 500, seed=5), simulate_views(24, 40, seed=1)
+PAPER = FedMF(k=3, rate=0.005, update="paper", spread=0.3, min_raters=1)
+SETTINGS = {"seed": 3, "dropout": 0.2}
+
+
+class Interrupted(PlainSum):
+    """A sum that Ctrl-C hits the third time: amid the local steps, or at its end."""
+
+    def __init__(self, where, clip=64.0):
+        super().__init__(clip=clip, fractional_bits=24)
+        for name, value in (("where", where), ("made", [])):
+            object.__setattr__(self, name, value)
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        self.made.append(session)
+
+        def compute(user):
+            if self.where == "local step" and len(self.made) == 3 and user > 11:
+                raise KeyboardInterrupt
+            return vectors[user]
+
+        found = super().sum(
+            Vectors(vectors, compute, vectors.shape), dropouts=dropouts, session=session
+        )
+        if self.where == "sum" and len(self.made) == 3:
+            raise KeyboardInterrupt
+        return found
+
+
+def factorised(model):
+    return lambda by, n: Trainer(model, by, rounds=n, cohort=0.8, **SETTINGS).fit(RATINGS)
+
+
+def masked(by, n):
+    return FedMMF(RidgeMask(), Trainer(PAPER, by, rounds=n, **SETTINGS)).fit(RATINGS)
+
+
+def contextual(by, n):
+    return ContextTrainer(FedLR(), by, rounds=n, **SETTINGS).fit(
+        RATINGS, item_features(RATINGS)
+    )
+
+
+def by_epochs(by, n):
+    return FCF(Implicit(k=3), by, epochs=n, steps=1, **SETTINGS).fit(VIEWS)
+
+
+def within_an_epoch(by, n):
+    return FCF(Implicit(k=3), by, epochs=1, steps=n, **SETTINGS).fit(VIEWS)
+
+
+def moments(by, n):
+    return FederatedCF(Implicit(k=3), by, epochs=n, **SETTINGS).fit(VIEWS)
+
+
+FITS = {
+    "FedMF": factorised(FedMF(k=3)),
+    "FedMF, gradient steps": factorised(PAPER),
+    "FedALS": factorised(FedALS(k=3)),
+    "FedMMF": masked,
+    "FedLR": contextual,
+    "FCF": by_epochs,
+    "FCF, one epoch": within_an_epoch,
+    "FederatedCF": moments,
+}
+
+
+@pytest.mark.parametrize("where", ["local step", "sum"])
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
+def test_fit_interrupted_in_round_3_is_one_of_2_rounds(fit, where):
+    by = Interrupted(where)
+    cut, whole = fit(by, 9), fit(PlainSum(clip=64.0, fractional_bits=24), 2)
+    assert len(by.made) == 3
+    assert (cut.history_.interrupted, whole.history_.interrupted) == (True, False)
+    assert [one.digest for one in cut.history_] == [one.digest for one in whole.history_]
+    assert all(one.digest for one in cut.history_)
+    users, items = np.indices((24, 40)).reshape(2, -1)
+    assert cut.predict(users, items).tobytes() == whole.predict(users, items).tobytes()
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
+def test_fit_interrupted_in_round_1_predicts_from_the_start(fit):
+    by = Interrupted("sum")
+    by.made.extend([b"", b""])
+    cut = fit(by, 9)
+    assert cut.history_.interrupted
+    assert len(cut.history_) == 0
+    assert np.isfinite(cut.predict([0, 1], [2, 3])).all()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        Trainer(PAPER, PlainSum(), rounds=2, seed=4, cohort=0.5, dropout=0.1),
+        ContextTrainer(FedLR(rate=0.1), rounds=2, seed=4, cohort=5),
+        FCF(Implicit(k=2), epochs=3, steps=2, reset=False, min_raters=1, dropout=0.1),
+        FederatedCF(Implicit(k=2), epochs=3, seed=2),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_clone_of_a_trainer_has_its_settings(made):
+    copy = clone(made)
+    assert repr(copy) == repr(made)
+    assert copy.get_params().keys() == made.get_params().keys()
+    assert copy.set_params(seed=9, model__reg=0.5).get_params()["model__reg"] == 0.5
+    assert (copy.seed, copy.model.reg) == (9, 0.5)
+    assert made.seed != 9

@@ -1,142 +1,142 @@
-"""FedMF under encryption beside FedMF in the clear."""
+"""FedMF under encryption beside FedMF in the clear, as a command."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from typing import Annotated
 
-from benches.papers.comparison import Comparison
-from benches.papers.under_encryption import fedmf_under_encryption, items_under_encryption
+import typer
+
+from benches.papers.under_encryption import (
+    Comparison,
+    fedmf_under_encryption,
+    items_under_encryption,
+)
 from fedmf.aggregate.aggregation import Progress
-from fedmf.data import NAMES, load
+from fedmf.cli.manners import errors_in_one_line, stderr
+from fedmf.cli.report import StageReport
+from fedmf.data import NAMES, Split, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
-from fedmf.errors import FedMFError
-from secagg.paillier import generate_keypair
+from secagg.bench.table import as_json
+from secagg.bench.timing import interrupted_once
+from secagg.paillier import PrivateKey, generate_keypair
 
 __all__ = ["main"]
 
-INTERRUPTED = 130  # what shells report for a command that Ctrl-C ended
+EXAMPLES = """
+[bold]Examples[/bold]
 
-EPILOG = """\
-examples:
-  export FEDMF_DATA=~/movielens      the folder that holds the folder ml-latest-small
-  python -m benches.papers.experiments fedmf
-  python -m benches.papers.experiments fedmf --data ml-100k --no-phe --json > fedmf.json
-  python -m benches.papers.experiments basu --refresh-every 30
-  python -m benches.papers.experiments basu --data simulated --bits 2048    needs no FEDMF_DATA
+export FEDMF_DATA=~/movielens  [dim]# the folder that holds the folder ml-latest-small[/dim]
+
+python -m benches.papers.experiments fedmf
+
+python -m benches.papers.experiments fedmf --data ml-100k --no-phe --json > fedmf.json
+
+python -m benches.papers.experiments basu --refresh-every 30
+
+python -m benches.papers.experiments basu --data simulated --bits 2048
 """
 
+Data = Annotated[
+    str,
+    typer.Option(
+        help=f"{', '.join(NAMES)}; all but simulated are sought in the folder that the "
+        "environment variable FEDMF_DATA names."
+    ),
+]
+Items = Annotated[int, typer.Option(help="So many of the most rated.")]
+Users = Annotated[int, typer.Option(help="So many of those who rated most of them.")]
+Rounds = Annotated[int, typer.Option(help="Iterations.")]
+Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
+Bits = Annotated[int, typer.Option(help="Length of the key.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of a table.")]
 
-def main() -> None:
-    """Run an experiment: what it found on stdout, progress and errors on stderr."""
-    try:
-        try:
-            arguments = _parser().parse_args()
-            found = _run(arguments)
-            print(json.dumps(found.document(), indent=2) if arguments.json else found.table())
-        finally:
-            sys.stdout.flush()  # here, as nobody could catch it when the interpreter ends
-    except FedMFError as error:
-        print(f"fedmf: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog=EXAMPLES,
+    help="FedMF under Paillier encryption, beside the same training in the clear.",
+)
 
 
-def _run(arguments: argparse.Namespace) -> Comparison:
-    corner = most_rated(load(arguments.data), arguments.items, arguments.users)
-    split = random_split(corner, seed=arguments.seed)
-    common = {"rounds": arguments.rounds, "seed": arguments.seed}
-    with _shown(quiet=arguments.json and not sys.stdout.isatty()) as progress:
-        progress(f"making a key of {arguments.bits} bits", 0, 1)
-        key = generate_keypair(arguments.bits)
-        if arguments.experiment == "fedmf":
-            return fedmf_under_encryption(
-                split, key, **common, with_phe=arguments.phe, progress=progress
-            )
-        return items_under_encryption(
-            split, key, **common, refresh_every=arguments.refresh_every, progress=progress
+@app.command()
+def fedmf(
+    data: Data = "ml-latest-small",
+    items: Items = 40,
+    users: Users = 50,
+    rounds: Rounds = 36,
+    seed: Seed = 0,
+    bits: Bits = 3072,
+    json: Json = False,
+    no_phe: Annotated[bool, typer.Option("--no-phe", help="Without phe.")] = False,
+) -> None:
+    """Sum under a key holder's key, beside phe with a ciphertext for each float."""
+
+    def measure(split: Split, key: PrivateKey, progress: Progress) -> Comparison:
+        return fedmf_under_encryption(
+            split, key, rounds=rounds, seed=seed, with_phe=not no_phe, progress=progress
         )
+
+    _run(measure, data, items, users, seed, bits, json=json)
+
+
+@app.command()
+def basu(
+    data: Data = "ml-latest-small",
+    items: Items = 40,
+    users: Users = 50,
+    rounds: Rounds = 30,
+    seed: Seed = 0,
+    bits: Bits = 3072,
+    json: Json = False,
+    refresh_every: Annotated[
+        int, typer.Option(help="Iterations that slots have room for.")
+    ] = 10,
+) -> None:
+    """Let the server subtract from an encrypted item matrix; the users share a key."""
+
+    def measure(split: Split, key: PrivateKey, progress: Progress) -> Comparison:
+        return items_under_encryption(
+            split, key, rounds=rounds, seed=seed, refresh_every=refresh_every, progress=progress
+        )
+
+    _run(measure, data, items, users, seed, bits, json=json)
+
+
+def _run(
+    measure: Callable[[Split, PrivateKey, Progress], Comparison],
+    data: str,
+    items: int,
+    users: int,
+    seed: int,
+    bits: int,
+    *,
+    json: bool,
+) -> None:
+    with interrupted_once(), errors_in_one_line("before the end; nothing is kept"):
+        split = random_split(most_rated(load(data), items, users), seed=seed)
+        with _shown(quiet=json and not sys.stdout.isatty()) as progress:
+            progress(f"making a key of {bits} bits", 0, 1)
+            found = measure(split, generate_keypair(bits), progress)
+        typer.echo(as_json(found) if json else found.table())
 
 
 @contextmanager
 def _shown(*, quiet: bool) -> Iterator[Progress]:
-    """Show on stderr what is being done, where rich is installed."""
-    try:
-        from rich.console import Console
-
-        from fedmf.cli.report import StageReport
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != "rich":
-            raise
-        quiet = True
     if quiet:
         yield lambda what, done, of: None
         return
-    with StageReport(Console(stderr=True, highlight=False)) as report:
+    with StageReport(stderr()) as report:
         yield report.stage
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benches.papers.experiments",
-        description="FedMF under Paillier encryption, beside the same training in the clear.\n"
-        "Options are those of each experiment: fedmf --help, basu --help.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    experiments = parser.add_subparsers(dest="experiment", required=True)
-    fedmf = experiments.add_parser(
-        "fedmf",
-        help="sums that a key holder apart from the server decrypts, beside phe with a "
-        "ciphertext for each float",
-    )
-    basu = experiments.add_parser(
-        "basu",
-        help="an encrypted item matrix, from which the server subtracts what users who share a "
-        "key have encrypted",
-    )
-    for experiment, rounds in ((fedmf, 36), (basu, 30)):
-        add = partial(experiment.add_argument, metavar="N", type=int)
-        experiment.add_argument(
-            "--data",
-            default="ml-latest-small",
-            metavar="NAME",
-            help=f"{', '.join(NAMES)} (ml-latest-small); all but simulated are sought in the "
-            "folder that the environment variable FEDMF_DATA names",
-        )
-        add("--items", default=40, help="so many of the most rated (40)")
-        add("--users", default=50, help="so many of those who rated most of them (50)")
-        add("--rounds", default=rounds, help=f"iterations ({rounds})")
-        add("--seed", default=0, help="of the split and the start (0)")
-        add("--bits", default=3072, help="of the key (3072)")
-        experiment.add_argument(
-            "--json", action="store_true", help="print JSON in place of a table"
-        )
-    fedmf.add_argument(
-        "--no-phe",
-        dest="phe",
-        action="store_false",
-        help="without phe, as it need not be there",
-    )
-    basu.add_argument(
-        "--refresh-every",
-        default=10,
-        type=int,
-        metavar="N",
-        help="iterations that slots have room for (10)",
-    )
-    return parser
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="python -m benches.papers.experiments")
 
 
 if __name__ == "__main__":

@@ -2,29 +2,189 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from statistics import fmean
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benches.papers.comparison import Comparison, Cost
 from benches.papers.encrypted_items import EncryptedItems, Items, PlainItems, descend
-from benches.papers.phe_sums import PheSample, measure_phe
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
 from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.data import Ratings, Split
-from fedmf.errors import SettingError
+from fedmf.errors import MissingExtra, SettingError
 from fedmf.models import Factors, FedMF
 from fedmf.training import History, RoundRecord, Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
+from secagg.bench.table import Column, Table, Value, as_text, duration, volume
+from secagg.bench.timing import machine
 from secagg.paillier import PrivateKey
 
-__all__ = ["BASU", "fedmf_under_encryption", "items_under_encryption"]
+__all__ = [
+    "BASU",
+    "Comparison",
+    "Cost",
+    "PheSample",
+    "fedmf_under_encryption",
+    "items_under_encryption",
+    "measure_phe",
+]
 
 BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
 """λ and twice the learning rate of Basu's thesis, section 6.7; see `descend` for the twice."""
 
 PHE_USERS, PHE_FLOATS = 3, 100  # of phe's sample
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
+COLUMNS = (
+    Column(""),
+    Column("a user", duration),
+    Column("server", duration),
+    Column("key holder", duration),
+    Column("everybody", duration),
+    Column("a user sends", volume),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Average costs of an iteration, in seconds and bytes.
+
+    Attributes
+    ----------
+    how
+        The system.
+    user, server, key_holder
+        One user, the server, the key holder.
+    everybody
+        All users, the server and the key holder, one after the other.
+    bytes_up
+        A user's message; None where it was not counted.
+    scaled
+        True if a sample was measured, and scaled up.
+    """
+
+    how: str
+    user: float
+    server: float
+    key_holder: float
+    everybody: float
+    bytes_up: float | None = None
+    scaled: bool = False
+
+    def cells(self) -> tuple[str | Value | None, ...]:
+        """Return the line of the table."""
+        amounts = (self.user, self.server, self.key_holder, self.everybody, self.bytes_up)
+        return (self.how, *(Value(x, scaled=self.scaled) if x else None for x in amounts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PheSample:
+    """Measured costs of phe, in seconds and bytes per float.
+
+    Attributes
+    ----------
+    users, floats
+        The number of vectors that were summed, and of the floats of each.
+    encrypting, adding, decrypting
+        A float's cost for the user, for the server and each user after the first, and for the
+        key holder.
+    bytes_up
+        The size of a float.
+    error
+        The largest difference between a sum of phe's and that of the floats.
+    """
+
+    users: int
+    floats: int
+    encrypting: float
+    adding: float
+    decrypting: float
+    bytes_up: float
+    error: float
+
+    def cost(self, users: int, elements: int) -> Cost:
+        """Scale up to all users and elements."""
+        user = self.encrypting * elements
+        server = self.adding * elements * (users - 1)
+        holder = self.decrypting * elements
+        return Cost(
+            how="phe, a ciphertext per float",
+            user=user,
+            server=server,
+            key_holder=holder,
+            everybody=users * user + server + holder,
+            bytes_up=self.bytes_up * elements,
+            scaled=True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A training under encryption beside the same in the clear.
+
+    Attributes
+    ----------
+    data
+        The data set.
+    users, items, factors, rounds, bits
+        The size of the training, and of the key.
+    rmse_plain, rmse_encrypted
+        On the test ratings, after the last round.
+    same_integers
+        True if all sums, or all item matrices, were the same integers.
+    refreshes
+        The number of times the item matrix was encrypted anew; None if none is encrypted.
+    costs
+        One for each system.
+    phe
+        The sample that phe's cost was scaled up from, if there was one.
+    """
+
+    data: str
+    users: int
+    items: int
+    factors: int
+    rounds: int
+    bits: int
+    rmse_plain: float
+    rmse_encrypted: float
+    same_integers: bool
+    refreshes: int | None = None
+    costs: tuple[Cost, ...]
+    phe: PheSample | None = None
+
+    @property
+    def difference(self) -> float:
+        """The change of the error by encryption."""
+        return abs(self.rmse_encrypted - self.rmse_plain)
+
+    def document(self) -> dict[str, object]:
+        """Return the comparison and the machine, for `secagg.bench.table.as_json`."""
+        return asdict(self) | {"difference": self.difference, "machine": machine()}
+
+    def table(self) -> str:
+        """Return the comparison as lines for people."""
+        used = machine()
+        anew = "" if self.refreshes is None else f", encrypted anew {self.refreshes}×"
+        same = "the same" if self.same_integers else "DIFFERENT"
+        notes = [
+            f"all of it per iteration; {used['cpu']}, {used['gmp']}, kernels {used['tier']}"
+        ]
+        if self.phe is not None:
+            notes.append(
+                f"~ scaled from a sum of {self.phe.floats} floats each of {self.phe.users} "
+                f"users, which was right to {self.phe.error:.0e}"
+            )
+        rows = [cost.cells() for cost in self.costs]
+        return (
+            f"{self.data}: {self.users} users, {self.items} items, k = {self.factors}, "
+            f"{self.rounds} iterations{anew}\n"
+            f"test RMSE in the clear {self.rmse_plain:.12f}, encrypted "
+            f"{self.rmse_encrypted:.12f}, difference {self.difference:.1e}; the integers are "
+            f"{same}\n\n{as_text(Table(columns=COLUMNS, rows=rows, notes=notes))}"
+        )
 
 
 def _unseen(what: str, done: int, of: int) -> None:
@@ -89,7 +249,7 @@ def fedmf_under_encryption(
         _cost(f"PaillierSum, {bits} bits", encrypted),
     ]
     if phe is not None:
-        costs.append(_phe_cost(phe, train.n_users, train.n_items * model.k))
+        costs.append(phe.cost(train.n_users, train.n_items * model.k))
     return Comparison(
         data=train.name,
         users=train.n_users,
@@ -220,18 +380,52 @@ def _phe_sample(
     )
 
 
-def _phe_cost(sample: PheSample, users: int, elements: int) -> Cost:
-    user = sample.encrypting * elements
-    server = sample.adding * elements * (users - 1)
-    holder = sample.decrypting * elements
-    return Cost(
-        how="phe, a ciphertext per float",
-        user=user,
-        server=server,
-        key_holder=holder,
-        everybody=users * user + server + holder,
-        bytes_up=sample.bytes_up * elements,
-        scaled=True,
+def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
+    """Sum vectors under a key holder's key, as FedMF was first secured.
+
+    Parameters
+    ----------
+    vectors
+        At least two, of one shape (d,).
+    bits
+        The length of the key, which phe makes.
+
+    Raises
+    ------
+    MissingExtra
+        If phe is not installed.
+    """
+    try:
+        from secagg.bench import peers
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != "phe":
+            raise
+        raise MissingExtra(
+            "measuring phe needs phe: pip install 'secagg[bench]', or leave it out "
+            "(--no-phe, with_phe=False)"
+        ) from None
+    public, private = peers.generate(bits)
+    user, server = peers.FloatParty(public), peers.FloatParty(public)
+    holder = peers.FloatHolder(public, private)
+    length = vectors[0].size
+    encrypting, adding, decrypting = Stopwatch(), Stopwatch(), Stopwatch()
+    sent = 0
+    for number, vector in enumerate(vectors):
+        with encrypting.running():
+            message = user.encrypt(vector)
+        sent += len(message)
+        with adding.running(for_each_of=min(number, 1)):  # the first is only kept
+            server.add(message, length)
+    with decrypting.running():
+        total = holder.decrypt(server.total(), length)
+    return PheSample(
+        users=len(vectors),
+        floats=length,
+        encrypting=encrypting.seconds / (len(vectors) * length),
+        adding=adding.seconds / ((len(vectors) - 1) * length),
+        decrypting=decrypting.seconds / length,
+        bytes_up=sent / (len(vectors) * length),
+        error=float(np.abs(total.sum - np.add.reduce(vectors)).max()),
     )
 
 

@@ -14,11 +14,17 @@ import pytest
 
 import secagg.bench
 from benches.papers import experiments, under_encryption
-from benches.papers.comparison import Comparison, Cost
 from benches.papers.encrypted_items import PlainItems
 from benches.papers.experiments import main
-from benches.papers.phe_sums import PheSample, measure_phe
-from benches.papers.under_encryption import BASU, fedmf_under_encryption, items_under_encryption
+from benches.papers.under_encryption import (
+    BASU,
+    Comparison,
+    Cost,
+    PheSample,
+    fedmf_under_encryption,
+    items_under_encryption,
+    measure_phe,
+)
 from fedmf import FedMF, PlainSum, Trainer
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
@@ -179,11 +185,10 @@ def test_the_table_and_the_document_say_the_same():
         "test RMSE in the clear 0.750000000000, encrypted 0.750001000000, difference 1.0e-06; "
         "the integers are the same"
     )
-    assert lines[3].split("  ")[-1] == "a user sends"
-    cells = [re.split("  +", line) for line in lines[4:6]]
-    assert cells == [
-        ["encrypted", "250 ms", "2 s", "500 ms", "15 s", "4 kB"],
-        ["phe", "~1.3 min", "~300 ms", "–", "~1.1 h", "–"],
+    assert [" ".join(line.split()) for line in lines[3:6]] == [
+        "a user server key holder everybody a user sends",
+        "encrypted 250 ms 2 s 500 ms 15 s 4 kB",
+        "phe ~1.3 min ~300 ms – ~1.1 h –",
     ]
     assert lines[-1].endswith("of 100 floats each of 3 users, which was right to 1e-15")
     document = json.loads(json.dumps(found.document()))
@@ -231,7 +236,9 @@ def test_what_is_being_done_is_told():
 
 def run(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["experiments", *arguments])
-    main()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
 
 
 SMALL = ("--data", "simulated", "--items", "4", "--users", "3")
@@ -260,7 +267,7 @@ def test_the_command(monkeypatch, capsys, small_key):
     assert shown.err == ""
     run(monkeypatch, "fedmf", *SMALL, "--rounds", "1")
     shown = capsys.readouterr()
-    assert "phe, a ciphertext per float  ~" in shown.out
+    assert re.search("phe, a ciphertext per float +~", shown.out)
     assert shown.err.splitlines() == [
         "making a key of 3072 bits",
         "measuring phe",
@@ -274,21 +281,11 @@ def test_the_command(monkeypatch, capsys, small_key):
     assert small_key == [2048, 3072, 3072]
 
 
-def test_without_rich_there_is_no_progress(monkeypatch, capsys, small_key):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "rich", None)
-    run(monkeypatch, "basu", *SMALL, "--rounds", "1")
-    shown = capsys.readouterr()
-    assert "the integers are the same" in shown.out
-    assert shown.err == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fedmf", "--refresh-every", "3"), "unrecognized arguments: --refresh-every 3"),
-        (("basu", "--no-phe"), "unrecognized arguments: --no-phe"),
+        (("fedmf", "--refresh-every", "3"), "No such option: --refresh-every"),
+        (("basu", "--no-phe"), "No such option: --no-phe"),
         (("basu", *SMALL, "--rounds", "0"), "fedmf: rounds = 0 and"),
         (("fedmf", *SMALL, "--no-phe", "--rounds", "0"), "fedmf: rounds = 0 must"),
         (("basu", "--data", "ml-100"), "fedmf: unknown data set 'ml-100'"),
@@ -296,9 +293,7 @@ def test_without_rich_there_is_no_progress(monkeypatch, capsys, small_key):
     ],
 )
 def test_what_is_refused(arguments, message, monkeypatch, capsys, small_key):
-    with pytest.raises(SystemExit) as refused:
-        run(monkeypatch, *arguments)
-    assert refused.value.code == 2
+    assert run(monkeypatch, *arguments) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
@@ -306,8 +301,7 @@ def test_what_is_refused(arguments, message, monkeypatch, capsys, small_key):
 
 def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "300")
-    with pytest.raises(SystemExit):
-        run(monkeypatch, "--help")
+    run(monkeypatch, "--help")
     shown = capsys.readouterr().out
     assert "export FEDMF_DATA=" in shown
     assert "python -m benches.papers.experiments basu" in shown
@@ -315,15 +309,15 @@ def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
         ("fedmf", "--no-phe", "--refresh-every"),
         ("basu", "--refresh-every", "--no-phe"),
     ):
-        with pytest.raises(SystemExit):
-            run(monkeypatch, experiment, "--help")
+        run(monkeypatch, experiment, "--help")
         shown = " ".join(capsys.readouterr().out.split())
-        assert "(ml-latest-small)" in shown
+        assert "ml-latest-small" in shown
         assert "FEDMF_DATA" in shown
         assert theirs in shown
         assert others not in shown
 
 
+INTERRUPTED = "fedmf: interrupted before the end; nothing is kept\n"
 COMMAND = (sys.executable, "-m", "benches.papers.experiments")
 
 
@@ -353,7 +347,7 @@ def test_ctrl_c_ends_the_command(experiment):
             stdout, stderr = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, stdout, stderr) == (130, "", "interrupted\n")
+    assert (process.returncode, stdout, stderr) == (130, "", INTERRUPTED)
 
 
 def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys):
@@ -361,10 +355,8 @@ def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(experiments, "generate_keypair", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, "basu", *SMALL)
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "making a key of 3072 bits\ninterrupted\n"
+    assert run(monkeypatch, "basu", *SMALL) == 130
+    assert capsys.readouterr().err == f"making a key of 3072 bits\n{INTERRUPTED}"
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("basu", *SMALL, "--rounds", "1")])

@@ -1,28 +1,22 @@
-"""The papers' tables: results on stdout, progress and errors on stderr."""
+"""Command line of the papers' tables: results on stdout, progress and errors on stderr."""
 
 from __future__ import annotations
 
-import json
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from benches.papers import tables
-from benches.papers.document import report_document
-from benches.papers.live import LiveRuns, print_report
+from benches.papers import table as listed
 from benches.papers.runner import QUICK_SEEDS
 from benches.papers.runner import reproduce as measure
-from benches.papers.store import Store
-from benches.papers.write import write
-from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
-from fedmf.errors import MissingExtra
+from benches.papers.show import LiveRuns, document, print_report, write
+from fedmf.cli.manners import errors_in_one_line, make_folder, stderr, undisturbed
+from secagg.bench.table import as_json
+from secagg.bench.timing import INTERRUPTED, interrupted_once
+from secagg.errors import MissingExtra
 
 __all__ = ["app", "main"]
 
@@ -42,29 +36,11 @@ python -m benches.papers --table secure --json > secure.json  [dim]# for other p
 """
 
 
-@contextmanager
-def _interrupted_once() -> Iterator[None]:
-    """Let the first Ctrl-C end the command, and none after it disturb the ending."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def first(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # for good: the process ends
-        raise KeyboardInterrupt
-
-    if before is signal.default_int_handler:  # else it is ignored, or the caller's business
-        signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is first:
-            signal.signal(signal.SIGINT, before)
-
-
 def reproduce(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Which: {', '.join(tables.MODULES)}, or {tables.ALL}. May be repeated.",
+            help=f"Which: {', '.join(listed.MODULES)}, or {listed.ALL}. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -76,8 +52,9 @@ def reproduce(
         Path,
         typer.Option(
             help="A folder for results.md, results.json, the pictures, and every single run: "
-            "what is kept there is not run again. Delete it to measure anew. results.md and "
-            "results.json are of the tables asked for now: ask for all to have all of them."
+            "one that is kept there, of the same sources and data, is not run again. "
+            "results.md and results.json are of the tables asked for now: ask for all to have "
+            "all of them."
         ),
     ] = Path("runs/results"),
     quick: Annotated[
@@ -88,7 +65,7 @@ def reproduce(
             "in OUT/quick. What comes out is no result.",
         ),
     ] = False,
-    as_json: Annotated[
+    json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document in place of the tables.")
     ] = False,
 ) -> None:
@@ -100,18 +77,13 @@ def reproduce(
     """
     console = stderr()
     folder = out / "quick" if quick else out
-    with _interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
+    with interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
         make_folder(folder)
-        live, store = LiveRuns(console), Store(folder / "store")
+        live = LiveRuns(console)
         try:
             with live:
                 report = measure(
-                    table or (),
-                    store,
-                    live,
-                    seeds=seeds,
-                    jobs=jobs,
-                    quick=quick,
+                    table or (), folder / "store", live, seeds=seeds, jobs=jobs, quick=quick
                 )
         except KeyboardInterrupt:
             if not live.begun:
@@ -127,8 +99,8 @@ def reproduce(
                 write(report, folder)
         except MissingExtra as error:
             console.print(str(error), style="yellow", markup=False, soft_wrap=True)
-        if as_json:
-            typer.echo(json.dumps(report_document(report), indent=2))
+        if json:
+            typer.echo(as_json(document(report)))
         else:
             wide = None if sys.stdout.isatty() else WIDE
             print_report(Console(highlight=False, width=wide), report)

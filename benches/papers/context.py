@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
 
 from benches.papers.table import Published, Row, Run, Target
-from benches.papers.training import errors, summed
+from benches.papers.training import judged
 from fedmf.aggregate import PlainSum
 from fedmf.context import ContextModel, ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.data import Features, Ratings, load
@@ -20,12 +19,7 @@ from fedmf.data.splits import random_split
 
 __all__ = ["CONTEXT_ROWS", "LASTFM_ROWS", "ML10M_ROWS"]
 
-SUM = PlainSum()
 AGES = (18, 25, 35, 45, 50, 56)  # where the age groups of ml-1m begin
-USERS: Mapping[str, dict[str, object]] = {
-    "lastfm": {"users": "tags"},
-    "ml-10m": {"users": "nothing"},
-}
 
 # Looked at on the validation part random_split(train, 0.2, seed=100) of the training ratings of
 # random_split(ml-100k, 0.2, seed=0): rates .02 and .05, λ of 0 and .001, k of 4, 8, 16, up to
@@ -67,25 +61,22 @@ def _run(name: str, data: str, run: Run) -> Mapping[str, float]:
     split = random_split(ratings, 0.2, seed=run.seed)
     trainer = ContextTrainer(
         model,
-        SUM,
-        rounds=rounds // 10 if run.quick else rounds,
+        PlainSum(),
+        rounds=run.fewer(rounds),
         seed=run.seed,
         progress=run.progress,
     )
     trainer.fit(split.train, *_features(ratings))
-    return errors(split.test, trainer.predict(split.test.users, split.test.items))
+    return judged(trainer, split.test)
 
 
 def _row(
     name: str, data: str, rmse: Published, mae: Published, target: Target | None = None
 ) -> Row:
-    model, rounds = MODELS[name]
-    users = USERS.get(data, {"ages": list(AGES)})
     return Row(
         name=name,
         data=data,
         run=partial(_run, name, data),
-        settings={"model": name, **asdict(model), "rounds": rounds, **users} | summed(SUM),
         paper={"RMSE": rmse, "MAE": mae},
         target={"RMSE": target} if target else {},
     )

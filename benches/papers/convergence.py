@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.table import Results, Row, Run, Table
+from benches.papers.training import light, picture
 from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
@@ -58,7 +59,7 @@ def _federated(
     alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool
 ) -> Callable[[Run], Mapping[str, float]]:
     def row(run: Run) -> Mapping[str, float]:
-        n_epochs = max(epochs // 10, 1) if run.quick else epochs
+        n_epochs = run.fewer(epochs)
         data, model = simulate_views(), Implicit(alpha=alpha, spread=SPREAD)
         *_, (_, exact) = CF(model, epochs=n_epochs, seed=run.seed).iterate(data)
         federated = FCF(
@@ -88,7 +89,7 @@ def _itself(alpha: float) -> Callable[[Run], Mapping[str, float]]:
     def row(run: Run) -> Mapping[str, float]:
         model = CF(
             Implicit(alpha=alpha, spread=SPREAD),
-            epochs=EPOCHS // 10 if run.quick else EPOCHS,
+            epochs=run.fewer(EPOCHS),
             seed=run.seed,
         )
         ys = [y for _, y in model.iterate(simulate_views())]
@@ -104,14 +105,6 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
         name=f"{name}{carried}, α {alpha:g}, {epochs} epoch{'s' if epochs > 1 else ''}",
         data="simulated",
         run=_federated(alpha, optimiser, epochs, reset),
-        settings={
-            "alpha": alpha,
-            "optimiser": repr(optimiser),
-            "epochs": epochs,
-            "steps": STEPS,
-            "reset": reset,
-            "spread": SPREAD,
-        },
     )
 
 
@@ -125,14 +118,10 @@ def fcf_convergence_curves(results: Results) -> Figure:
     DataError
         If there is nothing to draw.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     curves = {name: _curve(results[name]) for name in results if results[name]}
     if not curves:
         raise DataError("there is no convergence to draw: no row was run")
-    figure = Figure(figsize=(11, 4.6), dpi=144, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = picture(11, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, title in zip(panels, ("1 epoch", f"{EPOCHS} epochs"), strict=True):
         for name, curve in curves.items():
@@ -143,8 +132,7 @@ def fcf_convergence_curves(results: Results) -> Figure:
         axes.set_ylim(1e-3, 1e4)
         axes.set_title(title, loc="left", fontsize=10)
         axes.set_xlabel(f"sums of gradients, {STEPS} to an epoch")
-        axes.grid(True, color="#e4e6ea", lw=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
+        light(axes)
         if axes.lines:
             axes.legend(frameon=False, fontsize=7)
     figure.axes[0].set_ylabel("|e|, %")
@@ -174,7 +162,6 @@ TABLE = Table(
             name="CF itself, α 10, 20 epochs",
             data="simulated",
             run=_itself(10.0),
-            settings={"alpha": 10.0, "epochs": EPOCHS, "spread": SPREAD},
         ),
         _row(10.0, Descent(rate=0.0002), EPOCHS),
         _row(10.0, Adam(rate=0.2), EPOCHS),

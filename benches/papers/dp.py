@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benches.papers.table import Results, Row, Run, Table
-from benches.papers.training import SEED_0_SEEN, errors, errors_after, trainer_of
+from benches.papers.training import (
+    SEED_0_SEEN,
+    errors_after,
+    history,
+    judged,
+    light,
+    parted,
+    picture,
+)
 from fedmf.aggregate import PlainSum
 from fedmf.aggregate.noisy import Where
-from fedmf.data import load
 from fedmf.data.blocks import blocks
-from fedmf.data.splits import random_split
 from fedmf.models import Factors
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 
@@ -76,7 +82,6 @@ SETTINGS = (
 
 
 def _train(setting: _Setting, run: Run) -> Mapping[str, float]:
-    split = random_split(load(setting.data), seed=run.seed)
     z = 0.0
     if math.isfinite(setting.epsilon):
         z = noise_multiplier(setting.epsilon, DELTA, setting.rounds, where=setting.where)
@@ -87,19 +92,18 @@ def _train(setting: _Setting, run: Run) -> Mapping[str, float]:
         where=setting.where,
         entropy=np.random.default_rng((run.seed, 1)).bytes,
     )
-    made = trainer_of(setting.model, setting.rounds, noisy, run)
-    return errors_after(made.fit(split.train, split.test).history_)
+    split = parted(setting.data, run)
+    return errors_after(history(split, setting.model, setting.rounds, noisy, run))
 
 
 def _nothing_shared(data: str, run: Run) -> Mapping[str, float]:
     """Let users solve for p_u with the starting Q, which has learnt from nobody: ε = 0."""
-    split = random_split(load(data), seed=run.seed)
+    split = parted(data, run)
     model, everyone = DPFedMF(k=1), np.arange(split.train.n_users)
     p, q = model.initial(split.train, np.random.default_rng(run.seed))
     for block in blocks(split.train, everyone, model.width):
         p[block.users] = model.find_users(q, p[block.users], block)
-    predictions = Factors.of(p, q, split.train).predict(split.test.users, split.test.items)
-    return errors(split.test, predictions)
+    return judged(Factors.of(p, q, split.train), split.test)
 
 
 def _row(setting: _Setting) -> Row:
@@ -107,15 +111,6 @@ def _row(setting: _Setting) -> Row:
         name=setting.name,
         data=setting.data,
         run=lambda run: _train(setting, run),
-        settings={
-            "model": asdict(setting.model),
-            "where": setting.where,
-            "epsilon": str(setting.epsilon),
-            "delta": DELTA,
-            "rounds": setting.rounds,
-            "clip norm": setting.clip_norm,
-            "sum": "PlainSum, clip 4096",
-        },
     )
 
 
@@ -124,15 +119,12 @@ def _nothing(data: str) -> Row:
         name=f"{data}, nothing shared, ε = 0",
         data=data,
         run=lambda run: _nothing_shared(data, run),
-        settings={"model": asdict(DPFedMF(k=1)), "rounds": 0},
     )
 
 
 def curve(results: Results) -> Figure:
     """Draw the RMSE over ε, a line for each data set and place of the noise."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 4.2), dpi=144, layout="constrained")
+    figure = picture(6.5, 4.2)
     axes = figure.subplots()
     for data, where in dict.fromkeys((one.data, one.where) for one in SETTINGS):
         points = [
@@ -155,8 +147,7 @@ def curve(results: Results) -> Figure:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"ε for a whole user, δ = {DELTA:g}")
     axes.set_ylabel("test RMSE")
-    axes.grid(True, color="#e4e6ea", lw=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
+    light(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
     return figure

@@ -3,93 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 from benches.papers.context import CONTEXT_ROWS, LASTFM_ROWS, ML10M_ROWS
 from benches.papers.table import Below, Published, Row, Run, Table, Target
-from benches.papers.training import SEEDS_0_AND_1_SEEN, errors, summed, trainer
+from benches.papers.training import SEEDS_0_AND_1_SEEN, judged, parted, trainer
 from fedmf.aggregate import PlainSum
-from fedmf.data import Ratings, Split, load
 from fedmf.data.features import known_features
-from fedmf.data.splits import random_split
-from fedmf.masks import FedMMF, FittedMask, FMMask, Mask, MeanMask, NNMask, RidgeMask
+from fedmf.masks import FedMMF, FMMask, Mask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import PRESETS, FedMF
 from fedmf.models.presets import Preset
-from fedmf.models.recommender import Recommender
 
 __all__ = ["TABLES"]
 
-Figures = Mapping[str, Published]
-
-
-def _paper(rmse: float, rmse_sd: float, mae: float, mae_sd: float) -> Figures:
-    return {"RMSE": Published(rmse, rmse_sd), "MAE": Published(mae, mae_sd)}
-
-
-# Table 4 of the paper, by data set and row.
-PUBLISHED: Mapping[str, Mapping[str, Figures]] = {
-    "ml-100k": {
-        "FedMF": _paper(0.9491, 0.0040, 0.7412, 0.0027),
-        "LocalLR": _paper(1.0107, 0.0025, 0.8040, 0.0022),
-        "One-order FedMMF": _paper(0.9340, 0.0043, 0.7340, 0.0035),
-        "LocalFM": _paper(1.0083, 0.0019, 0.8054, 0.0019),
-        "Two-order FedMMF": _paper(0.9218, 0.0037, 0.7250, 0.0030),
-        "LocalNN": _paper(1.0114, 0.0021, 0.8087, 0.0017),
-        "High-order FedMMF": _paper(0.9319, 0.0025, 0.7317, 0.0018),
-    },
-    "ml-10m": {
-        "FedMF": _paper(0.7753, 0.0034, 0.5827, 0.0015),
-        "LocalLR": _paper(0.8818, 0.0023, 0.6766, 0.0011),
-        "One-order FedMMF": _paper(0.7695, 0.0013, 0.5808, 0.0008),
-        "LocalFM": _paper(0.8938, 0.0023, 0.6862, 0.0012),
-        "Two-order FedMMF": _paper(0.7720, 0.0013, 0.5827, 0.0007),
-        "LocalNN": _paper(0.8819, 0.0020, 0.6816, 0.0009),
-        "High-order FedMMF": _paper(0.7648, 0.0016, 0.5772, 0.0008),
-    },
-    "lastfm": {
-        "FedMF": _paper(1.2235, 0.0068, 0.8780, 0.0047),
-        "LocalLR": _paper(1.1081, 0.0099, 0.8163, 0.0085),
-        "One-order FedMMF": _paper(1.0886, 0.0109, 0.8066, 0.0092),
-        "LocalFM": _paper(1.0845, 0.0130, 0.7988, 0.0035),
-        "Two-order FedMMF": _paper(1.0842, 0.0090, 0.7964, 0.0031),
-        "LocalNN": _paper(1.1007, 0.0068, 0.8007, 0.0123),
-        "High-order FedMMF": _paper(1.0860, 0.0055, 0.7933, 0.0070),
-    },
+SYSTEMS = (
+    *("FedMF", "LocalLR", "One-order FedMMF", "LocalFM", "Two-order FedMMF", "LocalNN"),
+    "High-order FedMMF",
+)
+# Table 4 of the paper: RMSE and its spread, MAE and its spread, of each system.
+PUBLISHED: Mapping[str, Mapping[str, Mapping[str, Published]]] = {
+    data: {
+        name: {"RMSE": Published(*row[:2]), "MAE": Published(*row[2:])}
+        for name, row in zip(SYSTEMS, rows, strict=True)
+    }
+    for data, rows in {
+        "ml-100k": (
+            (0.9491, 0.0040, 0.7412, 0.0027),
+            (1.0107, 0.0025, 0.8040, 0.0022),
+            (0.9340, 0.0043, 0.7340, 0.0035),
+            (1.0083, 0.0019, 0.8054, 0.0019),
+            (0.9218, 0.0037, 0.7250, 0.0030),
+            (1.0114, 0.0021, 0.8087, 0.0017),
+            (0.9319, 0.0025, 0.7317, 0.0018),
+        ),
+        "ml-10m": (
+            (0.7753, 0.0034, 0.5827, 0.0015),
+            (0.8818, 0.0023, 0.6766, 0.0011),
+            (0.7695, 0.0013, 0.5808, 0.0008),
+            (0.8938, 0.0023, 0.6862, 0.0012),
+            (0.7720, 0.0013, 0.5827, 0.0007),
+            (0.8819, 0.0020, 0.6816, 0.0009),
+            (0.7648, 0.0016, 0.5772, 0.0008),
+        ),
+        "lastfm": (
+            (1.2235, 0.0068, 0.8780, 0.0047),
+            (1.1081, 0.0099, 0.8163, 0.0085),
+            (1.0886, 0.0109, 0.8066, 0.0092),
+            (1.0845, 0.0130, 0.7988, 0.0035),
+            (1.0842, 0.0090, 0.7964, 0.0031),
+            (1.1007, 0.0068, 0.8007, 0.0123),
+            (1.0860, 0.0055, 0.7933, 0.0070),
+        ),
+    }.items()
 }
 
 LOCAL = {"ridge": "LocalLR", "fm": "LocalFM", "nn": "LocalNN", "mean": "the user's mean"}
 ORDER = {"ridge": "One-order", "fm": "Two-order", "nn": "High-order", "mean": "User-mean"}
 
 
-SUM = PlainSum()
-
-
-def _split(data: str, run: Run) -> Split:
-    return random_split(load(data), seed=run.seed)
-
-
-def _errors(model: Recommender | FittedMask, test: Ratings) -> dict[str, float]:
-    return errors(test, model.predict(test.users, test.items))
-
-
 def _fedmf(data: str, preset: Preset, run: Run) -> dict[str, float]:
-    split = _split(data, run)
-    fitted = trainer(preset, SUM, run).fit(split.train)
-    return _errors(fitted.factors_, split.test)
+    split = parted(data, run)
+    return judged(trainer(preset, PlainSum(), run).fit(split.train).factors_, split.test)
 
 
 def _local(data: str, mask: Mask, run: Run) -> dict[str, float]:
-    split = _split(data, run)
-    return _errors(mask.fit(known_features(split.train), split.train, run.seed), split.test)
+    split = parted(data, run)
+    return judged(mask.fit(known_features(split.train), split.train, run.seed), split.test)
 
 
 def _fedmmf(data: str, chosen: Recipe, run: Run) -> dict[str, float]:
-    split = _split(data, run)
-    model = FedMMF(chosen.mask, trainer(chosen.preset, SUM, run), offset=chosen.offset)
+    split = parted(data, run)
+    model = FedMMF(chosen.mask, trainer(chosen.preset, PlainSum(), run), offset=chosen.offset)
     model.fit(split.train, features=known_features(split.train))
-    return _errors(model.model_, split.test)
+    return judged(model.model_, split.test)
 
 
 def _fedmf_row(data: str, name: str, preset: Preset, target: Mapping[str, Target]) -> Row:
@@ -98,7 +86,6 @@ def _fedmf_row(data: str, name: str, preset: Preset, target: Mapping[str, Target
         name="FedMF" if paper else f"FedMF, preset {name}",
         data=data,
         run=partial(_fedmf, data, preset),
-        settings={"model": asdict(preset.model), "rounds": preset.rounds, **summed(SUM)},
         paper=PUBLISHED[data]["FedMF"] if paper else {},
         target=target,
     )
@@ -109,7 +96,6 @@ def _local_row(data: str, kind: str, mask: Mask) -> Row:
         name=LOCAL[kind],
         data=data,
         run=partial(_local, data, mask),
-        settings={"mask": repr(mask)},
         paper=PUBLISHED[data].get(LOCAL[kind], {}),
         target={"RMSE": Target(at_most=1.010)} if data == "ml-100k" and kind != "mean" else {},
     )
@@ -128,13 +114,6 @@ def _fedmmf_row(
         name=f"{name}, {label}" if label else name,
         data=data,
         run=partial(_fedmmf, data, chosen),
-        settings={
-            "mask": repr(chosen.mask),
-            "offset": chosen.offset,
-            "model": asdict(chosen.preset.model),
-            "rounds": chosen.preset.rounds,
-            **summed(SUM),
-        },
         paper={} if label else PUBLISHED[data].get(name, {}),
         target={"RMSE": target} if target else {},
         below={"RMSE": below} if below else {},

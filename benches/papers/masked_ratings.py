@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -12,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.table import Published, Results, Row, Run, Table
-from benches.papers.training import trainer
+from benches.papers.training import judged, parted, picture, trainer
 from fedmf.aggregate import PlainSum
 from fedmf.attacks import ranking, recovery
-from fedmf.data import Ratings, load
+from fedmf.data import Ratings
 from fedmf.data.features import item_features
-from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask
 from fedmf.masks.mmf import masked
 from fedmf.masks.privacy import mean_indicator
 from fedmf.masks.recipes import PAPER
-from fedmf.training import rmse
 
 if TYPE_CHECKING:  # the tables can be listed without matplotlib
     from matplotlib.figure import Figure
@@ -64,7 +61,7 @@ DATA = ("ml-100k", "ml-1m")
 @lru_cache(maxsize=1)
 def _hidden(data: str, mask: FMMask, seed: int, quick: bool) -> tuple[Ratings, Ratings]:
     """Return the training ratings, and what the mask leaves of them."""
-    train = random_split(load(data), seed=seed).train
+    train = parted(data, Run(seed=seed)).train
     if quick:
         train = train.take(train.users < 50)
     return train, masked(train, mask.fit(item_features(train), train, seed))
@@ -84,38 +81,23 @@ def _ranking(data: str, mask: FMMask, top: float, run: Run) -> dict[str, float]:
     return _parties(ranking(*_hidden(data, mask, run.seed, run.quick), top, run.seed))
 
 
-def _published(percentages: tuple[int, ...]) -> Mapping[str, Published]:
-    return {
-        name: Published(float(share)) for name, share in zip(BINS, percentages, strict=True)
-    }
-
-
-def _rows_2(data: str, name: str, mask: FMMask) -> list[Row]:
-    return [
+def _rows(
+    attack: Callable[[str, FMMask, float, Run], dict[str, float]],
+    levels: Sequence[tuple[str, float, tuple[int, ...]]],
+) -> tuple[Row, ...]:
+    """Return a row for each data set, mask and level of an attack: name, amount, published."""
+    return tuple(
         Row(
-            name=f"{data}, {name}, g = {g}: off by less than {tolerance:g}",
+            name=f"{data}, {name}, {level}",
             data=data,
-            run=partial(_recovery, data, mask, tolerance),
-            settings={"mask": repr(mask), "tolerance": tolerance},
-            paper=_published(percentages),
+            run=partial(attack, data, mask, amount),
+            paper=dict(zip(BINS, map(Published, map(float, shares)), strict=True)),
             seeds=3,
         )
-        for g, (tolerance, percentages) in RECOVERY.items()
-    ]
-
-
-def _rows_3(data: str, name: str, mask: FMMask) -> list[Row]:
-    return [
-        Row(
-            name=f"{data}, {name}, h = {top:g}",
-            data=data,
-            run=partial(_ranking, data, mask, top),
-            settings={"mask": repr(mask), "top": top},
-            paper=_published(percentages),
-            seeds=3,
-        )
-        for top, percentages in RANKING.items()
-    ]
+        for data in DATA
+        for name, mask in MASKS.items()
+        for level, amount, shares in levels
+    )
 
 
 # Figure 4: penalties on either side of the one that serves best.
@@ -123,12 +105,11 @@ PENALTIES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 def _at_penalty(l2: float, run: Run) -> dict[str, float]:
-    split = random_split(load("ml-100k"), seed=run.seed)
+    split = parted("ml-100k", run)
     model = FedMMF(FMMask(l2=l2), trainer(PAPER, PlainSum(), run), offset=False)
     model.fit(split.train)
-    predictions = model.predict(split.test.users, split.test.items)
     return {
-        "RMSE": rmse(split.test.values, predictions),
+        "RMSE": judged(model, split.test)["RMSE"],
         "J": mean_indicator(split.train, model.mask_),
         "J, held out": mean_indicator(split.test, model.mask_),
     }
@@ -136,10 +117,8 @@ def _at_penalty(l2: float, run: Run) -> dict[str, float]:
 
 def rmse_and_j(results: Results) -> Figure:
     """Draw RMSE and J over the penalty, as figure 4 does, of the rows that were run."""
-    from matplotlib.figure import Figure
-
     there = [l2 for l2 in PENALTIES if results.get(_name(l2))]
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = picture(6, 4)
     left = figure.subplots()
     right = left.twinx()
     for axes, metric, colour, marker in ((left, "RMSE", "C0", "o"), (right, "J", "C1", "s")):
@@ -165,11 +144,12 @@ TABLES = (
         key="fedmmf-2",
         title="Recovery attack on two-order masked ratings: Table 2 of Yang et al. 2021",
         metrics=BINS,
-        rows=tuple(
-            row
-            for data in DATA
-            for name, mask in MASKS.items()
-            for row in _rows_2(data, name, mask)
+        rows=_rows(
+            _recovery,
+            [
+                (f"g = {g}: off by less than {tolerance:g}", tolerance, shares)
+                for g, (tolerance, shares) in RECOVERY.items()
+            ],
         ),
         note=SAME_NOTE + "A rating counts as recovered if the masked rating, stretched to the "
         "user's range, is less than a tolerance off. The paper does not say which tolerance "
@@ -183,11 +163,8 @@ TABLES = (
         key="fedmmf-3",
         title="Ranking attack on two-order masked ratings: Table 3 of Yang et al. 2021",
         metrics=BINS,
-        rows=tuple(
-            row
-            for data in DATA
-            for name, mask in MASKS.items()
-            for row in _rows_3(data, name, mask)
+        rows=_rows(
+            _ranking, [(f"h = {top:g}", top, shares) for top, shares in RANKING.items()]
         ),
         note=SAME_NOTE
         + "Of n items ⌈h · n⌉ are taken; ties, among ratings and masked ratings, "
@@ -198,16 +175,7 @@ TABLES = (
         title="RMSE and privacy indicator J by the penalty: figure 4 of Yang et al. 2021",
         metrics=("RMSE", "J", "J, held out"),
         rows=tuple(
-            Row(
-                name=_name(l2),
-                data="ml-100k",
-                run=partial(_at_penalty, l2),
-                settings={
-                    "mask": repr(FMMask(l2=l2)),
-                    "model": asdict(PAPER.model),
-                    "rounds": PAPER.rounds,
-                },
-            )
+            Row(name=_name(l2), data="ml-100k", run=partial(_at_penalty, l2))
             for l2 in PENALTIES
         ),
         note="Two-order FedMMF with its federated part fixed (the recipe paper), PlainSum. J "

@@ -1,14 +1,17 @@
-"""A table as a picture: each measured mean with its spread, beside what the paper reports."""
+"""A table as a picture: each measured mean with its spread, beside the published figure."""
 
 from __future__ import annotations
 
 import math
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from benches.papers.results import TableResult
 from benches.papers.table import Target
+from secagg.bench.picture import blank, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
@@ -18,16 +21,15 @@ FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
 
 def draw(result: TableResult, *, quick: bool = False) -> Figure | None:
     """Return a panel for each metric with a line for each row; None if nothing was measured."""
+    rows = [row for row in result.rows if row.records]
     shown = [
         metric
         for metric in result.table.metrics
-        if any(row.measured(metric) is not None for row in result.rows)
+        if any(row.measured(metric) is not None for row in rows)
     ]
-    rows = [row for row in result.rows if row.records]
     if not shown:
         return None
-    width, height = 2.8 + 3.2 * len(shown), 1.5 + 0.34 * len(rows)
-    figure = Figure(figsize=(width, height), dpi=144, layout="constrained")
+    figure = blank(2.8 + 3.2 * len(shown), 1.5 + 0.34 * len(rows), layout="constrained")
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axes, metric in zip(panels, shown, strict=True):
         _panel(axes, result, metric)
@@ -47,31 +49,23 @@ def draw(result: TableResult, *, quick: bool = False) -> Figure | None:
 
 
 def _panel(axes: Axes, result: TableResult, metric: str) -> None:
-    rows = [row for row in result.rows if row.records]
     lengths = list[float]()
-    for height, row in enumerate(rows):
-        for bound in _bounds(row.row.target.get(metric, Target())):
+    for height, row in enumerate(row for row in result.rows if row.records):
+        target = row.row.target.get(metric, Target())
+        for bound in filter(math.isfinite, (target.at_least, target.at_most)):
             axes.plot([bound] * 2, [height - 0.35, height + 0.35], color=TARGET, label="target")
-        if (paper := row.row.paper.get(metric)) is not None:
-            lengths.append(paper.mean)
-            axes.errorbar(
-                paper.mean, height + 0.16, xerr=paper.sd, fmt="D", ms=4.5, color=PAPER,
-                elinewidth=1.4, capsize=2, label="paper",
-            )  # fmt: skip
-        if (measured := row.measured(metric)) is not None:
-            lengths.append(measured.mean)
-            axes.errorbar(
-                measured.mean, height - 0.1, xerr=measured.sd, fmt="o", ms=5.5, color=MEASURED,
-                elinewidth=1.6, capsize=2.5, label="measured",
-            )  # fmt: skip
+        for figure, below, label, mark, size, colour in (
+            (row.row.paper.get(metric), 0.16, "paper", "D", 4.5, PAPER),
+            (row.measured(metric), -0.1, "measured", "o", 5.5, MEASURED),
+        ):
+            if figure is not None:
+                lengths.append(figure.mean)
+                axes.errorbar(
+                    figure.mean, height + below, xerr=figure.sd, fmt=mark, ms=size,
+                    color=colour, elinewidth=1.5, capsize=2.5, label=label,
+                )  # fmt: skip
     if min(lengths) > 0 and max(lengths) > FAR * min(lengths):
         axes.set_xscale("log")
     axes.set_title(metric, loc="left", fontsize=10)
-    axes.grid(True, axis="x", color="#e4e6ea", lw=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    plain(axes, "x")
     axes.tick_params(axis="y", length=0)
-
-
-def _bounds(target: Target) -> list[float]:
-    return [bound for bound in (target.at_least, target.at_most) if math.isfinite(bound)]

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 from benches.papers.table import Row, Run, Table, Target
-from benches.papers.training import SEED_0_SEEN, errors_after, summed, train
+from benches.papers.training import SEED_0_SEEN, errors_after, history, parted
 from fedmf.aggregate import PlainSum
-from fedmf.data import load
-from fedmf.data.splits import random_split
 from fedmf.models import PRESETS
 
 __all__ = ["TABLE"]
 
 DATA = "ml-100k"
-SUM = PlainSum()
 
 
 def _run(name: str, dropout: float, run: Run) -> dict[str, float]:
-    """Train a preset on four fifths of the ratings, and return its errors on the last fifth."""
-    split = random_split(load(DATA), seed=run.seed)
-    return errors_after(train(PRESETS[name], split, SUM, run, dropout=dropout))
+    chosen, split = PRESETS[name], parted(DATA, run)
+    return errors_after(history(split, chosen.model, chosen.rounds, PlainSum(), run, dropout))
 
 
 def _row(name: str, *, dropout: float = 0.0, most: float | None = None) -> Row:
-    chosen = PRESETS[name]
     losing = f", {dropout:.0%} vanishing" if dropout else ""
     return Row(
-        name=f"FedMF, preset {name}, {chosen.rounds} rounds{losing}",
+        name=f"FedMF, preset {name}, {PRESETS[name].rounds} rounds{losing}",
         data=DATA,
         run=partial(_run, name, dropout),
-        settings={"model": asdict(chosen.model), "rounds": chosen.rounds, "dropout": dropout}
-        | summed(SUM),
         target={} if most is None else {"RMSE": Target(at_most=most)},
     )
 

@@ -1,15 +1,42 @@
-"""What came out of the runs of a table, row by row."""
+"""Results of the runs of a table, row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from benches.papers.store import Record
 from benches.papers.table import Results, Row, Table
 
-__all__ = ["Measured", "Report", "RowResult", "TableResult"]
+__all__ = ["Measured", "Record", "Report", "RowResult", "TableResult"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A finished run.
+
+    Parameters
+    ----------
+    seed
+        The seed of the run.
+    figures
+        The figures by metric.
+    seconds
+        The time taken, loading the data included.
+    date
+        The end of the run, UTC, in ISO 8601.
+    state
+        A digest of the sources and the data.
+    machine
+        The processor and the versions.
+    """
+
+    seed: int
+    figures: Mapping[str, float]
+    seconds: float
+    date: str
+    state: str
+    machine: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -27,13 +54,13 @@ class RowResult:
     Parameters
     ----------
     row
-        What was run.
+        The row.
     wanted
-        How many runs there should be; all of the row's seeds if it is to be `whole`.
+        The number of runs there should be; all of the row's seeds if it is to be `whole`.
     records
-        Those there are, in the order of the seeds.
+        The finished runs, in the order of the seeds.
     error, missing
-        Why runs failed, or could not be made for want of data or a package.
+        The reason why runs failed, or lack data or a package.
     """
 
     row: Row
@@ -51,12 +78,12 @@ class RowResult:
 
     @property
     def finished(self) -> bool:
-        """Whether all runs are there."""
+        """True if all runs are there."""
         return len(self.records) == self.wanted
 
     @property
     def met(self) -> Mapping[str, bool]:
-        """By metric that has a target of its own, whether the mean reaches it."""
+        """By metric with a target of its own, True if the mean reaches it."""
         means = {metric: self.measured(metric) for metric in self.row.target}
         return {
             metric: mean is not None and self.row.target[metric].met(mean.mean)
@@ -66,7 +93,7 @@ class RowResult:
     def apart(self, other: RowResult, metric: str) -> float | None:
         """Return the mean of a metric of this row − the other's, over the seeds of both."""
         mine, theirs = (
-            {one.task.seed: one.figures[metric] for one in row.records if metric in one.figures}
+            {one.seed: one.figures[metric] for one in row.records if metric in one.figures}
             for row in (self, other)
         )
         differences = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
@@ -75,26 +102,15 @@ class RowResult:
 
 @dataclass(frozen=True, kw_only=True)
 class TableResult:
-    """A table and what came out.
-
-    Parameters
-    ----------
-    table
-        What was measured.
-    rows
-        In the table's order.
-    present
-        By data set that could be loaded, the digest of sources and data as they are now.
-    """
+    """A table and the results of its rows, in the table's order."""
 
     table: Table
     rows: tuple[RowResult, ...]
-    present: Mapping[str, str] = field(default_factory=dict)
 
     def judged(self, row: RowResult) -> Mapping[str, bool]:
-        """Return for each of a row's aims, by its name, whether it is reached.
+        """Return for each of a row's targets, by its name, True if it is reached.
 
-        A row that is to be whole is not judged before it is; nor is any without runs.
+        A row without runs is not judged, nor is a `whole` one that is unfinished.
         """
         if not row.records or (row.row.whole and not row.finished):
             return {}
@@ -107,7 +123,7 @@ class TableResult:
         return verdicts
 
     def final(self, row: RowResult) -> bool:
-        """Whether a row's verdicts are: it is finished, and so is what it is compared with."""
+        """Return True if the row, and every row it is compared with, is finished."""
         compared = {below.row for below in row.row.below.values()}
         return row.finished and all(r.finished for r in self.rows if r.row.name in compared)
 
@@ -118,7 +134,7 @@ class TableResult:
 
     @property
     def results(self) -> Results:
-        """What the table's own pictures are drawn from."""
+        """The figures that the table's own pictures are drawn from."""
         return {
             one.row.name: [record.figures for record in one.records]
             for one in self.rows
@@ -128,16 +144,16 @@ class TableResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All that was asked for.
+    """The results of all requested tables.
 
     Parameters
     ----------
     tables
-        In the order they were asked for.
+        In the order of `benches.papers.table.MODULES`.
     missing
-        Why other tables could not be had, by key.
+        By key, the reason why a table could not be imported.
     seeds, quick
-        As they were asked for.
+        The settings of `benches.papers.runner.reproduce`.
     """
 
     tables: tuple[TableResult, ...]
@@ -147,7 +163,7 @@ class Report:
 
     @property
     def verdicts(self) -> Mapping[tuple[str, str, str], bool]:
-        """By key of the table, name of the row and aim, whether it is met; of final ones."""
+        """By key of the table, name of the row and target, True if met; final ones only."""
         return {
             (result.table.key, row.row.name, aim): met
             for result in self.tables
@@ -158,5 +174,5 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether a run failed."""
+        """True if a run failed."""
         return any(row.error for table in self.tables for row in table.rows)

@@ -1,22 +1,18 @@
-"""How many rounds FedMF takes, and what vanishing users and fixed point cost it."""
+"""Rounds that FedMF takes, and the cost of vanishing users and of fixed point."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 from benches.papers.table import Row, Run, Table, Target
-from benches.papers.training import ALS_SEEN, SEED_0_SEEN, trainer_of
+from benches.papers.training import ALS_SEEN, CLIP, SEED_0_SEEN, history, parted
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
-from fedmf.data import load
-from fedmf.data.splits import random_split
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.training import History
 
 __all__ = ["TABLES"]
 
 DATA = "ml-100k"
-CLIP = 64.0  # beyond all moments of ALS; FedMF's gradients stay below 16
 NORMALISED = PRESETS["fast"].model
 BIASED = PRESETS["biases"].model
 ALS = FedALS()
@@ -26,33 +22,25 @@ BITS = (4, 8, 16)
 
 
 def _history(
-    model: FederatedModel,
-    rounds: int,
-    run: Run,
-    aggregation: Aggregation | None = None,
-    dropout: float = 0.0,
+    model: FederatedModel, rounds: int, run: Run, summing: Aggregation, dropout: float = 0.0
 ) -> History:
-    """Train on four fifths of the ratings."""
-    summing = PlainSum(clip=CLIP) if aggregation is None else aggregation
-    split = random_split(load(DATA), seed=run.seed)
-    made = trainer_of(model, rounds, summing, run, dropout=dropout)
-    return made.fit(split.train, split.test).history_
+    return history(parted(DATA, run), model, rounds, summing, run, dropout)
 
 
 def _errors(history: History) -> list[float]:
     return [one.test_rmse for one in history if one.test_rmse is not None]
 
 
-def _rounds(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
-    """Return the test RMSE after so many rounds, as far as they were done."""
-    history = _history(model, rounds, run)
-    errors = _errors(history)
-    shown = {_after(n): errors[n - 1] for n in COUNTED if n <= len(errors)}
-    return shown | {"clipped": sum(one.clipped for one in history)}
-
-
 def _after(rounds: int) -> str:
     return f"RMSE, {rounds} rounds"
+
+
+def _rounds(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
+    """Return the test RMSE after so many rounds, as far as they were done."""
+    found = _history(model, rounds, run, PlainSum(clip=CLIP))
+    errors = _errors(found)
+    shown = {_after(n): errors[n - 1] for n in COUNTED if n <= len(errors)}
+    return shown | {"clipped": sum(one.clipped for one in found)}
 
 
 def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | None) -> Row:
@@ -60,7 +48,6 @@ def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | Non
         name=name,
         data=DATA,
         run=partial(_rounds, model, rounds),
-        settings=_settings(model, rounds),
         target={"clipped": Target(at_most=0)}
         | ({} if most is None else {_after(rounds): Target(at_most=most)}),
     )
@@ -68,8 +55,9 @@ def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | Non
 
 def _cost(dropout: float, run: Run) -> dict[str, float]:
     """Return the error with users vanishing in twice the rounds, beside that without."""
-    still = _errors(_history(NORMALISED, TWICE // 2, run))[-1]
-    losing = _errors(_history(NORMALISED, TWICE, run, dropout=dropout))[-1]
+    summing = PlainSum(clip=CLIP)
+    still = _errors(_history(NORMALISED, TWICE // 2, run, summing))[-1]
+    losing = _errors(_history(NORMALISED, TWICE, run, summing, dropout))[-1]
     return {"RMSE": losing, "nobody vanishing": still, "cost": losing - still}
 
 
@@ -78,7 +66,6 @@ def _cost_row(dropout: float) -> Row:
         name=f"{dropout:.0%} vanishing in each round, {TWICE} rounds",
         data=DATA,
         run=partial(_cost, dropout),
-        settings=_settings(NORMALISED, TWICE) | {"dropout": dropout},
         target={"cost": Target(at_most=0.0005)},
         reason="raters counted in a round that loses as many fall below the minimum, so that "
         "items stay untrained, and the last rounds fluctuate",
@@ -86,10 +73,12 @@ def _cost_row(dropout: float) -> Row:
 
 
 def _rounding(model: FederatedModel, rounds: int, bits: int, run: Run) -> dict[str, float]:
-    """Return what fixed point changes in the error, in either direction."""
-    fixed = _errors(_history(model, rounds, run, PlainSum(clip=CLIP, fractional_bits=bits)))
-    floats = _errors(_history(model, rounds, run, FloatSum()))
-    return {"RMSE": fixed[-1], "ΔRMSE": abs(fixed[-1] - floats[-1])}
+    """Return the change of the error by fixed point, in either direction."""
+    fixed, floats = (
+        _errors(_history(model, rounds, run, summing))[-1]
+        for summing in (PlainSum(clip=CLIP, fractional_bits=bits), FloatSum())
+    )
+    return {"RMSE": fixed, "ΔRMSE": abs(fixed - floats)}
 
 
 def _rounding_row(name: str, model: FederatedModel, rounds: int, bits: int) -> Row:
@@ -97,13 +86,8 @@ def _rounding_row(name: str, model: FederatedModel, rounds: int, bits: int) -> R
         name=f"{name}, {bits} fractional bits",
         data=DATA,
         run=partial(_rounding, model, rounds, bits),
-        settings=_settings(model, rounds) | {"fractional_bits": bits},
         target={"ΔRMSE": Target(at_most=1e-5)} if bits == max(BITS) else {},
     )
-
-
-def _settings(model: FederatedModel, rounds: int) -> dict[str, object]:
-    return {"model": asdict(model), "rounds": rounds, "clip": CLIP}
 
 
 SPLIT = f"80/20 split per rating, errors unclipped. {SEED_0_SEEN} "

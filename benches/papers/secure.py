@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import zip_longest
 from time import perf_counter
+from typing import NamedTuple
 
 from benches.papers.table import Row, Run, Table, Target
 from benches.papers.training import (
+    CLIP,
     SEEDS_0_AND_1_SEEN,
-    errors,
     errors_after,
+    history,
+    judged,
+    parted,
     trainer,
     trainer_of,
 )
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum, SecAggSum
-from fedmf.data import load
 from fedmf.data.sets.simulated_views import simulate_views
-from fedmf.data.splits import random_split
 from fedmf.fcf import FCF, Implicit
 from fedmf.masks import FedMMF, LocalHead, RidgeMask
 from fedmf.models import PRESETS, FedALS, FederatedModel
-from fedmf.training import History, rmse
+from fedmf.training import History
 
 __all__ = ["TABLES"]
 
@@ -31,89 +32,67 @@ DATA = "ml-100k"
 NEIGHBOURS = 60
 FAST = PRESETS["fast"]
 MASK, HEAD = RidgeMask(penalty=40.0), LocalHead()
-CLIP = 64.0  # beyond all moments of ALS; FedMF's gradients stay below 16
-ALS = FedALS()
-IMPLICIT = Implicit(k=4)
 VIEWERS, STEPS = 300, 3  # of FCF, and the sums of its one epoch
 KEY_BITS = 3072
-LOST = "users lost"  # how many were left out of a sum, over all sums but the count of raters
+LOST = "users lost"
 
 
-@dataclass(frozen=True)
-class _Trained:
-    """What two trainings are compared by: the digests of all sums, and the error if any.
-
-    `lost` is how many users were left out of a sum, over all sums but the count of raters.
-    """
+class _Trained(NamedTuple):
+    """The digests of all sums, the users left out of one, and the RMSE if there is any."""
 
     digests: tuple[str | None, ...]
     lost: int
-    rmse: float | None = None
+    rmse: float | None
+
+
+Train = Callable[[Aggregation, Run], _Trained]
 
 
 def _lost(history: History) -> int:
+    """Count the users that were left out of a sum, over all sums but the count of raters."""
     return sum(one.cohort - one.survivors for one in history)
 
 
 def _trained(history: History) -> _Trained:
     """Return the digests of all integers that were summed, counts and gradients."""
     found = (digest for one in history for digest in (one.count_digest, one.digest))
-    return _Trained(
-        tuple(one for one in found if one is not None),
-        _lost(history),
-        errors_after(history)["RMSE"],
-    )
+    digests = tuple(one for one in found if one is not None)
+    return _Trained(digests, _lost(history), errors_after(history)["RMSE"])
 
 
 def _factors(
-    data: str,
-    model: FederatedModel,
-    rounds: int,
-    dropout: float,
-    summing: Aggregation,
-    run: Run,
+    data: str, model: FederatedModel, rounds: int, dropout: float, by: Aggregation, run: Run
 ) -> _Trained:
-    split = random_split(load(data), seed=run.seed)
-    made = trainer_of(model, rounds, summing, run, dropout=dropout)
-    return _trained(made.fit(split.train, split.test).history_)
+    return _trained(history(parted(data, run), model, rounds, by, run, dropout))
 
 
-def _masked(rounds: int, summing: Aggregation, run: Run) -> _Trained:
-    split = random_split(load(DATA), seed=run.seed)
-    model = FedMMF(MASK, trainer_of(FAST.model, rounds, summing, run))
+def _masked(rounds: int, by: Aggregation, run: Run) -> _Trained:
+    split = parted(DATA, run)
+    model = FedMMF(MASK, trainer_of(FAST.model, rounds, by, run))
     return _trained(model.fit(split.train, split.test).history_)
 
 
-def _views(dropout: float, summing: Aggregation, run: Run) -> _Trained:
-    model = FCF(IMPLICIT, summing, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
+def _views(dropout: float, by: Aggregation, run: Run) -> _Trained:
+    model = FCF(Implicit(k=4), by, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
     sums = [s.aggregate for s in model.iterate(simulate_views(VIEWERS, seed=run.seed))]
     return _Trained(
         tuple(None if one is None else one.digest for one in sums),
         sum(VIEWERS - (0 if one is None else len(one.survivors)) for one in sums),
+        None,
     )
-
-
-def _shared(clip: float, bits: int) -> Aggregation:
-    return SecAggSum(neighbours=NEIGHBOURS, clip=clip, fractional_bits=bits)
-
-
-def _encrypted(clip: float, bits: int) -> Aggregation:
-    return PaillierSum(trust="key holder", bits=KEY_BITS, clip=clip, fractional_bits=bits)
 
 
 def _compared(
-    train: Callable[[Aggregation, Run], _Trained],
-    summing: Callable[[float, int], Aggregation],
-    encoding: Mapping[str, float],
-    run: Run,
+    train: Train, encrypted: bool, clip: float, bits: int, run: Run
 ) -> dict[str, float]:
     """Train under both sums, and count those that are not the same integers."""
-    clip, bits = encoding["clip"], int(encoding["fractional_bits"])
-    secure, plain = (
-        train(one, run)
-        for one in (summing(clip, bits), PlainSum(clip=clip, fractional_bits=bits))
-    )
-    pairs = list(zip_longest(secure.digests, plain.digests))
+    by: Aggregation
+    if encrypted:
+        by = PaillierSum(trust="key holder", bits=KEY_BITS, clip=clip, fractional_bits=bits)
+    else:
+        by = SecAggSum(neighbours=NEIGHBOURS, clip=clip, fractional_bits=bits)
+    secure, plain = train(by, run), train(PlainSum(clip=clip, fractional_bits=bits), run)
+    pairs = zip_longest(secure.digests, plain.digests)
     found: dict[str, float] = {
         "sums": len(secure.digests),
         "sums that differ": sum(one != other for one, other in pairs),
@@ -126,8 +105,7 @@ def _compared(
 
 def _secure_row(
     name: str,
-    train: Callable[[Aggregation, Run], _Trained],
-    settings: Mapping[str, object],
+    train: Train,
     *,
     data: str = DATA,
     sums: int,
@@ -137,14 +115,11 @@ def _secure_row(
     clip: float = 16.0,
     bits: int = 16,
 ) -> Row:
-    encoding = {"clip": clip, "fractional_bits": bits}
     none = Target(at_most=0)
     return Row(
         name=name,
         data=data,
-        run=partial(_compared, train, _encrypted if encrypted else _shared, encoding),
-        settings={**settings, **encoding, "dropout": dropout}
-        | ({"bits": KEY_BITS} if encrypted else {"neighbours": NEIGHBOURS}),
+        run=partial(_compared, train, encrypted, clip, bits),
         target={
             "sums": Target(at_least=sums),
             "sums that differ": none,
@@ -159,7 +134,6 @@ def _fedmf_row(dropout: float, rounds: int = 3) -> Row:
     return _secure_row(
         f"FedMF, ml-100k, {rounds} rounds, {dropout:.0%} vanishing",
         partial(_factors, DATA, FAST.model, rounds, dropout),
-        {"model": asdict(FAST.model), "rounds": rounds},
         sums=rounds + 1,  # the raters are counted first
         dropout=dropout,
     )
@@ -169,7 +143,6 @@ def _fcf_row(dropout: float) -> Row:
     return _secure_row(
         f"FCF, simulated views, {STEPS} sums, {dropout:.0%} vanishing",
         partial(_views, dropout),
-        {"model": asdict(IMPLICIT), "users": VIEWERS, "steps": STEPS},
         data="simulated",
         sums=STEPS,
         dropout=dropout,
@@ -178,47 +151,40 @@ def _fcf_row(dropout: float) -> Row:
     )
 
 
-def _other_rows(rounds: int = 2) -> tuple[Row, ...]:
-    return (
-        _secure_row(
-            f"FedMMF, ml-100k, {rounds} rounds",
-            partial(_masked, rounds),
-            {"model": asdict(FAST.model), "rounds": rounds, "mask": asdict(MASK)},
-            sums=rounds + 1,
-        ),
-        _secure_row(
-            f"exact federated ALS, simulated ratings, {rounds} rounds",
-            partial(_factors, "simulated", ALS, rounds, 0.0),
-            {"model": asdict(ALS), "rounds": rounds},
-            data="simulated",
-            sums=rounds + 1,
-            clip=CLIP,
-        ),
-        _fcf_row(0.0),
-        _fcf_row(0.1),
-        _secure_row(
-            f"HE-FedMF (Paillier, {KEY_BITS} bits), simulated ratings, {rounds} rounds",
-            partial(_factors, "simulated", FAST.model, rounds, 0.0),
-            {"model": asdict(FAST.model), "rounds": rounds},
-            data="simulated",
-            sums=rounds + 1,
-            encrypted=True,
-        ),
-    )
+ROWS = (
+    _fedmf_row(0.0),
+    _fedmf_row(0.1),
+    _secure_row("FedMMF, ml-100k, 2 rounds", partial(_masked, 2), sums=3),
+    _secure_row(
+        "exact federated ALS, simulated ratings, 2 rounds",
+        partial(_factors, "simulated", FedALS(), 2, 0.0),
+        data="simulated",
+        sums=3,
+        clip=CLIP,
+    ),
+    _fcf_row(0.0),
+    _fcf_row(0.1),
+    _secure_row(
+        f"HE-FedMF (Paillier, {KEY_BITS} bits), simulated ratings, 2 rounds",
+        partial(_factors, "simulated", FAST.model, 2, 0.0),
+        data="simulated",
+        sums=3,
+        encrypted=True,
+    ),
+)
 
 
 def _end_to_end(run: Run) -> Mapping[str, float]:
     """Train FedMMF by secret sharing with users vanishing, and let each fit a head."""
     start = perf_counter()
-    split = random_split(load(DATA), seed=run.seed)
+    split = parted(DATA, run)
     secagg = SecAggSum(neighbours=NEIGHBOURS)
     model = FedMMF(MASK, trainer(FAST, secagg, run, dropout=0.1)).fit(split.train)
     whole = HEAD.fit(model.model_, split.train)
     seconds = perf_counter() - start
-    test = split.test
     return {
-        "RMSE without head": rmse(test.values, model.predict(test.users, test.items)),
-        **errors(test, whole.predict(test.users, test.items)),
+        "RMSE without head": judged(model, split.test)["RMSE"],
+        **judged(whole, split.test),
         LOST: _lost(model.history_),
         "seconds": seconds,
     }
@@ -229,7 +195,7 @@ TABLES = (
         key="secure",
         title="Secure sums, by sharing and by encryption, against plain ones",
         metrics=("sums", "sums that differ", LOST, "ΔRMSE"),
-        rows=(_fedmf_row(0.0), _fedmf_row(0.1), *_other_rows()),
+        rows=ROWS,
         note="Every user is a client of the protocol, 943 of MovieLens 100K, 300 simulated "
         f"ones, with {NEIGHBOURS} neighbours each; HE-FedMF is the same FedMF under "
         f"`PaillierSum`, a key holder apart from users and server decrypting each sum, with a "
@@ -248,13 +214,6 @@ TABLES = (
                 name=f"one-order FedMMF + local head, {FAST.rounds} rounds",
                 data=DATA,
                 run=_end_to_end,
-                settings={
-                    "model": asdict(FAST.model),
-                    "rounds": FAST.rounds,
-                    "neighbours": NEIGHBOURS,
-                    "mask": asdict(MASK),
-                    "head": asdict(HEAD),
-                },
                 target={LOST: Target(at_least=1)},
                 seeds=2,
             ),

@@ -8,65 +8,61 @@ other ratings to the test, four fifths of which had their say here: `SEED_0_SEEN
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from benches.papers.table import Row, Run, Table
-from benches.papers.training import SEED_0_SEEN, errors_after, train, trainer
+from benches.papers.training import SEED_0_SEEN, errors_after, history, judged, trainer
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
 from fedmf.models import PRESETS
 from fedmf.models.presets import Preset
-from fedmf.training import rmse
 
-__all__ = ["TABLE", "candidates"]
+__all__ = ["TABLE"]
 
 Candidate = TypeVar("Candidate")
-AnyMask: TypeAlias = RidgeMask | FMMask | NNMask
 
 DATA = "ml-100k"
 METRIC = "validation RMSE"
 VALIDATION = 0.1  # of the training ratings
 RUNS = 3  # validation parts
+TUNED, FAST = PRESETS["tuned"], PRESETS["fast"]
 
 
-def candidates(
-    options: Mapping[str, Candidate],
-    *,
-    chosen: str,
-    data: str,
+def _judge(
+    score: Callable[[Candidate, Split, Run], float], candidate: Candidate, run: Run
+) -> dict[str, float]:
+    train_part = random_split(load(DATA), seed=0).train
+    return {METRIC: score(candidate, random_split(train_part, VALIDATION, run.seed), run)}
+
+
+def _candidates(
+    what: str,
     score: Callable[[Candidate, Split, Run], float],
-    settings: Callable[[Candidate], Mapping[str, object]],
+    chosen: str,
+    options: Mapping[str, Candidate],
 ) -> tuple[Row, ...]:
     """Return a row for each candidate, which measures its RMSE on the validation part.
 
     Parameters
     ----------
-    options
-        The candidates by name.
-    chosen
-        The name of the one that became the preset; its row is marked.
-    data
-        The data set, a name of `fedmf.data.load`.
+    what
+        The beginning of the names of all rows.
     score
         Fits a candidate to ``split.train`` and returns its RMSE on ``split.test``.
-    settings
-        What determines a candidate's figure, as `Row.settings`.
+    chosen
+        The name of the candidate that became the preset; its row is marked.
+    options
+        The candidates by name.
     """
-
-    def judge(candidate: Candidate, run: Run) -> dict[str, float]:
-        train_part = random_split(load(data), seed=0).train
-        return {METRIC: score(candidate, random_split(train_part, VALIDATION, run.seed), run)}
-
     return tuple(
         Row(
-            name=f"{name} (chosen)" if name == chosen else name,
-            data=data,
-            run=partial(judge, candidate),
-            settings=settings(candidate),
+            name=f"{what}: {name}{' (chosen)' if name == chosen else ''}",
+            data=DATA,
+            run=partial(_judge, score, candidate),
             seeds=RUNS,
         )
         for name, candidate in options.items()
@@ -74,25 +70,17 @@ def candidates(
 
 
 def _fedmf(preset: Preset, split: Split, run: Run) -> float:
-    return errors_after(train(preset, split, PlainSum(), run))["RMSE"]
+    return errors_after(history(split, preset.model, preset.rounds, PlainSum(), run))["RMSE"]
 
 
-def _fedmmf(mask: AnyMask, split: Split, run: Run) -> float:
+def _fedmmf(mask: RidgeMask | FMMask | NNMask, split: Split, run: Run) -> float:
     model = FedMMF(mask, trainer(TUNED, PlainSum(), run)).fit(split.train, split.test)
     return errors_after(model.history_)["RMSE"]
 
 
 def _head(head: LocalHead, split: Split, run: Run) -> float:
     base = trainer(TUNED, PlainSum(), run).fit(split.train).factors_
-    test = split.test
-    return rmse(test.values, head.fit(base, split.train).predict(test.users, test.items))
-
-
-def _settings(preset: Preset, **more: object) -> Mapping[str, object]:
-    return {"model": asdict(preset.model), "rounds": preset.rounds, **more}
-
-
-TUNED, FAST = PRESETS["tuned"], PRESETS["fast"]
+    return judged(head.fit(base, split.train), split.test)["RMSE"]
 
 
 def _with(preset: Preset, *, k: int | None = None, reg: float | None = None) -> Preset:
@@ -100,60 +88,57 @@ def _with(preset: Preset, *, k: int | None = None, reg: float | None = None) -> 
     return replace(preset, model=replace(model, k=k or model.k, reg=reg or model.reg))
 
 
-def _masks(order: str, masks: Mapping[str, AnyMask], chosen: str) -> tuple[Row, ...]:
-    """Return a row for each mask of a kind."""
-    return candidates(
-        {f"{order} FedMMF: {name}": mask for name, mask in masks.items()},
-        chosen=f"{order} FedMMF: {chosen}",
-        data=DATA,
-        score=_fedmmf,
-        settings=lambda mask: _settings(TUNED, mask=asdict(mask)),
-    )
-
-
 TABLE = Table(
     key="selection",
     title="How the presets were chosen: errors on a validation part of the training ratings",
     metrics=(METRIC,),
     rows=(
-        *candidates(
+        *_candidates(
+            "FedMF tuned",
+            _fedmf,
+            "k 20, λ .1",
             {
-                "FedMF tuned: k 20, λ .08": _with(TUNED, reg=0.08),
-                "FedMF tuned: k 20, λ .1": TUNED,
-                "FedMF tuned: k 20, λ .12": _with(TUNED, reg=0.12),
-                "FedMF tuned: k 10, λ .1": _with(TUNED, k=10),
-                "FedMF tuned: k 20, λ .1, 350 rounds": replace(TUNED, rounds=350),
+                "k 20, λ .08": _with(TUNED, reg=0.08),
+                "k 20, λ .1": TUNED,
+                "k 20, λ .12": _with(TUNED, reg=0.12),
+                "k 10, λ .1": _with(TUNED, k=10),
+                "k 20, λ .1, 350 rounds": replace(TUNED, rounds=350),
             },
-            chosen="FedMF tuned: k 20, λ .1",
-            data=DATA,
-            score=_fedmf,
-            settings=_settings,
         ),
-        *candidates(
+        *_candidates(
+            "FedMF fast",
+            _fedmf,
+            "λ .12",
             {
-                "FedMF fast: λ .1": _with(FAST, reg=0.1),
-                "FedMF fast: λ .12": FAST,
-                "FedMF fast: λ .14": _with(FAST, reg=0.14),
-                "FedMF fast: λ .12, 24 rounds": replace(FAST, rounds=24),
+                "λ .1": _with(FAST, reg=0.1),
+                "λ .12": FAST,
+                "λ .14": _with(FAST, reg=0.14),
+                "λ .12, 24 rounds": replace(FAST, rounds=24),
             },
-            chosen="FedMF fast: λ .12",
-            data=DATA,
-            score=_fedmf,
-            settings=_settings,
         ),
-        *_masks(
-            "one-order",
+        *_candidates(
+            "one-order FedMMF",
+            _fedmmf,
+            "penalty 40",
             {f"penalty {x}": RidgeMask(penalty=x) for x in (10, 20, 40, 80)},
-            chosen="penalty 40",
         ),
-        *_masks("two-order", {f"l2 {x}": FMMask(l2=x) for x in (0.2, 0.4, 0.8)}, "l2 0.8"),
-        *_masks("high-order", {f"l2 {x}": NNMask(l2=x) for x in (0.1, 0.2, 0.4)}, "l2 0.4"),
-        *candidates(
-            {f"local head: penalty {x}": LocalHead(penalty=x) for x in (5, 10, 20, 40)},
-            chosen="local head: penalty 20",
-            data=DATA,
-            score=_head,
-            settings=lambda head: _settings(TUNED, head=asdict(head)),
+        *_candidates(
+            "two-order FedMMF",
+            _fedmmf,
+            "l2 0.8",
+            {f"l2 {x}": FMMask(l2=x) for x in (0.2, 0.4, 0.8)},
+        ),
+        *_candidates(
+            "high-order FedMMF",
+            _fedmmf,
+            "l2 0.4",
+            {f"l2 {x}": NNMask(l2=x) for x in (0.1, 0.2, 0.4)},
+        ),
+        *_candidates(
+            "local head",
+            _head,
+            "penalty 20",
+            {f"penalty {x}": LocalHead(penalty=x) for x in (5, 10, 20, 40)},
         ),
     ),
     note="The test ratings of seed 0 are parted off first and never looked at; of the other "

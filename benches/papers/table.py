@@ -1,25 +1,71 @@
-"""What a table of results is made of: rows that can be run, beside what was published."""
+"""Tables of results: rows that can be run, beside the published figures."""
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from fedmf.errors import SettingError
 
 if TYPE_CHECKING:  # a table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["Below", "Picture", "Published", "Results", "Row", "Run", "Table", "Target"]
+__all__ = [
+    "ALL",
+    "MODULES",
+    "Below",
+    "Picture",
+    "Published",
+    "Results",
+    "Row",
+    "Run",
+    "Table",
+    "Target",
+    "find_row",
+    "find_table",
+    "resolve",
+]
+
+Named = TypeVar("Named")
+ALL = "all"
+MODULES: Mapping[str, str] = {
+    "fedmmf-4": "benches.papers.fedmmf4",
+    "fedmmf-4-lastfm": "benches.papers.fedmmf4",
+    "fedmmf-4-ml-10m": "benches.papers.fedmmf4",
+    "fedmmf-2": "benches.papers.masked_ratings",
+    "fedmmf-3": "benches.papers.masked_ratings",
+    "fedmmf-fig4": "benches.papers.masked_ratings",
+    "fcf-2": "benches.papers.fcf2",
+    "fcf-convergence": "benches.papers.convergence",
+    "thesis-6.1": "benches.papers.thesis",
+    "beyond": "benches.papers.beyond",
+    "large": "benches.papers.large",
+    "rounds": "benches.papers.rounds",
+    "dropouts": "benches.papers.rounds",
+    "fixed-point": "benches.papers.rounds",
+    "secure": "benches.papers.secure",
+    "end-to-end": "benches.papers.secure",
+    "attacks": "benches.papers.attacks",
+    "dp": "benches.papers.dp",
+    "presets": "benches.papers.presets",
+    "selection": "benches.papers.selection",
+}
+"""Modules by the key of their ``TABLE`` or one of ``TABLES``, in the order of ``--table all``.
+
+A module is imported when one of its tables is asked for.
+"""
 
 Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
-"""By the row's name, what its runs returned, in the order of the seeds; all rows that were run.
+"""Figures of each run by the row's name, in the order of the seeds; all rows that were run.
 
-A run may return more figures than the table has columns: they are kept for the pictures.
+A run may return more figures than the table has columns: they serve the pictures.
 """
 
 Picture: TypeAlias = "Callable[[Results], Figure]"
-"""Draws what a table found; its ``__name__`` can serve as the file's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +75,20 @@ class Run:
     Parameters
     ----------
     seed
-        Of the split and of everything drawn in the training, at least 0.
+        Seed ≥ 0 of the split and of all that the training draws.
     quick
-        Whether to do as little as shows that the row works: a tenth of the rounds, say. What
-        comes out is then no result.
+        True to only show that the row works, with a tenth of the rounds, say: no result.
     progress
-        Called with what is being done, and how many steps of how many are over.
+        Called with the work under way, the steps done and their number.
     """
 
     seed: int
     quick: bool = False
     progress: Callable[[str, int, int], None] = lambda what, done, of: None
+
+    def fewer(self, rounds: int, least: int = 1) -> int:
+        """Return the number of rounds; a tenth of it, but `least`, for a quick run."""
+        return max(least, rounds // 10) if self.quick else rounds
 
 
 @dataclass(frozen=True)
@@ -52,32 +101,26 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What the mean over the seeds is to reach.
-
-    Parameters
-    ----------
-    at_least, at_most
-        The bounds, both included.
-    """
+    """Bounds, both included, of the mean over the seeds."""
 
     at_least: float = -math.inf
     at_most: float = math.inf
 
     def met(self, mean: float) -> bool:
-        """Whether a mean lies within the bounds."""
+        """Return whether a mean lies within the bounds."""
         return self.at_least <= mean <= self.at_most
 
 
 @dataclass(frozen=True)
 class Below:
-    """What the mean is to be relative to another row's, over the seeds that both have.
+    """A target relative to another row of the table, over the seeds that both have.
 
     Parameters
     ----------
     row
-        The name of a row of the same table.
+        The name of the other row.
     margin
-        How far below that row's mean it is to be at least.
+        The least distance of the mean below that row's.
     """
 
     row: str
@@ -91,24 +134,19 @@ class Row:
     Parameters
     ----------
     name
-        As the paper calls it, with what is particular to this row.
+        The paper's name, and what is particular to this row.
     data
-        The data set, a name of `fedmf.data.load`; the row is left out, and said to be, where
-        that cannot be loaded.
+        The data set, a name of `fedmf.data.load`; without it the row is left out.
     run
         Does one run and returns its figures by metric.
-    settings
-        Everything that determines the figures besides seed and code, as plain JSON; results
-        that were kept from other settings are not used again.
     paper, target, below
-        By metric; each may lack some.
+        Published figures and targets by metric; each may lack some.
     seeds
-        As many runs as the row needs at most, for what is not random; None for no limit.
+        The largest number of runs; None for no limit.
     whole
-        Whether only all of these `seeds` together are what the row's name says: however few
-        runs are asked for, it counts as unfinished, and is not judged, before it has them.
+        True if the row is finished, and judged, only with all of its `seeds`.
     reason
-        Why a target is missed, shown where it is.
+        The reason for missing a target, shown where one is missed.
 
     Raises
     ------
@@ -119,7 +157,6 @@ class Row:
     name: str
     data: str
     run: Callable[[Run], Mapping[str, float]]
-    settings: Mapping[str, object]
     paper: Mapping[str, Published] = field(default_factory=dict)
     target: Mapping[str, Target] = field(default_factory=dict)
     below: Mapping[str, Below] = field(default_factory=dict)
@@ -141,7 +178,7 @@ class Table:
     Parameters
     ----------
     key
-        What ``python -m benches.papers --table`` calls it.
+        The name on the command line.
     title
         One line, with the paper and its table or section.
     metrics
@@ -149,12 +186,16 @@ class Table:
     rows
         From top to bottom.
     note
-        What a reader must know: how it was measured, where it differs from the paper.
+        How it was measured, and where that differs from the paper.
     pictures
-        Each draws the results in a way of its own, and copes with rows that were not run.
+        Each draws the results, and copes with rows that were not run.
     findings
-        Returns what follows from the runs beyond a row's mean, in lines shown below the table;
-        copes with rows that were not run.
+        Returns lines below the table, from all runs; copes with rows that were not run.
+
+    Raises
+    ------
+    ValueError
+        If a row is compared with one that is not in the table.
     """
 
     key: str
@@ -171,3 +212,50 @@ class Table:
             for below in row.below.values():
                 if below.row not in names:
                     raise ValueError(f"{row.name} is to be below {below.row}, which is no row")
+
+
+def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the requested keys with their modules, in the order of `modules`.
+
+    Raises
+    ------
+    SettingError
+        If a key is unknown, or there is none; the message lists the known ones.
+    """
+    known = f"there are {', '.join(modules)}, and {ALL} for all of them"
+    if not keys:
+        raise SettingError(f"--table says which table: {known}")
+    for key in keys:
+        if key != ALL and key not in modules:
+            close = difflib.get_close_matches(key.lower(), [*modules, ALL], n=1)
+            guess = f"did you mean {close[0]}? " if close else ""
+            raise SettingError(f"--table {key} is unknown: {guess}{known}")
+    wanted = modules if ALL in keys else [key for key in modules if key in keys]
+    return {key: modules[key] for key in wanted}
+
+
+def find_table(module: str, key: str) -> Table:
+    """Import a module and return its table of that key.
+
+    Raises
+    ------
+    MissingExtra
+        If the module needs a package that is not installed.
+    LookupError
+        If the module has no such table, or several.
+    """
+    found = import_module(module)
+    several: Sequence[Table] = getattr(found, "TABLES", None) or (found.TABLE,)
+    return _one((table for table in several if table.key == key), key)
+
+
+def find_row(table: Table, name: str) -> Row:
+    """Return the row of that name; raise LookupError if there is none, or several."""
+    return _one((row for row in table.rows if row.name == name), name)
+
+
+def _one(found: Iterator[Named], name: str) -> Named:
+    several = list(found)
+    if len(several) != 1:
+        raise LookupError(f"there should be one {name!r}, and there are {len(several)}")
+    return several[0]

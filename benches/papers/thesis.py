@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 from benches.papers.centralised import SVD
 from benches.papers.surprise import surprise_svd
 from benches.papers.table import Published, Row, Run, Table, Target
-from benches.papers.training import errors, errors_after, trainer_of
+from benches.papers.training import errors, errors_after, history, parted, trainer_of
 from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
 from fedmf.data import Split, load
-from fedmf.data.splits import leave_last, random_split
+from fedmf.data.splits import leave_last
 from fedmf.masks import FedMMF, MeanMask
 from fedmf.models import FedMF
 from fedmf.training import History
@@ -46,23 +45,21 @@ def _clipped_errors(split: Split, predictions: NDArray[np.float64]) -> Mapping[s
 
 
 def _svd(split: Split, run: Run) -> Mapping[str, float]:
-    model = SVD(epochs=2 if run.quick else 20, seed=run.seed, progress=run.progress)
+    model = SVD(epochs=run.fewer(20), seed=run.seed, progress=run.progress)
     model.fit(split.train)
     return _clipped_errors(split, model.predict(split.test.users, split.test.items))
 
 
 def _surprise(split: Split, run: Run) -> Mapping[str, float]:
-    return _clipped_errors(split, surprise_svd(split, 2 if run.quick else 20, run.seed))
+    return _clipped_errors(split, surprise_svd(split, run.fewer(20), run.seed))
 
 
 def _hundred_thousand(run: Run) -> Split:
-    return random_split(load("ml-100k"), SURPRISE_TEST, seed=run.seed)
+    return parted("ml-100k", run, SURPRISE_TEST)
 
 
 def _federated(aggregation: Aggregation, run: Run) -> History:
-    split = thesis_split()
-    made = trainer_of(MODEL, ROUNDS, aggregation, run)
-    return made.fit(split.train, split.test).history_
+    return history(thesis_split(), MODEL, ROUNDS, aggregation, run)
 
 
 def _secure(run: Run) -> Mapping[str, float]:
@@ -78,42 +75,28 @@ def _on_the_mean(run: Run) -> Mapping[str, float]:
     return errors_after(model.fit(split.train, split.test).history_)
 
 
-SVD_SETTINGS = {
-    "k": 100,
-    "epochs": 20,
-    "rate": 0.005,
-    "reg": 0.02,
-    "spread": 0.1,
-    "clipped": True,
-}
-FEDERATED = {"model": asdict(MODEL), "rounds": ROUNDS, "held out": HELD_OUT}
-
 _ROWS = (
     Row(
         name="centralised SVD, ml-100k, 75/25, clipped",
         data="ml-100k",
         run=lambda run: _svd(_hundred_thousand(run), run),
-        settings={**SVD_SETTINGS, "test": SURPRISE_TEST},
         paper={"RMSE": Published(0.9455)},
     ),
     Row(
         name="the same by the library Surprise",
         data="ml-100k",
         run=lambda run: _surprise(_hundred_thousand(run), run),
-        settings={**SVD_SETTINGS, "test": SURPRISE_TEST, "by": "scikit-surprise"},
         paper={"RMSE": Published(0.9455)},
     ),
     Row(
         name="centralised SVD, his split, clipped",
         data="ml-latest-small",
         run=lambda run: _svd(thesis_split(), run),
-        settings={**SVD_SETTINGS, "held out": HELD_OUT},
     ),
     Row(
         name="FedMF, his split",
         data="ml-latest-small",
         run=lambda run: errors_after(_federated(PlainSum(), run)),
-        settings={**FEDERATED, "sum": "PlainSum"},
         paper={"RMSE": Published(1.13412)},
         target={"RMSE": Target(at_most=0.98)},
     ),
@@ -121,7 +104,6 @@ _ROWS = (
         name="FedMF under secure aggregation, his split",
         data="ml-latest-small",
         run=_secure,
-        settings={**FEDERATED, "sum": "SecAggSum"},
         paper={"RMSE": Published(1.13534)},
         target={"RMSE": Target(at_most=0.98), "same sums": Target(at_least=1.0)},
         seeds=1,  # some minutes of protocol, for the same integers as above
@@ -130,12 +112,6 @@ _ROWS = (
         name="FedMMF on the user's mean, his split",
         data="ml-latest-small",
         run=_on_the_mean,
-        settings={
-            "model": asdict(MASKED),
-            "mask": asdict(MEAN),
-            "rounds": ROUNDS,
-            "held out": HELD_OUT,
-        },
         target={"RMSE": Target(at_most=0.97)},
     ),
 )

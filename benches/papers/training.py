@@ -1,33 +1,43 @@
-"""What rows that train have in common: the rounds of a quick run, progress, and the errors."""
+"""Parts that tables share: the split, trainings that report to a run, errors, and axes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.table import Run
-from fedmf.aggregate import Aggregation, PlainSum
-from fedmf.data import Ratings, Split
+from fedmf.aggregate import Aggregation
+from fedmf.data import Ratings, Split, load
+from fedmf.data.splits import random_split
 from fedmf.models import FederatedModel
 from fedmf.models.presets import Preset
 from fedmf.training import History, RoundRecord, Trainer, mae, rmse
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 __all__ = [
     "ALS_SEEN",
+    "CLIP",
     "SEEDS_0_AND_1_SEEN",
     "SEED_0_SEEN",
     "errors",
     "errors_after",
-    "summed",
-    "train",
+    "history",
+    "judged",
+    "light",
+    "parted",
+    "picture",
     "trainer",
     "trainer_of",
 ]
 
-# What the note of a table must say whose runs part the ratings anew: which test ratings had
-# their say in the choice of hyper-parameters. A fifth is for the test, drawn anew by each seed.
+# A table whose runs split the ratings anew must say which test ratings had a part in the
+# choice of hyper-parameters. A fifth is for the test, drawn anew by each seed.
 SEED_0_SEEN = (
     "Hyper-parameters were chosen on validation ratings of seed 0's training part, which has "
     "none of seed 0's test ratings and four fifths of any other seed's."
@@ -41,11 +51,23 @@ ALS_SEEN = (
     "Those of exact federated ALS were chosen on the training parts of seeds 0 to 2, which "
     "together hold 99 % of all ratings: for that row no test part is untouched."
 )
+CLIP = 64.0
+"""A clip beyond all moments of ALS; FedMF's gradients stay below 16."""
 
 
-def summed(by: PlainSum) -> dict[str, object]:
-    """Return what a row's settings must say of the sum that it trains by."""
-    return {"sum": "PlainSum", "clip": by.clip, "fractional bits": by.fractional_bits}
+class Predictor(Protocol):
+    """A fitted recommender."""
+
+    def predict(
+        self, users: NDArray[np.int32], items: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the predicted ratings of the pairs."""
+        ...
+
+
+def parted(data: str, run: Run, test: float = 0.2) -> Split:
+    """Load a data set and split its ratings by the run's seed."""
+    return random_split(load(data), test, seed=run.seed)
 
 
 def trainer_of(
@@ -57,8 +79,8 @@ def trainer_of(
     dropout: float = 0.0,
     callbacks: Sequence[Callable[[RoundRecord], None]] = (),
 ) -> Trainer:
-    """Return what trains a model from the run's seed, for a tenth of the rounds if quick."""
-    fewer = max(2, rounds // 10) if run.quick else rounds
+    """Return a trainer with the run's seed, for a tenth of the rounds if quick."""
+    fewer = run.fewer(rounds, least=2)
     return Trainer(
         model,
         aggregation,
@@ -75,15 +97,20 @@ def trainer_of(
 def trainer(
     preset: Preset, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
 ) -> Trainer:
-    """Return what trains a preset, as `trainer_of`."""
+    """Return a trainer of a preset; see `trainer_of`."""
     return trainer_of(preset.model, preset.rounds, aggregation, run, dropout=dropout)
 
 
-def train(
-    preset: Preset, split: Split, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
+def history(
+    split: Split,
+    model: FederatedModel,
+    rounds: int,
+    aggregation: Aggregation,
+    run: Run,
+    dropout: float = 0.0,
 ) -> History:
-    """Train a preset as `trainer` does, and return what each round came to."""
-    made = trainer(preset, aggregation, run, dropout=dropout)
+    """Train as `trainer_of` does, and return the history with the test errors."""
+    made = trainer_of(model, rounds, aggregation, run, dropout=dropout)
     return made.fit(split.train, split.test).history_
 
 
@@ -92,9 +119,28 @@ def errors(test: Ratings, predictions: NDArray[np.float64]) -> dict[str, float]:
     return {"RMSE": rmse(test.values, predictions), "MAE": mae(test.values, predictions)}
 
 
+def judged(model: Predictor, test: Ratings) -> dict[str, float]:
+    """Return RMSE and MAE of a fitted recommender on test ratings."""
+    return errors(test, model.predict(test.users, test.items))
+
+
 def errors_after(history: History) -> dict[str, float]:
     """Return RMSE and MAE on the test ratings after the last round."""
     last = history.last
     if last.test_rmse is None or last.test_mae is None:
         raise ValueError("there are no errors of a training without test ratings")
     return {"RMSE": last.test_rmse, "MAE": last.test_mae}
+
+
+def light(axes: Axes) -> None:
+    """Draw a light grid behind the data, and only the lower spine."""
+    from secagg.bench.picture import plain
+
+    plain(axes)
+
+
+def picture(width: float, height: float) -> Figure:
+    """Return an empty picture; matplotlib is imported here, since tables do not need it."""
+    from secagg.bench.picture import blank
+
+    return blank(width, height, layout="constrained")

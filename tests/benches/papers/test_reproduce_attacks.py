@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benches.papers import attacks, masked_ratings
+from benches.papers import attacks, masked_ratings, training
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
 
@@ -14,7 +14,7 @@ QUICK = Run(seed=0, quick=True)
 
 @pytest.fixture
 def small(monkeypatch):
-    for module in (attacks, masked_ratings):
+    for module in (attacks, training):
         monkeypatch.setattr(module, "load", lambda name: simulate(24, 50, 700, seed=2))
     masked_ratings._hidden.cache_clear()
     yield

@@ -2,28 +2,20 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from benches.papers import origin
-from benches.papers.cells import grid, number, remarks
-from benches.papers.document import report_document
-from benches.papers.markdown import markdown
 from benches.papers.picture import draw
-from benches.papers.results import Report, RowResult, TableResult
-from benches.papers.store import Record, Task
+from benches.papers.results import Record, Report, RowResult, TableResult
+from benches.papers.show import document, grid, markdown, remarks
 from benches.papers.table import Below, Published, Row, Table, Target
-from fedmf.data import load
+from secagg.bench.table import number
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
 
 
-def record(name, seed, **figures):
-    task = Task(
-        table="t", row=name, data="simulated", settings={}, seed=seed, quick=False, version="1"
-    )
+def record(seed, **figures):
     return Record(
-        task=task,
+        seed=seed,
         figures=figures,
         seconds=12.4 + seed,
         date=f"2026-01-0{1 + seed}T10:00:00+00:00",
@@ -33,8 +25,8 @@ def record(name, seed, **figures):
 
 
 def result(name, *figures, wanted=2, error=None, missing=None, **more):
-    row = Row(name=name, data="simulated", run=lambda run: {}, settings={}, **more)
-    records = tuple(record(name, seed, **one) for seed, one in enumerate(figures))
+    row = Row(name=name, data="simulated", run=lambda run: {}, **more)
+    records = tuple(record(seed, **one) for seed, one in enumerate(figures))
     return RowResult(row=row, wanted=wanted, records=records, error=error, missing=missing)
 
 
@@ -98,7 +90,6 @@ everything else.
 
 - lost: failed, seed 0: RuntimeError: why (x.py, line 1)
 - far: left out, FEDMF_DATA is not set
-- the runs on simulated come from 2 states of the sources or of the data (state0, state1)
 
 A note.
 
@@ -124,21 +115,22 @@ def test_a_quick_document_says_that_it_is_no_result_and_meets_nothing():
 
 def test_what_no_row_aims_at_or_no_paper_gives_has_no_column():
     plain = report(result("plain", {"RMSE": 1.25})).tables[0]
-    assert grid(plain).heads == ("", "RMSE", "bytes", "Δ", "seeds", "s per run")
+    heads = [column.head for column in grid(plain).columns]
+    assert heads == ["", "RMSE", "bytes", "Δ", "seeds", "s per run"]
 
 
 def test_a_target_that_was_not_measured_is_missed():
     row = result("row", {"RMSE": 0.5}, target={"RMSE": Target(at_most=1), "Δ": Target()})
     assert row.met == {"RMSE": True, "Δ": False}
-    (line,) = grid(report(row).tables[0]).lines
+    (line,) = grid(report(row).tables[0]).lines()
     assert line[-2] == "so far no: Δ"
 
 
 def verdicts(*rows):
     """Return target and verdict of each row as they are shown, and as programs read them."""
     whole = report(*rows)
-    shown = [line[-3:-1] for line in grid(whole.tables[0]).lines]
-    (table,) = report_document(whole)["tables"]
+    shown = [tuple(line[-3:-1]) for line in grid(whole.tables[0]).lines()]
+    (table,) = document(whole)["tables"]
     return shown, [row["met"] for row in table["rows"]]
 
 
@@ -215,17 +207,6 @@ def test_rows_that_miss_the_same_are_told_of_once():
     assert "- all 2 rows: left out, no data\n" in markdown(report(far, away), {})
 
 
-def test_runs_of_other_sources_than_the_present_are_told():
-    """Though they agree among themselves: records know state0 and state1."""
-    (result_of,) = report(result("row", {"RMSE": 0.9}, wanted=1)).tables
-    said = (
-        "1 of the runs on simulated were measured with other sources or data than the present"
-    )
-    for now, told in (({"simulated": "state0"}, ()), ({"simulated": "x"}, (f"{said} (x)",))):
-        assert remarks(replace(result_of, present=now)) == told
-    assert remarks(replace(result_of, present={"ml-100k": "x"})) == (), "it cannot be known"
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
@@ -264,42 +245,6 @@ def test_the_picture_has_a_panel_for_each_metric_that_was_measured():
     assert [0.94, 0.94] in bounds
     assert panels[1].get_xscale() == "log"
     assert draw(report(*ROWS[2:]).tables[0]) is None
-
-
-def test_the_state_follows_the_ratings_and_the_sources(monkeypatch):
-    ratings = load("simulated")
-    before = origin.state(ratings)
-    assert origin.state(load("simulated")) == before
-    assert origin.state(ratings.take(np.arange(10))) != before
-    known = ratings.catalogue
-    for other in ({"years": known.years + 1}, {"genres": ~known.genres}):
-        assert origin.state(replace(ratings, catalogue=replace(known, **other))) != before
-    monkeypatch.setattr(origin, "_sources", lambda: b"other")
-    assert origin.state(ratings) != before
-
-
-def test_the_sources_are_all_that_computes_and_what_shows_is_none(tmp_path, monkeypatch):
-    names = {path.as_posix() for path in origin.paths()}
-    assert {
-        *("fedmf/models/mf.py", "fedmf/_fast/_kernels.pyx", "fedmf/_fast/src/steps.c"),
-        *(
-            "fedmf/_fast/src/steps.h",
-            "benches/papers/beyond.py",
-            "secagg/client/masked_input.py",
-        ),
-        *("secagg/_fast/_modular.pxi", "secagg/_fast/src/modular.c"),
-    } <= names
-    assert not names & {
-        *("fedmf/_fast/_kernels.c", "benches/papers/cells.py", "fedmf/cli/train.py"),
-        *("secagg/bench/table.py", "secagg/cli/console.py"),
-    }
-    (tmp_path / "src").mkdir()
-    kernel = tmp_path / "src" / "kernel.c"
-    kernel.write_text("int x = 1;")
-    monkeypatch.setattr(origin, "ROOTS", {tmp_path.name: tmp_path})
-    before = origin.sources()
-    kernel.write_text("int x = 2;")
-    assert origin.sources() != before
 
 
 def test_a_comparison_with_a_row_that_is_not_there_is_refused():

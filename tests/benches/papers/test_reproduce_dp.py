@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from benches.papers import context, dp, thesis
+from benches.papers import context, dp, thesis, training
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
 
@@ -16,7 +16,7 @@ from fedmf.data.sets.simulated import simulate
 def tiny(monkeypatch):
     """Put a few simulated ratings in the place of every data set."""
     ratings = simulate(12, 40, 250, seed=0)
-    for module in (dp, thesis):
+    for module in (training, thesis):
         monkeypatch.setattr(module, "load", lambda name: ratings)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from benches.papers import beyond, context, fcf2, rounds, secure, thesis
-from benches.papers.table import Run
-from benches.papers.tables import MODULES, find_table
+from benches.papers.table import MODULES, Run, find_table
 from fedmf.aggregate import PlainSum
 from fedmf.data import Features
 from fedmf.data.features import item_features

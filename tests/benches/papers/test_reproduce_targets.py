@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from benches.papers.tables import MODULES, find_table
+from benches.papers.table import MODULES, find_table
 
 INF = math.inf
 DIFFERENCES = ("P diff %", "R diff %", "F1 diff %", "MAP diff %", "RMSE diff %")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benches.papers import beyond, context, fedmmf4
+from benches.papers import beyond, context, fedmmf4, training
 from benches.papers.__main__ import app
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.recipes import recipe
@@ -17,7 +18,9 @@ from fedmf.models import PRESETS
 
 KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
 ROWS = {
-    (table.key, row.name): row for table in fedmmf4.TABLES + beyond.TABLES for row in table.rows
+    (table.key, row.name): row
+    for table in (*fedmmf4.TABLES, beyond.TABLE)
+    for row in table.rows
 }
 
 
@@ -39,7 +42,7 @@ def test_unknown_names_are_refused_with_those_there_are(mask, preset):
 @pytest.fixture
 def small(monkeypatch):
     """Let every data set be the same few ratings."""
-    for module in (fedmmf4, beyond):
+    for module in (training, beyond):
         monkeypatch.setattr(module, "load", lambda _: simulate(30, 40, 700, seed=1))
 
 
@@ -47,7 +50,7 @@ def small(monkeypatch):
 def test_each_row_of_movielens_10m_runs_on_what_that_tells(row, monkeypatch):
     """It comes without profiles of the users."""
     alike = replace(simulate(30, 40, 700, seed=1), name="ml-10m")
-    for module in (fedmmf4, context):
+    for module in (training, context):
         monkeypatch.setattr(module, "load", {"ml-10m": alike}.get)
     assert set(row.run(Run(seed=0, quick=True))) == {"RMSE", "MAE"}
 
@@ -69,7 +72,7 @@ def test_the_heads_row_tells_what_it_stands_on(small):
 
 def test_local_rows_are_the_masks_alone(small):
     found = ROWS["fedmmf-4", "the user's mean"].run(Run(seed=0))
-    split = fedmmf4.random_split(load_small(), seed=0)
+    split = random_split(load_small(), seed=0)
     means = np.array([
         split.train.of_user(user)[1].mean() for user in range(30)
     ])[split.test.users]  # fmt: skip

@@ -1,0 +1,352 @@
+"""Results as tables on the terminal, as the document results.md, and as results.json."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from benches.papers.results import Report, RowResult, TableResult
+from benches.papers.runner import Job, Outcome
+from benches.papers.table import Row, Target
+from fedmf.errors import SettingError
+from secagg.bench import table as kit
+from secagg.bench.table import Cell, Column, Strong, Value, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["LiveRuns", "document", "grid", "markdown", "print_report", "remarks", "write"]
+
+QUICK = "Tried with --quick, with a fraction of the work: no result."
+VERSION = 1  # of results.json
+PICTURES = "results"  # the folder of the pictures, beside results.md
+
+
+class LiveRuns:
+    """A line on the console per finished run; on a terminal bars for those under way, too.
+
+    Attributes
+    ----------
+    kept, to_run
+        The numbers of runs in the store by now, and still to be made.
+    begun
+        True once these are known.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.kept = self.to_run = 0
+        self.begun = False
+        self._console = console
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._all = self._bars.add_task("runs", total=None)
+        self._of: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def begin(self, kept: int, to_run: int) -> None:
+        """Print the numbers of runs that were kept before, and that are to be made."""
+        self.kept, self.to_run, self.begun = kept, to_run, True
+        self._bars.update(self._all, total=to_run)
+        self._print(f"{kept} runs kept from before, {to_run} to make")
+
+    def step(self, job: Job, what: str, done: int, of: int) -> None:
+        """Show the progress of a run."""
+        if str(job) not in self._of:
+            self._of[str(job)] = self._bars.add_task("")
+        task = self._of[str(job)]
+        self._bars.update(task, description=f"{job}: {what}", completed=done, total=of)
+
+    def finished(self, job: Job, outcome: Outcome) -> None:
+        """Print the figures of a run, or the reason why there are none."""
+        if str(job) in self._of:
+            self._bars.remove_task(self._of.pop(str(job)))
+        self._bars.advance(self._all)
+        self.to_run -= 1
+        if outcome.record is not None:
+            self.kept += 1
+            figures = [f"{name} {number(x)}" for name, x in outcome.record.figures.items()]
+            self._print(f"{job}: {', '.join(figures)} ({outcome.record.seconds:.1f} s)")
+        elif outcome.missing is not None:
+            self._print(f"{job}: left out: {outcome.missing}", style="yellow")
+        else:
+            self._print(f"{job}: failed: {outcome.error}", style="red")
+
+    def _print(self, line: str, style: str | None = None) -> None:
+        self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Print each table with its remarks."""
+    for result in report.tables:
+        kit.print_table(grid(result, quick=report.quick), console)
+        console.print()
+    for key, why in report.missing.items():
+        console.print(f"table {key}: left out, {why}", style="yellow", markup=False)
+    if report.quick:
+        console.print(QUICK, style="yellow")
+
+
+def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
+    """Return a line for each row: paper beside measured by metric, seeds, target, met, time.
+
+    A metric that no paper gives has no column for it; a `quick` run meets no target.
+    """
+    table = result.table
+    published = [m for m in table.metrics if any(m in row.row.paper for row in result.rows)]
+    heads = [""]
+    for metric in table.metrics:
+        heads += [f"{metric}: paper", "measured"] if metric in published else [metric]
+    aimed = any(row.row.target or row.row.below for row in result.rows)
+    heads += ["seeds", *(("target", "met?") if aimed else ()), "s per run"]
+    lines = list[list[Cell]]()
+    for row in result.rows:
+        line: list[Cell] = [row.row.name]
+        for metric in table.metrics:
+            if metric in published:
+                paper = row.row.paper.get(metric)
+                line.append(None if paper is None else Value(paper.mean, paper.sd))
+            measured = row.measured(metric)  # no spread if it is the same in every run
+            line.append(None if measured is None else Value(measured.mean, measured.sd or None))
+        done = len(row.records)
+        line.append(f"{done}" if done == row.wanted else f"{done} of {row.wanted}")
+        if aimed:
+            line += [_targets(row.row), _met(result, row, quick=quick)]
+        line.append(_seconds(row))
+        lines.append(line)
+    return kit.Table(
+        title=table.title,
+        columns=[Column(head) for head in heads],
+        rows=lines,
+        notes=remarks(result, quick=quick),
+    )
+
+
+def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
+    """Return findings, reasons for missed targets, and rows that failed or were left out."""
+    rows = result.rows
+    missing = dict[str, list[str]]()
+    for one in rows:
+        if one.missing:
+            missing.setdefault(one.missing, []).append(one.row.name)
+    return (
+        *result.table.findings(result.results),
+        *(
+            f"{one.row.name}: missed, for {one.row.reason}"
+            for one in rows
+            if one.row.reason and not quick and not all(result.judged(one).values())
+        ),
+        *(f"{one.row.name}: failed, {one.error}" for one in rows if one.error),
+        *(
+            (f"all {len(rows)} rows" if len(names) == len(rows) > 1 else "; ".join(names))
+            + f": left out, {why}"
+            for why, names in missing.items()
+        ),
+    )
+
+
+def _targets(row: Row) -> str | None:
+    aims = [f"{name} {_bounds(target)}" for name, target in row.target.items()]
+    aims += [f"{name} ≤ {one.row} − {one.margin:g}" for name, one in row.below.items()]
+    return "; ".join(aims) or None
+
+
+def _bounds(target: Target) -> str:
+    if target.at_least == -math.inf:
+        return f"≤ {target.at_most:g}"
+    if target.at_most == math.inf:
+        return f"≥ {target.at_least:g}"
+    return f"{target.at_least:g} to {target.at_most:g}"
+
+
+def _met(result: TableResult, row: RowResult, *, quick: bool) -> Cell:
+    verdicts = {} if quick else result.judged(row)
+    if not verdicts:
+        return None
+    missed = [aim for aim, met in verdicts.items() if not met]
+    named = f"no: {', '.join(missed)}" if len(verdicts) > 1 else "no"
+    if result.final(row):
+        return Strong(named) if missed else "yes"
+    return f"so far {named if missed else 'yes'}"
+
+
+def _seconds(row: RowResult) -> str | None:
+    if not row.records:
+        return None
+    mean = sum(record.seconds for record in row.records) / len(row.records)
+    return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
+
+
+def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
+    """Return the document: for each table its command, cells, note, pictures and origin.
+
+    Parameters
+    ----------
+    report
+        The results.
+    pictures
+        The paths of a table's pictures by its key, relative to the document.
+    """
+    parts = [
+        "# Results",
+        "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
+        "deviation, beside what the papers report. Run n has seed n − 1, which parts the "
+        "ratings and draws everything else.",
+    ]
+    if report.quick:
+        parts.append(f"**{QUICK}**")
+    elif verdicts := report.verdicts:
+        missed = [" / ".join(place) for place, reached in verdicts.items() if not reached]
+        met = f"{len(verdicts) - len(missed)} of {len(verdicts)} targets met"
+        listed = "".join(f"\n- {one}" for one in missed)
+        parts.append(f"**{met}{'; missed:' if missed else '.'}**{listed}")
+    for result in report.tables:
+        table = result.table
+        quick = " --quick" if report.quick else ""
+        parts += [
+            f"## {table.title}",
+            f"`python -m benches.papers --table {table.key} --seeds {report.seeds}{quick}`",
+            kit.as_markdown(grid(result, quick=report.quick)),
+            *([table.note] if table.note else ()),
+            *(f"![{table.title}]({one})" for one in pictures.get(table.key, ())),
+            *([_origin(result)] if result.records else ()),
+        ]
+    parts += [f"Table {key} is left out: {why}" for key, why in report.missing.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _origin(result: TableResult) -> str:
+    """Return date, state and machine of the runs, once for each machine."""
+    machines: dict[str, int] = {}
+    for record in result.records:
+        one = record.machine
+        named = [f"{one['cores']} × {one['cpu']}"] if "cpu" in one else []
+        named += [f"{name} {one[name]}" for name in one if name not in ("cpu", "cores")]
+        machines[", ".join(named)] = machines.get(", ".join(named), 0) + 1
+    dates = sorted(record.date[:10] for record in result.records)
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    counted = "; ".join(
+        machine if len(machines) == 1 else f"{runs} runs: {machine}"
+        for machine, runs in machines.items()
+    )
+    states = ", ".join(sorted({record.state for record in result.records}))
+    return f"<sub>{when}; sources and data {states}; {counted}</sub>"
+
+
+def document(report: Report) -> dict[str, object]:
+    """Return the report for `secagg.bench.table.as_json`, with the figures of every run."""
+    return {
+        "version": VERSION,
+        "quick": report.quick,
+        "seeds": report.seeds,
+        "tables": [
+            {
+                "key": result.table.key,
+                "title": result.table.title,
+                "metrics": result.table.metrics,
+                "note": result.table.note,
+                "remarks": remarks(result, quick=report.quick),
+                "rows": [_row(result, row, quick=report.quick) for row in result.rows],
+            }
+            for result in report.tables
+        ],
+        "missing": report.missing,
+    }
+
+
+def _row(of: TableResult, result: RowResult, *, quick: bool) -> dict[str, object]:
+    row = result.row
+    metrics = {metric for record in result.records for metric in record.figures}
+    return {
+        "name": row.name,
+        "data": row.data,
+        "paper": row.paper,
+        "measured": {metric: result.measured(metric) for metric in sorted(metrics)},
+        "target": {
+            metric: {name: x for name, x in vars(target).items() if math.isfinite(x)}
+            for metric, target in row.target.items()
+        },
+        "below": row.below,
+        "met": of.judged(result) if of.final(result) and not quick else None,
+        "reason": row.reason,
+        "wanted": result.wanted,
+        "runs": result.records,
+        "error": result.error,
+        "missing": result.missing,
+    }
+
+
+def write(report: Report, folder: Path) -> None:
+    """Write results.md, results.json and the pictures.
+
+    The document names its pictures below "results/", so that it and that folder can be copied
+    together.
+
+    Raises
+    ------
+    SettingError
+        If a file cannot be written.
+    MissingExtra
+        If matplotlib is not installed; the other files are written.
+    """
+    pictures: dict[str, list[str]] = {}
+    try:
+        kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")
+        try:
+            for result in report.tables:
+                for number, figure in enumerate(_figures(result, quick=report.quick), start=1):
+                    suffix = f"-{number}" if number > 1 else ""
+                    name = f"{PICTURES}/{result.table.key}{suffix}.png"
+                    kit.write_atomically(folder / name, _png(figure))
+                    pictures.setdefault(result.table.key, []).append(name)
+        finally:
+            kit.write_atomically(folder / "results.md", markdown(report, pictures))
+    except OSError as error:
+        raise SettingError(f"{folder} cannot be written to: {error.strerror}") from error
+
+
+def _figures(result: TableResult, *, quick: bool) -> Iterator[Figure]:
+    """Yield the picture of a table, then those of its own."""
+    from benches.papers.picture import draw
+
+    figure = draw(result, quick=quick)
+    if figure is not None:
+        yield figure
+        for picture in result.table.pictures:
+            yield picture(result.results)
+
+
+def _png(figure: Figure) -> bytes:
+    from secagg.bench.picture import png
+
+    return png(figure)

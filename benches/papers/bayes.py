@@ -38,49 +38,18 @@ class Probabilities:
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """What is known of the mean difference: Student's t, shifted and scaled.
+    """What is known of the mean difference: Student's t, shifted and scaled."""
 
-    Parameters
-    ----------
-    mean
-        x̄, the mean of the differences.
-    scale
-        √((1/n + ρ/(1 − ρ)) σ̂²); 0 if all differences are the same, which leaves no doubt.
-    dof
-        n − 1 degrees of freedom.
-    """
-
-    mean: float
-    scale: float
-    dof: int
+    mean: float  # x̄ of the differences
+    scale: float  # √((1/n + ρ/(1 − ρ)) σ̂²); 0 if all differences are the same: no doubt
+    dof: int  # n − 1
 
     def density(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability density.
-
-        Parameters
-        ----------
-        difference
-            Where, of any shape, in the metric's unit. The scale must not be 0.
-
-        Returns
-        -------
-        float64 array, of the same shape
-        """
+        """Return the probability density."""
         return np.asarray(stats.t.pdf(difference, self.dof, self.mean, self.scale))
 
     def probabilities(self, rope: float = ROPE) -> Probabilities:
-        """Return how the mass lies to the region of practical equivalence, [−rope, rope].
-
-        Parameters
-        ----------
-        rope
-            Half its width in the metric's unit, 0 ≤ rope < ∞.
-
-        Raises
-        ------
-        SettingError
-            If it is out of range.
-        """
+        """Return how the mass lies to the region of practical equivalence, [−rope, rope]."""
         if not 0 <= rope < math.inf:
             raise SettingError(f"rope = {rope!r} must be finite and at least 0")
         if self.scale == 0:
@@ -94,24 +63,11 @@ class Posterior:
 def correlated_t_test(
     first: Sequence[float], second: Sequence[float], correlation: float
 ) -> Posterior:
-    """Return the posterior of the mean of ``second − first``.
+    """Return the posterior of the mean of ``second − first``, a metric of the same builds.
 
-    Parameters
-    ----------
-    first, second
-        A metric of two models, of at least two builds each; those at the same place must be
-        of the same data.
-    correlation
-        ρ, 0 ≤ ρ < 1: of the results of different builds, whose training ratings overlap. The
-        heuristic is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau
-        and Bengio 2003); what a build leaves out of both does not count.
-
-    Raises
-    ------
-    DataError
-        If the numbers of builds differ or are less than two, or a value is not finite.
-    SettingError
-        If ρ is out of range.
+    ρ, 0 ≤ ρ < 1, is the correlation of different builds, whose training ratings overlap. The
+    heuristic is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau and
+    Bengio 2003); what a build leaves out of both does not count.
     """
     if not 0 <= correlation < 1:
         raise SettingError(f"correlation = {correlation} must be in [0, 1)")

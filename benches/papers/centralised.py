@@ -30,31 +30,8 @@ class SVD(Settings):
     """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
 
     Surprise visits the ratings user by user, this class in a random order that is drawn once.
-
-    Parameters
-    ----------
-    k
-        The number of factors, k ≥ 1.
-    epochs
-        How often all ratings are visited, epochs ≥ 1.
-    rate
-        The step γ > 0 of factors and biases.
-    reg
-        λ ≥ 0 of factors and biases.
-    spread
-        The factors start from N(0, spread²), spread > 0.
-    seed
-        Of the start and the order, seed ≥ 0.
-    progress
-        Called after each epoch with what is done, the epoch and their number.
-
-    Attributes
-    ----------
-    mean_ : float
-        μ, the mean of the training ratings.
-    user_biases_, item_biases_ : float64 arrays, shapes (n_users,) and (n_items,)
-    user_factors_, item_factors_ : float64 arrays, shapes (n_users, k) and (n_items, k)
-        Biases and factors of whoever is not in the training ratings are zero.
+    Factors start from N(0, spread²). Factors and biases of users and items that are not in the
+    training ratings are zero.
     """
 
     mean_: float
@@ -79,18 +56,7 @@ class SVD(Settings):
         self.__post_init__()
 
     def fit(self, train: Ratings) -> Self:
-        """Train from the start.
-
-        Parameters
-        ----------
-        train
-            The ratings, at least one.
-
-        Raises
-        ------
-        SettingError
-            If there is no rating to train on, or the factors grow beyond all bounds.
-        """
+        """Train from the start."""
         check_ratings(train=train)
         if train.n_ratings == 0:
             raise SettingError("there is no rating to train on")
@@ -111,22 +77,7 @@ class SVD(Settings):
         return self
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui of each pair, not clipped to the scale (Surprise clips).
-
-        Parameters
-        ----------
-        users, items
-            Integers of one shape: numbers of users and items in the training ratings.
-
-        Returns
-        -------
-        float64 array, of the same shape
-
-        Raises
-        ------
-        ModelError
-            If the model is not trained, a number is out of range or the shapes differ.
-        """
+        """Return r̂_ui of each pair, not clipped to the scale (Surprise clips)."""
         if not hasattr(self, "mean_"):
             raise ModelError("the model is not trained yet: call fit first")
         rows, columns = pairs(users, items, len(self.user_biases_), len(self.item_biases_))

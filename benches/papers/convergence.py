@@ -112,11 +112,6 @@ def fcf_convergence_curves(results: Results) -> Figure:
     """Draw e over the sums, averaged over the runs: one epoch on the left, many on the right.
 
     Rows of two epochs are in the table only.
-
-    Raises
-    ------
-    DataError
-        If there is nothing to draw.
     """
     curves = {name: _curve(results[name]) for name in results if results[name]}
     if not curves:

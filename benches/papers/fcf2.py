@@ -167,13 +167,7 @@ def _variants(data: str, k: int) -> tuple[Row, ...]:
 def posterior(
     first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]], metric: str
 ) -> Posterior:
-    """Return what two rows' runs, of the same seeds, say of the mean of second − first.
-
-    Raises
-    ------
-    DataError
-        If there are not at least two runs of each.
-    """
+    """Return what two rows' runs, of the same seeds, say of the mean of second − first."""
     runs = min(len(first), len(second))  # an interrupted table may lack the last of a row
     return correlated_t_test(
         [one[metric] for one in first[:runs]],
@@ -203,13 +197,7 @@ def equality(results: Results) -> tuple[str, ...]:
 
 
 def fcf_2_posteriors(results: Results) -> Figure:
-    """Draw the posteriors of FCF − CF for each data set and K, as the paper's figure 3.
-
-    Raises
-    ------
-    DataError
-        If no pair of rows has two runs.
-    """
+    """Draw the posteriors of FCF − CF for each data set and K, as the paper's figure 3."""
     from benches.papers.posteriors import draw_posteriors
 
     drawn = _pairs(results)

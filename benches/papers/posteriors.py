@@ -19,24 +19,7 @@ INK, REGION = "#1f5fa8", "#e0a030"
 def draw_posteriors(
     posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str, rope: float = ROPE
 ) -> Figure:
-    """Draw densities of mean differences, and the region of practical equivalence.
-
-    Parameters
-    ----------
-    posteriors
-        By row, such as the data set, and by column, such as the metric.
-    title
-        Stands above the picture.
-    rope
-        Half the width of the region, 0 ≤ rope < ∞.
-
-    Raises
-    ------
-    DataError
-        If there is nothing to draw.
-    SettingError
-        If the region's half width is negative or not finite.
-    """
+    """Draw densities of mean differences, and the region of practical equivalence."""
     n_columns = max((len(row) for row in posteriors.values()), default=0)
     if not n_columns:
         raise DataError("there is no posterior to draw: it takes two builds of both models")

@@ -13,29 +13,13 @@ __all__ = ["Measured", "Record", "Report", "RowResult", "TableResult"]
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A finished run.
-
-    Parameters
-    ----------
-    seed
-        The seed of the run.
-    figures
-        The figures by metric.
-    seconds
-        The time taken, loading the data included.
-    date
-        The end of the run, UTC, in ISO 8601.
-    state
-        A digest of the sources and the data.
-    machine
-        The processor and the versions.
-    """
+    """A finished run."""
 
     seed: int
     figures: Mapping[str, float]
-    seconds: float
-    date: str
-    state: str
+    seconds: float  # loading the data included
+    date: str  # of its end, UTC, in ISO 8601
+    state: str  # a digest of the sources and the data
     machine: Mapping[str, str]
 
 
@@ -49,25 +33,13 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class RowResult:
-    """A row and its runs.
-
-    Parameters
-    ----------
-    row
-        The row.
-    wanted
-        The number of runs there should be; all of the row's seeds if it is to be `whole`.
-    records
-        The finished runs, in the order of the seeds.
-    error, missing
-        The reason why runs failed, or lack data or a package.
-    """
+    """A row and its runs."""
 
     row: Row
-    wanted: int
-    records: tuple[Record, ...]
+    wanted: int  # runs there should be; all of the row's seeds if it is to be `whole`
+    records: tuple[Record, ...]  # in the order of the seeds
     error: str | None = None
-    missing: str | None = None
+    missing: str | None = None  # the data or the package that runs lack
 
     def measured(self, metric: str) -> Measured | None:
         """Return mean and spread of a metric, None if no run has it."""
@@ -144,20 +116,10 @@ class TableResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The results of all requested tables.
-
-    Parameters
-    ----------
-    tables
-        In the order of `benches.papers.table.MODULES`.
-    missing
-        By key, the reason why a table could not be imported.
-    seeds, quick
-        The settings of `benches.papers.runner.reproduce`.
-    """
+    """The results of all requested tables."""
 
     tables: tuple[TableResult, ...]
-    missing: Mapping[str, str]
+    missing: Mapping[str, str]  # by key, the reason why a table could not be imported
     seeds: int
     quick: bool
 

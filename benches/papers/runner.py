@@ -96,35 +96,14 @@ class Watch(Protocol):
 
 def reproduce(
     keys: Sequence[str],
-    folder: Path,
+    folder: Path,  # the store of the finished runs
     watch: Watch,
     *,
-    seeds: int = 10,
-    jobs: int = 1,
-    quick: bool = False,
+    seeds: int = 10,  # 0, 1, … of each row
+    jobs: int = 1,  # at the same time; one runs in this process
+    quick: bool = False,  # a tenth of the rounds, `QUICK_SEEDS` seeds, and no result
 ) -> Report:
-    """Measure tables; after Ctrl-C (KeyboardInterrupt), the next call goes on.
-
-    Parameters
-    ----------
-    keys
-        Keys of `benches.papers.table.MODULES`, or "all".
-    folder
-        The store of the finished runs.
-    watch
-        Receives the progress.
-    seeds
-        The number of runs of each row, with the seeds 0, 1, …; at least 1.
-    jobs
-        The number of runs at the same time, at least 1; one runs in this process.
-    quick
-        True to only try the rows: `QUICK_SEEDS` seeds, a tenth of the rounds, no result.
-
-    Raises
-    ------
-    SettingError
-        If a table is unknown or a number out of range.
-    """
+    """Measure tables; after Ctrl-C (KeyboardInterrupt), the next call goes on."""
     listening = signal.getsignal(signal.SIGINT)
     for name, value in (("seeds", seeds), ("jobs", jobs)):
         if value < 1:
@@ -279,21 +258,13 @@ def _measure(
     row: Row,
     progress: Callable[[str, int, int], None] | None,
 ) -> Record:
-    """Run a row. All arguments but the last two are the key of the store.
-
-    Raises
-    ------
-    ArithmeticError
-        If a figure is not finite, or there is none.
-    KeyboardInterrupt
-        If Ctrl-C came meanwhile: a training then returns early, and is no result.
-    """
+    """Run a row. All arguments but the last two are the key of the store."""
     start, listening = perf_counter(), signal.getsignal(signal.SIGINT)
     told = {} if progress is None else {"progress": progress}
     with threadpool_limits(1), _sigint(signal.SIG_UNBLOCK):
         found = row.run(Run(seed=seed, quick=quick, **told))
     if signal.getsignal(signal.SIGINT) != listening:  # only the first is heard
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # a training that it ended early is no result
     figures = {name: float(value) for name, value in found.items()}
     strange = [f"{name} = {x}" for name, x in figures.items() if not math.isfinite(x)]
     if strange or not figures:

@@ -45,19 +45,7 @@ def _candidates(
     chosen: str,
     options: Mapping[str, Candidate],
 ) -> tuple[Row, ...]:
-    """Return a row for each candidate, which measures its RMSE on the validation part.
-
-    Parameters
-    ----------
-    what
-        The beginning of the names of all rows.
-    score
-        Fits a candidate to ``split.train`` and returns its RMSE on ``split.test``.
-    chosen
-        The name of the candidate that became the preset; its row is marked.
-    options
-        The candidates by name.
-    """
+    """Return a row for each candidate, which measures its RMSE on the validation part."""
     return tuple(
         Row(
             name=f"{what}: {name}{' (chosen)' if name == chosen else ''}",

@@ -36,15 +36,7 @@ PICTURES = "results"  # the folder of the pictures, beside results.md
 
 
 class LiveRuns:
-    """A line on the console per finished run; on a terminal bars for those under way, too.
-
-    Attributes
-    ----------
-    kept, to_run
-        The numbers of runs in the store by now, and still to be made.
-    begun
-        True once these are known.
-    """
+    """A line on the console per finished run; on a terminal bars for those under way, too."""
 
     def __init__(self, console: Console) -> None:
         self.kept = self.to_run = 0
@@ -208,15 +200,7 @@ def _seconds(row: RowResult) -> str | None:
 
 
 def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
-    """Return the document: for each table its command, cells, note, pictures and origin.
-
-    Parameters
-    ----------
-    report
-        The results.
-    pictures
-        The paths of a table's pictures by its key, relative to the document.
-    """
+    """Return the document: for each table its command, cells, note, pictures and origin."""
     parts = [
         "# Results",
         "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
@@ -311,13 +295,6 @@ def write(report: Report, folder: Path) -> None:
 
     The document names its pictures below "results/", so that it and that folder can be copied
     together.
-
-    Raises
-    ------
-    SettingError
-        If a file cannot be written.
-    MissingExtra
-        If matplotlib is not installed; the other files are written.
     """
     pictures: dict[str, list[str]] = {}
     try:

@@ -70,20 +70,10 @@ Picture: TypeAlias = "Callable[[Results], Figure]"
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run of a row.
+    """One run of a row."""
 
-    Parameters
-    ----------
-    seed
-        Seed ≥ 0 of the split and of all that the training draws.
-    quick
-        True to only show that the row works, with a tenth of the rounds, say: no result.
-    progress
-        Called with the work under way, the steps done and their number.
-    """
-
-    seed: int
-    quick: bool = False
+    seed: int  # of the split and of all that the training draws
+    quick: bool = False  # to only show that the row works: no result
     progress: Callable[[str, int, int], None] = lambda what, done, of: None
 
     def fewer(self, rounds: int, least: int = 1) -> int:
@@ -113,56 +103,25 @@ class Target:
 
 @dataclass(frozen=True)
 class Below:
-    """A target relative to another row of the table, over the seeds that both have.
-
-    Parameters
-    ----------
-    row
-        The name of the other row.
-    margin
-        The least distance of the mean below that row's.
-    """
+    """A target relative to another row of the table, over the seeds that both have."""
 
     row: str
-    margin: float
+    margin: float  # the least distance of the mean below that row's
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One system on one data set.
+    """One system on one data set."""
 
-    Parameters
-    ----------
-    name
-        The paper's name, and what is particular to this row.
-    data
-        The data set, a name of `fedmf.data.load`; without it the row is left out.
-    run
-        Does one run and returns its figures by metric.
-    paper, target, below
-        Published figures and targets by metric; each may lack some.
-    seeds
-        The largest number of runs; None for no limit.
-    whole
-        True if the row is finished, and judged, only with all of its `seeds`.
-    reason
-        The reason for missing a target, shown where one is missed.
-
-    Raises
-    ------
-    ValueError
-        If it is to have all of its seeds, and has no number of them.
-    """
-
-    name: str
-    data: str
-    run: Callable[[Run], Mapping[str, float]]
+    name: str  # the paper's, and what is particular to this row
+    data: str  # of `fedmf.data.load`; without it the row is left out
+    run: Callable[[Run], Mapping[str, float]]  # figures by metric, as are all of these:
     paper: Mapping[str, Published] = field(default_factory=dict)
     target: Mapping[str, Target] = field(default_factory=dict)
     below: Mapping[str, Below] = field(default_factory=dict)
-    seeds: int | None = None
-    whole: bool = False
-    reason: str = ""
+    seeds: int | None = None  # runs at most
+    whole: bool = False  # finished, and judged, only with all of its `seeds`
+    reason: str = ""  # for missing a target, shown where one is missed
 
     def __post_init__(self) -> None:
         if self.whole and self.seeds is None:
@@ -173,37 +132,14 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows that belong together.
+    """Rows that belong together."""
 
-    Parameters
-    ----------
-    key
-        The name on the command line.
-    title
-        One line, with the paper and its table or section.
-    metrics
-        The columns, in order.
-    rows
-        From top to bottom.
-    note
-        How it was measured, and where that differs from the paper.
-    pictures
-        Each draws the results, and copes with rows that were not run.
-    findings
-        Returns lines below the table, from all runs; copes with rows that were not run.
-
-    Raises
-    ------
-    ValueError
-        If a row is compared with one that is not in the table.
-    """
-
-    key: str
+    key: str  # on the command line
     title: str
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]  # the columns
     rows: tuple[Row, ...]
     note: str = ""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Picture, ...] = ()  # these and `findings` cope with rows that were not run
     findings: Callable[[Results], Sequence[str]] = lambda results: ()
 
     def __post_init__(self) -> None:
@@ -215,13 +151,7 @@ class Table:
 
 
 def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
-    """Return the requested keys with their modules, in the order of `modules`.
-
-    Raises
-    ------
-    SettingError
-        If a key is unknown, or there is none; the message lists the known ones.
-    """
+    """Return the requested keys with their modules, in the order of `modules`."""
     known = f"there are {', '.join(modules)}, and {ALL} for all of them"
     if not keys:
         raise SettingError(f"--table says which table: {known}")
@@ -235,15 +165,7 @@ def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_table(module: str, key: str) -> Table:
-    """Import a module and return its table of that key.
-
-    Raises
-    ------
-    MissingExtra
-        If the module needs a package that is not installed.
-    LookupError
-        If the module has no such table, or several.
-    """
+    """Import a module and return its table of that key."""
     found = import_module(module)
     several: Sequence[Table] = getattr(found, "TABLES", None) or (found.TABLE,)
     return _one((table for table in several if table.key == key), key)

@@ -49,29 +49,15 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Average costs of an iteration, in seconds and bytes.
-
-    Attributes
-    ----------
-    how
-        The system.
-    user, server, key_holder
-        One user, the server, the key holder.
-    everybody
-        All users, the server and the key holder, one after the other.
-    bytes_up
-        A user's message; None where it was not counted.
-    scaled
-        True if a sample was measured, and scaled up.
-    """
+    """Average costs of an iteration, in seconds and bytes."""
 
     how: str
     user: float
     server: float
     key_holder: float
-    everybody: float
+    everybody: float  # all users, the server and the key holder, one after the other
     bytes_up: float | None = None
-    scaled: bool = False
+    scaled: bool = False  # from a sample
 
     def cells(self) -> tuple[str | Value | None, ...]:
         """Return the line of the table."""
@@ -81,28 +67,15 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class PheSample:
-    """Measured costs of phe, in seconds and bytes per float.
-
-    Attributes
-    ----------
-    users, floats
-        The number of vectors that were summed, and of the floats of each.
-    encrypting, adding, decrypting
-        A float's cost for the user, for the server and each user after the first, and for the
-        key holder.
-    bytes_up
-        The size of a float.
-    error
-        The largest difference between a sum of phe's and that of the floats.
-    """
+    """Measured costs of phe, in seconds and bytes per float."""
 
     users: int
     floats: int
     encrypting: float
-    adding: float
+    adding: float  # for each user after the first
     decrypting: float
     bytes_up: float
-    error: float
+    error: float  # the largest difference between a sum of phe's and that of the floats
 
     def cost(self, users: int, elements: int) -> Cost:
         """Scale up to all users and elements."""
@@ -122,25 +95,7 @@ class PheSample:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A training under encryption beside the same in the clear.
-
-    Attributes
-    ----------
-    data
-        The data set.
-    users, items, factors, rounds, bits
-        The size of the training, and of the key.
-    rmse_plain, rmse_encrypted
-        On the test ratings, after the last round.
-    same_integers
-        True if all sums, or all item matrices, were the same integers.
-    refreshes
-        The number of times the item matrix was encrypted anew; None if none is encrypted.
-    costs
-        One for each system.
-    phe
-        The sample that phe's cost was scaled up from, if there was one.
-    """
+    """A training under encryption beside the same in the clear."""
 
     data: str
     users: int
@@ -150,8 +105,8 @@ class Comparison:
     bits: int
     rmse_plain: float
     rmse_encrypted: float
-    same_integers: bool
-    refreshes: int | None = None
+    same_integers: bool  # in all sums, or all item matrices
+    refreshes: int | None = None  # of the encrypted matrix, if there is one
     costs: tuple[Cost, ...]
     phe: PheSample | None = None
 
@@ -203,28 +158,9 @@ def fedmf_under_encryption(
 ) -> Comparison:
     """Train FedMF with `PlainSum` and with `PaillierSum`, a key holder decrypting.
 
-    Parameters
-    ----------
-    split
-        Everyone takes part in every round.
-    key
-        The key holder's.
-    model
-        Default: FedMF().
-    rounds, seed
-        As of `Trainer`.
-    with_phe
-        Whether to measure, too, what phe would take with a ciphertext for each float: on the
-        first 100 elements of three users' first gradients, scaled to all users and elements.
-    progress
-        Called with what is being done, and how many rounds of how many are over.
-
-    Raises
-    ------
-    MissingExtra
-        If phe is not installed and wanted; before any training.
-    KeyboardInterrupt
-        As soon as it comes: half a training compares with nothing.
+    Everyone takes part in every round. With phe, the cost of a ciphertext for each float is
+    measured on the first 100 elements of three users' first gradients, and scaled up. Ctrl-C
+    raises KeyboardInterrupt at once: half a training compares with nothing.
     """
     model = FedMF() if model is None else model
     train = split.train
@@ -280,25 +216,7 @@ def items_under_encryption(
 ) -> Comparison:
     """Train as in Basu's thesis: the server subtracts from an encrypted item matrix.
 
-    Parameters
-    ----------
-    split
-        Everyone takes part in every round.
-    key
-        The users', which they share.
-    model, rounds
-        As of `descend`.
-    seed
-        Of the starting factors.
-    refresh_every
-        As of `EncryptedItems`.
-    progress
-        As of `fedmf_under_encryption`.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+    The users share the key; after `refresh_every` rounds they encrypt the matrix anew.
     """
     if rounds < 1 or refresh_every < 1:
         raise SettingError(
@@ -381,20 +299,7 @@ def _phe_sample(
 
 
 def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
-    """Sum vectors under a key holder's key, as FedMF was first secured.
-
-    Parameters
-    ----------
-    vectors
-        At least two, of one shape (d,).
-    bits
-        The length of the key, which phe makes.
-
-    Raises
-    ------
-    MissingExtra
-        If phe is not installed.
-    """
+    """Sum vectors under a key holder's key, as FedMF was first secured."""
     try:
         from secagg.bench import peers
     except ModuleNotFoundError as error:

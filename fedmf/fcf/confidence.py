@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import check_parts, check_ratings
-from fedmf.errors import DataError, MissingExtra, ModelError
-from fedmf.models import Factors
+from fedmf.errors import DataError, MissingExtra
 from fedmf.settings import Count, Positive, Seed, Settings, check
 
 try:
@@ -28,7 +27,6 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Confidence",
     "Implicit",
-    "Recommender",
     "SparseTable",
     "packed_products",
     "solve",
@@ -222,34 +220,3 @@ def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: float)
     normal = symmetric(excess @ packed_products(fixed), k)
     normal += fixed.T @ fixed + reg * np.eye(k)
     return np.asarray(np.linalg.solve(normal, (weighted @ fixed)[:, :, None])[:, :, 0])
-
-
-class Recommender:
-    """What all that is fitted to implicit feedback can do afterwards.
-
-    Attributes
-    ----------
-    factors_ : Factors
-        X and Y, and what each user has seen. A fit that an error or Ctrl-C ends early raises
-        it (unlike that of `Trainer`, which returns), and leaves the factors of its last
-        finished epoch; none, not even those of an earlier fit, where no epoch was finished.
-    """
-
-    factors_: Factors
-
-    def _forget(self) -> None:
-        """Unlearn what an earlier fit learnt, as a new one begins."""
-        vars(self).pop("factors_", None)
-
-    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return the predicted preferences x_u · y_i (eq. 2); see `Factors.predict`."""
-        return self._fitted().predict(users, items)
-
-    def recommend(self, user: int, k: int = 10) -> tuple[NDArray[np.int64], Floats]:
-        """Return the best unseen items; see `Factors.recommend`."""
-        return self._fitted().recommend(user, k)
-
-    def _fitted(self) -> Factors:
-        if not hasattr(self, "factors_"):
-            raise ModelError("the model is not trained yet: call fit first")
-        return self.factors_

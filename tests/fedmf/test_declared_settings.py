@@ -18,9 +18,9 @@ import fedmf
 import secagg
 from benches.papers.centralised import SVD
 from fedmf.aggregate import FloatSum, MixedSum, NoisySum, PaillierSum, PlainSum, SecAggSum
-from fedmf.context import FedFM, FedLR, FedNN
+from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
-from fedmf.fcf import CF, Implicit
+from fedmf.fcf import CF, FCF, FederatedCF, Implicit
 from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import FedALS, FedMF
 from fedmf.models.dp import DPFedMF
@@ -37,7 +37,7 @@ from fedmf.settings import (
     Share,
     check,
 )
-from fedmf.training import Adam, Descent, Trainer
+from fedmf.training import Adam, Descent, Schedule, Trainer
 from paillier_keys import keypair
 from threshold_keys import dealing
 
@@ -100,6 +100,11 @@ CHANGED = [  # every object with settings, with other values than the defaults
     Implicit(alpha=2.0),
     CF(Implicit(k=3), epochs=2, seed=5),
     SVD(k=3, epochs=2),
+    Trainer(FedALS(), SecAggSum(), rounds=3, cohort=0.5, callbacks=[print]),
+    ContextTrainer(FedFM(k=3), rounds=3, dropout=0.25),
+    FCF(Implicit(k=3), optimiser=Descent(rate=0.5), steps=2),
+    FederatedCF(Implicit(k=3), min_raters=1),
+    Schedule(seed=3, cohort=0.5, dropout=0.25),
     Adam(rate=0.5),
     Descent(rate=0.5),
 ]

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 import secagg
 from fedmf.aggregate import Aggregate, Phase
-from fedmf.aggregate.aggregation import Encoding, IntegerSum
-from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.aggregation import Encoding, IntegerSum, Stopwatch
 from fedmf.aggregate.vectors import Vectors
 from fedmf.data import Ratings
 from fedmf.errors import SettingError

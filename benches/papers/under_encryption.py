@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from benches.papers.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
-from fedmf.aggregate.aggregation import Progress
-from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.aggregation import Progress, Stopwatch
 from fedmf.data import Ratings, Split
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models import Factors, FedMF

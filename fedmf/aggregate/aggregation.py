@@ -7,8 +7,10 @@ integers, bit for bit; `Aggregate.digest` is there to compare them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Literal, Protocol
 
 import secagg
@@ -25,6 +27,7 @@ __all__ = [
     "Phase",
     "Progress",
     "RoundAborted",
+    "Stopwatch",
     "in_the_sum",
     "modulus_bits",
 ]
@@ -85,6 +88,25 @@ class IntegerSum(Settings, ABC):
     def _add(
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate: ...
+
+
+class Stopwatch:
+    """Adds up the seconds of what is done while it runs.
+
+    Attributes
+    ----------
+    seconds : float
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self, *, for_each_of: int = 1) -> Iterator[None]:
+        """Time what is done once and stands for what so many do."""
+        start = perf_counter()
+        yield
+        self.seconds += (perf_counter() - start) * for_each_of
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:

@@ -15,9 +15,9 @@ from fedmf.aggregate.aggregation import (
     IntegerSum,
     Progress,
     RoundAborted,
+    Stopwatch,
     in_the_sum,
 )
-from fedmf.aggregate.stopwatch import Stopwatch
 from fedmf.aggregate.trust import WARNINGS, KeyHolder, Parties, SharedClientKey, Trust, Trustees
 from fedmf.aggregate.vectors import Aggregate, Vectors
 from fedmf.errors import SettingError

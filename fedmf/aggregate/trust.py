@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
-from fedmf.aggregate.stopwatch import Stopwatch
+from fedmf.aggregate.aggregation import Stopwatch
 from fedmf.aggregate.vectors import Table
 from secagg import Packing
 from secagg.paillier import DecryptedSum, EncryptedVector, PrivateKey, PublicKey

@@ -16,7 +16,7 @@ from fedmf.data.blocks import Block
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import ModelError, SettingError
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.models.recommender import pairs
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam

@@ -24,7 +24,7 @@ from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
 from fedmf.fcf.confidence import Confidence, Implicit
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.loop import LocalSteps

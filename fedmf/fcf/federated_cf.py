@@ -22,7 +22,7 @@ from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.fcf.confidence import Confidence, Implicit, packed_products, symmetric
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.loop import LocalSteps
 from fedmf.training.schedule import Summing

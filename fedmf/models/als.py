@@ -23,8 +23,8 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
+from fedmf.models.federated import Raters
 from fedmf.models.mf import WIDE, FedMF
-from fedmf.models.raters import Raters
 from fedmf.settings import Count, Positive, Settings
 
 __all__ = ["FedALS"]

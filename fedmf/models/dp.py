@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from fedmf.aggregate import NoisySum
 from fedmf.aggregate.noisy import Where
 from fedmf.errors import MissingExtra, SettingError
+from fedmf.models.federated import Raters
 from fedmf.models.mf import FedMF
-from fedmf.models.raters import Raters
 from fedmf.settings import Count, Positive, Proportion, Share, check
 
 __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]

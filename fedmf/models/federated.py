@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -11,11 +11,40 @@ from numpy.typing import NDArray
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-from fedmf.models.raters import Raters
 
-__all__ = ["FederatedModel"]
+__all__ = ["FederatedModel", "Raters"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Raters:
+    """Number of users who rated each item, as far as they could be counted.
+
+    Parameters
+    ----------
+    counts
+        int64, shape (m,): the raters among the users that were counted, at most n_i.
+    share
+        The part of the cohort that was counted, 0 < share ≤ 1; the others vanished.
+    """
+
+    counts: NDArray[np.int64]
+    share: float
+
+    @property
+    def bound(self) -> NDArray[np.float64]:
+        """Bound that n_i hardly exceeds: two deviations above count / share, at least 1.
+
+        It is n_i itself where nobody vanished. A step that was divided by a count of half the
+        raters would be twice as long, and the item would never settle.
+        """
+        spread = np.sqrt(self.counts * (1 - self.share))
+        return np.asarray(np.maximum((self.counts + 2 * spread) / self.share, 1.0))
+
+    def at_least(self, least: int) -> NDArray[np.bool_]:
+        """Return which items have so many raters: bool, shape (m,)."""
+        return np.asarray(self.counts >= least)
 
 
 class FederatedModel(Protocol):

@@ -20,7 +20,7 @@ from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
 from fedmf.errors import SettingError
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
 __all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]

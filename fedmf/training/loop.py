@@ -24,7 +24,7 @@ from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block, blocks
 from fedmf.errors import SettingError
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.training.history import History, RoundRecord
 from fedmf.training.schedule import Draw, Schedule
 

@@ -20,7 +20,7 @@ from fedmf.data.blocks import Block
 from fedmf.data.checks import check_parts
 from fedmf.errors import SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.history import RoundRecord
 from fedmf.training.loop import LocalSteps, Loop, Training, keep

@@ -126,7 +126,7 @@ def test_it_is_gradient_descent_to_within_the_rounding():
 def test_who_takes_part_is_timed(monkeypatch):
     """By a clock that moves by one whenever somebody's time starts or ends."""
     ticks = itertools.count()
-    monkeypatch.setattr("fedmf.aggregate.stopwatch.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
     items = encrypted(2)
     assert (items.of_users.seconds, items.of_server.seconds) == (1, 1)  # sent, and arrived
     trained(items, 1)

@@ -41,7 +41,7 @@ SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
 def ticking(monkeypatch):
     """Let whatever a role does once take it a second."""
     ticks = itertools.count()
-    monkeypatch.setattr("fedmf.aggregate.stopwatch.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
 
 
 def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe(monkeypatch):
@@ -133,7 +133,7 @@ def test_phe_sums_what_it_is_given():
 def test_what_phe_takes_is_told_per_float_and_addition(monkeypatch):
     """By a clock that an encryption moves by 12, an addition by 30, a decryption by 60."""
     now = [0.0]
-    monkeypatch.setattr("fedmf.aggregate.stopwatch.perf_counter", lambda: now[0])
+    monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: now[0])
 
     def slowed(work, seconds):
         def slow(self, *arguments):

@@ -47,7 +47,7 @@ def small_key(monkeypatch):
 def ticking(monkeypatch):
     """Let whatever a role does once take it a second."""
     ticks = itertools.count()
-    monkeypatch.setattr("fedmf.aggregate.stopwatch.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
 
 
 def result_of(document):

@@ -7,7 +7,7 @@ from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import random_split
 from fedmf.errors import SettingError
 from fedmf.models import FedALS
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 from fedmf.training import Schedule, Trainer
 from fedmf.training.schedule import Draw
 

@@ -8,7 +8,7 @@ from fedmf.aggregate.vectors import Vectors
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import FedMF
-from fedmf.models.raters import Raters
+from fedmf.models.federated import Raters
 
 TWO = np.array([True, True])
 

@@ -80,8 +80,9 @@ def test_check33_under_a_threshold_one_trustee_too_few_reads_nothing(seen_by_ser
         np.testing.assert_array_equal(read.integers, meant[position])
         with pytest.raises(TooFewSurvivors, match="2 partial decryptions; it takes 3"):
             key.combine_vector(vector, answers[:2])
-        with pytest.raises(RemoteProtocolError, match="dealing"):  # and by hand
+        with pytest.raises(RemoteProtocolError) as caught:  # and by hand
             combine_parts([(one.index, one.values) for one in answers[:2]], key.delta)
+        assert caught.value.check == "dealing"
 
 
 def test_shares_that_were_stored_with_a_key_each_are_of_one_key():
@@ -111,8 +112,9 @@ def test_check33_a_server_that_deviates_reads_one_vector_as_if_it_were_the_sum(t
     if lie == "multiple":
         assert parties.decrypt(told, packing, 4).total.sum.tolist() == [28, 8]
         return
-    with pytest.raises(RemoteProtocolError, match="the encrypted count"):
+    with pytest.raises(RemoteProtocolError) as caught:
         parties.decrypt(told, packing, 4)
+    assert caught.value.check == "summands"
     if trust == "threshold":  # too late: who combines has the plaintexts
         asked = parties.public_key.load_vector(told, packing, 4).ciphertexts
         answers = [share.decrypt_partially(asked) for share in parties.shares]
@@ -141,8 +143,9 @@ def test_check33_trustees_are_only_asked_for_sums_of_the_whole_round(monkeypatch
     assert asked == [1, 2, 3]
     packing = Packing(encoding=Integers(1), length=2, summands=4)
     single = aggregation.parties.encrypt(np.array([1, 0]), packing).to_bytes()
-    with pytest.raises(RemoteProtocolError, match="summands: the sum of 1 vectors"):
+    with pytest.raises(RemoteProtocolError) as caught:
         aggregation.parties.decrypt(single, packing, 4)
+    assert caught.value.check == "summands"
     assert asked == [1, 2, 3]
 
 

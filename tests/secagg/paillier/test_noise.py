@@ -99,7 +99,7 @@ def test_a_source_that_gives_too_little_is_refused(noise, group):
 def test_blinding_refuses_ciphertexts_under_another_key():
     theirs = foreign().public_key.encrypt([1])
     for group in (PUBLIC, KEY._own):
-        with pytest.raises(ParameterError, match="under the key"):
+        with pytest.raises(ParameterError):
             group.rerandomise(theirs)
 
 

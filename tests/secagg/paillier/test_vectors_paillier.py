@@ -230,7 +230,7 @@ def test_check27_paillier_no_more_than_there_is_room_for() -> None:
             lambda v=vector, f=full: f - v,
             lambda v=vector, f=full: v - f,
         ):
-            with pytest.raises(ParameterError, match="room for"):
+            with pytest.raises(ParameterError):
                 too_many()
 
 

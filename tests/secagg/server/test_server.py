@@ -387,7 +387,7 @@ def test_check11_the_checks_are_against_what_the_owner_published() -> None:
             sent[3] = altered(sent[3], ShareKeys, commitment=os.urandom(32))
         cohort.deliver(sent)
         cohort.advance(1, without=dropped)
-        with pytest.raises(RemoteProtocolError, match="client 3") as caught:
+        with pytest.raises(RemoteProtocolError) as caught:
             cohort.advance(1)
         assert caught.value.check == "shares"
 

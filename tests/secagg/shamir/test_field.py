@@ -51,21 +51,21 @@ def test_lagrange_weights_give_the_constant_term(p: int, data: st.DataObject) ->
 def test_what_is_not_of_the_field_is_refused() -> None:
     field = Field(97)
     for call, named in [
-        (lambda: Field(96), "not a prime"),
-        (lambda: Field("97"), "not a prime"),
+        (lambda: Field(96), "96"),
+        (lambda: Field("97"), "97"),
         (lambda: field.array([97]), r"\[0, 97\)"),
         (lambda: field.array([-1]), r"\[0, 97\)"),
         (lambda: field.array([0.5]), "integers"),
-        (lambda: field.add(field.array([1]), field.array([1, 2])), "do not match"),
-        (lambda: field.inv(field.array([1, 0])), "element 1 is 0"),
-        (lambda: field.pow(field.array([1]), -1), "negative"),
-        (lambda: field.matmul(field.array([[1, 2]]), field.array([[1, 2]])), "multiply"),
-        (lambda: field.lagrange_at_zero(field.array([1, 1])), "distinct"),
-        (lambda: field.lagrange_at_zero(field.array([0, 1])), "distinct"),
-        (lambda: Field().inv(np.array([0], dtype=np.uint64)), "element 0 is 0"),
-        (lambda: Field().inv(field.array([[1]])), "1 dimensions"),
-        (lambda: Field().evaluate(field.array([1]), field.array([1])), "2 dimensions"),
-        (lambda: Field().lagrange_at_zero(field.array([[1]])), "1 dimensions"),
+        (lambda: field.add(field.array([1]), field.array([1, 2])), r"\(2,\)"),
+        (lambda: field.inv(field.array([1, 0])), "element 1"),
+        (lambda: field.pow(field.array([1]), -1), "-1"),
+        (lambda: field.matmul(field.array([[1, 2]]), field.array([[1, 2]])), r"\(1, 2\)"),
+        (lambda: field.lagrange_at_zero(field.array([1, 1])), "points"),
+        (lambda: field.lagrange_at_zero(field.array([0, 1])), "points"),
+        (lambda: Field().inv(np.array([0], dtype=np.uint64)), "element 0"),
+        (lambda: Field().inv(field.array([[1]])), r"\(1, 1\)"),
+        (lambda: Field().evaluate(field.array([1]), field.array([1])), r"\(1,\)"),
+        (lambda: Field().lagrange_at_zero(field.array([[1]])), r"\(1, 1\)"),
     ]:
         with pytest.raises(ParameterError, match=named):
             call()

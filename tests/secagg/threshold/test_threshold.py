@@ -96,15 +96,16 @@ def test_a_vector_that_is_not_the_sum_its_header_says_is_refused() -> None:
     vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
     lying = replace(vector, added=2)
     partials = [share.decrypt_partially(lying.ciphertexts) for share in SHARES[:3]]
-    with pytest.raises(RemoteProtocolError, match="summands"):
+    with pytest.raises(RemoteProtocolError) as caught:
         KEY.combine_vector(lying, partials)
+    assert caught.value.check == "summands"
     with pytest.raises(ParameterError, match="EncryptedVector"):
         KEY.combine_vector(vector.ciphertexts, partials)
 
 
 def test_one_trustee_fewer_than_the_threshold_is_refused() -> None:
     for chosen in ([], [2], [5, 1]):
-        with pytest.raises(TooFewSurvivors, match="it takes 3") as caught:
+        with pytest.raises(TooFewSurvivors) as caught:
             KEY.combine(SENT, [PARTIALS[i] for i in chosen])
         assert caught.value.phase == "threshold_decryption"
         assert (caught.value.survivors, caught.value.needed) == (len(chosen), 3)
@@ -120,8 +121,9 @@ def test_one_trustee_too_few_cannot_read_by_force() -> None:
         easier.combine(SENT, partials)
     assert caught.value.check == "proof"
     parts = [KeyShare(easier, s.index, s._secret).decrypt_partially(SENT) for s in SHARES[:2]]
-    with pytest.raises(RemoteProtocolError, match="dealing"):
+    with pytest.raises(RemoteProtocolError) as caught:
         easier.combine(SENT, parts)
+    assert caught.value.check == "dealing"
 
 
 def refused(partials: list[PartialDecryption], check: str, sender: int | None) -> str:
@@ -202,7 +204,7 @@ def test_partial_from_elsewhere_fails_its_own_check() -> None:
     other = dealing(5, 2)[1][1].decrypt_partially(dealing(5, 2)[0].public_key.encrypt(MESSAGES))
     refused([*good, other], "key", 2)
     refused([*good, replace(PARTIALS[2], proof=PARTIALS[4].proof)], "proof", 2)
-    with pytest.raises(ParameterError, match="each of partials must be a PartialDecryption"):
+    with pytest.raises(ParameterError, match="PartialDecryption"):
         KEY.combine(SENT, [*good, PARTIALS[2].to_bytes()])
 
 
@@ -212,8 +214,9 @@ def test_trustee_cannot_speak_for_one_with_the_same_share() -> None:
     sent = key.public_key.encrypt([3])
     partial = shares[0].decrypt_partially(sent)
     assert key.combine(sent, [partial]) == [3]
-    with pytest.raises(RemoteProtocolError, match="trustee 2;"):
+    with pytest.raises(RemoteProtocolError) as caught:
         key.combine(sent, [replace(partial, index=2)])
+    assert (caught.value.check, caught.value.sender) == ("proof", 2)
 
 
 def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
@@ -235,21 +238,22 @@ def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
     sent = group.load(total.to_bytes(), len(total))
     partials = [share.decrypt_partially(sent) for share in SHARES[:3]]
     assert KEY.combine(sent, partials)[1:3] == [2, -2]
-    with pytest.raises(RemoteProtocolError, match=r"send one to_bytes\(\) to every trustee"):
+    with pytest.raises(RemoteProtocolError) as caught:
         KEY.combine(total, partials)
+    assert caught.value.check == "ciphertexts"
 
 
 def test_ciphertexts_of_another_key_are_rejected_first() -> None:
     """Ciphertexts of another key are refused before anything is computed."""
     foreign = keypair().public_key.encrypt([1])
     for use in (lambda: SHARES[0].decrypt_partially(foreign), lambda: KEY.combine(foreign, [])):
-        with pytest.raises(ParameterError, match="under the key"):
+        with pytest.raises(ParameterError):
             use()
     for use in (
         lambda: SHARES[0].decrypt_partially([1, 2]),
         lambda: KEY.combine(PUBLIC.encrypt_vector, []),
     ):
-        with pytest.raises(ParameterError, match="ciphertexts must be Ciphertexts"):
+        with pytest.raises(ParameterError, match="Ciphertexts"):
             use()
 
 
@@ -257,10 +261,9 @@ def test_vector_in_place_of_its_ciphertexts_is_rejected() -> None:
     """A vector in the place of its ciphertexts is refused with the remedy."""
     packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
     vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
-    remedy = r"a vector's \.ciphertexts, not EncryptedVector"
-    with pytest.raises(ParameterError, match=remedy):
+    with pytest.raises(ParameterError, match=r"\.ciphertexts, not EncryptedVector"):
         SHARES[0].decrypt_partially(vector)
-    with pytest.raises(ParameterError, match=remedy):
+    with pytest.raises(ParameterError, match=r"\.ciphertexts, not EncryptedVector"):
         KEY.combine(vector, [])
 
 
@@ -271,7 +274,7 @@ def test_any_iterable_of_partial_decryptions_is_combined() -> None:
     assert KEY.combine_vector(vector, (parts[i] for i in parts)).sum.tolist() == [1.0] * 3
     assert KEY.combine(SENT, (PARTIALS[i] for i in (1, 2, 3))) == MESSAGES
     assert KEY.combine(SENT, {i: PARTIALS[i] for i in (5, 2, 3, 1)}.values()) == MESSAGES
-    with pytest.raises(ParameterError, match="partials must be several"):
+    with pytest.raises(ParameterError, match="partials"):
         KEY.combine(SENT, PARTIALS[1])
 
 
@@ -296,7 +299,7 @@ def test_shares_of_two_dealings_behind_one_key_are_found_out() -> None:
     botched = replace(KEY, images=tuple(images))
     secrets = {share.index: share._secret for share in SHARES} | {2: secret}
     partials = [KeyShare(botched, i, secrets[i]).decrypt_partially(SENT) for i in (1, 2, 3)]
-    with pytest.raises(RemoteProtocolError, match="dealt anew") as caught:
+    with pytest.raises(RemoteProtocolError) as caught:
         botched.combine(SENT, partials)
     assert (caught.value.check, caught.value.sender) == ("dealing", None)
 

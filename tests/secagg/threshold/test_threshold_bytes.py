@@ -101,53 +101,54 @@ def without_images(count: int) -> bytes:
 
 
 BAD_KEYS = {
-    "nothing": (b"", "no key"),
-    "a header": (KEY_BYTES[:40], "no key"),
-    "damaged": (put(KEY_BYTES, 300, b"damage"), "damaged"),
-    "one byte more": (KEY_BYTES + b"\x00", "damaged"),
-    "one byte less": (KEY_BYTES[:-1], "damaged"),
-    "magic": (resealed(put(KEY_BYTES, 0, b"SATL")), "of this kind"),
-    "version": (resealed(put(KEY_BYTES, 4, b"\x02")), "of this kind"),
-    "threshold 0": (resealed(put(KEY_BYTES, 5, b"\x00")), "threshold"),
-    "threshold 5": (resealed(put(KEY_BYTES, 5, b"\x05")), "threshold"),
-    "trustees 3": (resealed(put(KEY_BYTES, 6, b"\x03")), "do not fit"),
-    "trustees 5": (resealed(put(KEY_BYTES, 6, b"\x05")), "do not fit"),
+    "nothing": (b"", "threshold_key"),
+    "a header": (KEY_BYTES[:40], "threshold_key"),
+    "damaged": (put(KEY_BYTES, 300, b"damage"), "threshold_key"),
+    "one byte more": (KEY_BYTES + b"\x00", "threshold_key"),
+    "one byte less": (KEY_BYTES[:-1], "threshold_key"),
+    "magic": (resealed(put(KEY_BYTES, 0, b"SATL")), "threshold_key"),
+    "version": (resealed(put(KEY_BYTES, 4, b"\x02")), "threshold_key"),
+    "threshold 0": (resealed(put(KEY_BYTES, 5, b"\x00")), "threshold_key"),
+    "threshold 5": (resealed(put(KEY_BYTES, 5, b"\x05")), "threshold_key"),
+    "trustees 3": (resealed(put(KEY_BYTES, 6, b"\x03")), "threshold_key"),
+    "trustees 5": (resealed(put(KEY_BYTES, 6, b"\x05")), "threshold_key"),
     "trustees 101": (
         resealed(put(KEY_BYTES[:-32] + value(4) * 97, 6, b"\x65") + bytes(32)),
-        "trustees",
+        "threshold_key",
     ),
-    "one image less": (without_images(1), "do not fit"),
-    "half an image": (resealed(KEY_BYTES[: -32 - WIDTH // 2] + bytes(32)), "do not fit"),
-    "public key of no bytes": (resealed(put(KEY_BYTES, 7, b"\x00\x00")), "no key"),
-    "public key of too many": (resealed(put(KEY_BYTES, 7, b"\xff\xff")), "no key"),
-    "public key": (resealed(put(KEY_BYTES, PUBLIC_AT, b"SASK")), "kind and version"),
-    "even n": (resealed(put(KEY_BYTES, PUBLIC_AT + 9, b"\x00")), "odd"),
+    "one image less": (without_images(1), "threshold_key"),
+    "half an image": (resealed(KEY_BYTES[: -32 - WIDTH // 2] + bytes(32)), "threshold_key"),
+    "public key of no bytes": (resealed(put(KEY_BYTES, 7, b"\x00\x00")), "public_key"),
+    "public key of too many": (resealed(put(KEY_BYTES, 7, b"\xff\xff")), "public_key"),
+    "public key": (resealed(put(KEY_BYTES, PUBLIC_AT, b"SASK")), "public_key"),
+    "even n": (resealed(put(KEY_BYTES, PUBLIC_AT + 9, b"\x00")), "public_key"),
     "image 0": (
         resealed(put(KEY_BYTES, IMAGE_AT, value(0))),
-        "verification",
+        "threshold_key",
     ),
     "image n²": (
         resealed(put(KEY_BYTES, IMAGE_AT, value(N2))),
-        "verification",
+        "threshold_key",
     ),
     "image of p": (
         resealed(put(KEY_BYTES, IMAGE_AT, value(2 * SAFE[0]))),
-        "verification",
+        "threshold_key",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BAD_KEYS)
 def test_check26_a_bad_key_is_refused(name: str) -> None:
-    data, why = BAD_KEYS[name]
-    with pytest.raises(RemoteProtocolError, match=why) as caught:
+    data, check = BAD_KEYS[name]
+    with pytest.raises(RemoteProtocolError) as caught:
         load_key(data)
-    assert caught.value.check in ("threshold_key", "public_key")
+    assert caught.value.check == check
 
 
 def test_a_key_that_is_too_short_needs_to_be_called_insecure() -> None:
-    with pytest.raises(RemoteProtocolError, match="allow_insecure"):
+    with pytest.raises(RemoteProtocolError, match="allow_insecure") as caught:
         ThresholdKey.from_bytes(KEY_BYTES)
+    assert caught.value.check == "public_key"
 
 
 def test_a_damaged_share_is_refused_and_not_repeated() -> None:
@@ -171,7 +172,7 @@ def test_a_damaged_share_is_refused_and_not_repeated() -> None:
             KeyShare.from_bytes(data, KEY)
         for shown in (str(secret), data[38:].hex(), str(int.from_bytes(data[38:], "little"))):
             assert len(shown) < 2 or shown not in str(caught.value), name
-    with pytest.raises(ParameterError, match="of the key"):
+    with pytest.raises(ParameterError):
         KeyShare.from_bytes(dealing(4, 3)[1][1].to_bytes(), KEY)
     with pytest.raises(ParameterError, match="ThresholdKey"):
         KeyShare.from_bytes(SHARE_BYTES, PUBLIC)

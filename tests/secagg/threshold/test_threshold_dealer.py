@@ -263,20 +263,18 @@ def test_n_sharing_a_factor_with_the_factorial_makes_no_key() -> None:
     for factor in (3, 5):
         public = copy.copy(PUBLIC)
         public.n = gmpy2.mpz(N // factor * factor)
-        with pytest.raises(
-            ParameterError, match="a factor of at most 5, the number of trustees"
-        ):
+        with pytest.raises(ParameterError):
             replace(KEY, public_key=public)
 
 
 def test_a_share_cannot_be_built_of_another_secret() -> None:
     for index, secret in ((1, SHARES[1]._secret), (2, SHARES[1]._secret + 1), (1, -1)):
-        with pytest.raises(ParameterError, match="is not that of trustee") as caught:
+        with pytest.raises(ParameterError, match="trustee") as caught:
             KeyShare(KEY, index, secret)
         assert str(secret) not in str(caught.value)
     order = N * (SAFE[0] // 2) * (SAFE[1] // 2)
     for times in (-1, 4 * N):  # the same power, out of range
-        with pytest.raises(ParameterError, match="is not that of trustee"):
+        with pytest.raises(ParameterError, match="trustee"):
             KeyShare(KEY, 1, SHARES[0]._secret + order * times)
     for index in (0, 6, True):
         with pytest.raises(ParameterError, match="index"):

@@ -170,7 +170,8 @@ def test_one_bad_param_leaves_all_unchanged(params, named):
     assert vars(outer) == before
 
 
-def test_set_params_drops_what_was_computed_and_keeps_what_was_fitted():
+def test_set_params_drops_caches_and_keeps_fitted():
+    """Set params drops what was computed and keeps what was fitted."""
     inner = Inner(k=3)
     assert inner.square == 9
     assert inner.set_params(k=4).square == 16
@@ -179,7 +180,8 @@ def test_set_params_drops_what_was_computed_and_keeps_what_was_fitted():
     assert outer.set_params(rate=2.0).factors_ == "learnt"
 
 
-def test_dataclass_with_settings_keeps_signature_equality_and_repr():
+def test_settings_keep_signature_equality_and_repr():
+    """Dataclass with settings keeps signature equality and repr."""
     assert repr(Inner()) == "Inner(k=2, reg=0.5, kind='a')"
     assert Inner() == Inner()
     assert hash(Inner()) == hash(Inner())

@@ -35,7 +35,7 @@ def trained(items, rounds=7):
 @pytest.mark.parametrize(
     ("refresh_every", "refreshes"), [(1, 6), (2, 3), (3, 2), (6, 1), (7, 0), (100, 0)]
 )
-def test_the_encrypted_matrix_holds_the_integers_of_the_plain_one(refresh_every, refreshes):
+def test_encrypted_matrix_holds_the_plain_integers(refresh_every, refreshes):
     """After every round, however often it had to be encrypted anew in between."""
     _, q = start()
     plain, items = PlainItems(q.reshape(-1)), encrypted(refresh_every)

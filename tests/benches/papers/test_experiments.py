@@ -44,7 +44,8 @@ def ticking(monkeypatch):
     monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
 
 
-def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe(monkeypatch):
+def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch):
+    """Fedmf is the same under encryption and priced beside phe."""
     ticking(monkeypatch)
     found = fedmf_under_encryption(SPLIT, keypair(), model=FedMF(k=2), rounds=3, seed=4)
     run = Trainer(FedMF(k=2), PlainSum(), rounds=3, seed=4).fit(SPLIT.train, SPLIT.test)
@@ -69,7 +70,8 @@ def test_fedmf_is_the_same_under_encryption_and_priced_beside_phe(monkeypatch):
     assert without.phe is None
 
 
-def test_what_an_iteration_costs_is_averaged_over_those_that_do_not_count_raters(monkeypatch):
+def test_iteration_cost_leaves_out_the_rater_count(monkeypatch):
+    """What an iteration costs is averaged over those that do not count raters."""
     taken = []
 
     class Watched(Trainer):
@@ -200,7 +202,8 @@ def test_the_table_and_the_document_say_the_same():
 
 @pytest.mark.slow
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
-def test_the_corner_of_ml_latest_small_reaches_the_same_rmse_at_3072_bits():
+def test_ml_latest_small_at_3072_bits_reaches_the_same_rmse():
+    """The corner of ml latest small reaches the same rmse at 3072 bits."""
     split = random_split(most_rated(load("ml-latest-small")), seed=0)
     found = fedmf_under_encryption(split, generate_keypair(), with_phe=False)
     print(found.table())

@@ -57,9 +57,8 @@ def row_of(document, table, name):
 
 
 @pytest.mark.large
-def test_two_processes_measure_what_one_measures_and_what_is_kept_is_not_run_again(
-    trace, tmp_path
-):
+def test_two_processes_measure_as_one_and_reuse_kept_runs(trace, tmp_path):
+    """Two processes measure what one measures and what is kept is not run again."""
     reports = []
     for jobs in (1, 2):
         watch = Silent()

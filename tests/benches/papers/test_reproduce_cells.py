@@ -105,7 +105,8 @@ def test_the_document():
     assert markdown(report(*ROWS), {"t": ["results/t.png"]}) == GOLDEN
 
 
-def test_a_quick_document_says_that_it_is_no_result_and_meets_nothing():
+def test_quick_document_is_no_result_and_meets_no_target():
+    """A quick document says that it is no result and meets nothing."""
     text = markdown(report(*ROWS, quick=True), {})
     assert "**Tried with --quick, with a fraction of the work: no result.**" in text
     assert "`python -m benches.papers --table t --seeds 2 --quick`" in text
@@ -225,7 +226,7 @@ def test_a_figure_has_the_decimals_it_deserves(value, shown):
     assert number(value) == shown
 
 
-def test_the_picture_has_a_panel_for_each_metric_that_was_measured():
+def test_picture_has_a_panel_per_measured_metric():
     """Points of every row that was measured, the first row on top, paper and bounds beside."""
     figure = draw(report(*ROWS).tables[0])
     assert figure is not None

@@ -59,7 +59,8 @@ def test_users_vanish_where_the_name_says_so_and_only_there(row, share, monkeypa
     assert any(lost) == share
 
 
-def test_the_thesis_holds_out_the_last_three_ratings_of_each_user():
+def test_thesis_holds_out_the_last_three_ratings():
+    """The thesis holds out the last three ratings of each user."""
     split = thesis.thesis_split()
     assert np.bincount(split.test.users, minlength=24).tolist() == [3] * 24
     assert split.train.n_ratings == RATINGS.n_ratings - 3 * 24

@@ -64,7 +64,8 @@ def test_a_tighter_budget_means_more_noise():
         assert len(z) == 5
 
 
-def test_the_curve_has_a_line_for_each_place_and_copes_with_rows_that_were_not_run():
+def test_curve_has_a_line_per_place_without_missing_rows():
+    """The curve has a line for each place and copes with rows that were not run."""
     results = {one.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for one in dp.SETTINGS}
     results["ml-100k, central, ε = 8"] = [{"RMSE": 1.1}]
     (axes,) = dp.curve(results).axes

@@ -105,9 +105,7 @@ def features(ratings):
 @pytest.mark.parametrize(
     "row", find_table(MODULES["fcf-2"], "fcf-2").rows, ids=lambda row: row.name
 )
-def test_recommendations_are_judged_by_the_test_views_and_learnt_from_the_others(
-    row, monkeypatch
-):
+def test_recommendations_are_judged_by_the_test_views(row, monkeypatch):
     """The validation part is neither: it is hidden with what was learnt from."""
     whole = user_split(simulate_views(24, 32), 0.2, seed=0)
     parts = fcf2.Parts(user_split(whole.train, 0.25, seed=0).train, whole.train, whole.test)

@@ -49,7 +49,8 @@ def test_plain_sum_is_the_sum_of_what_each_rounds_to():
     assert found.survivors == (4, 7, 9)
 
 
-def test_rows_summed_in_short_are_the_integers_of_the_dense_vectors():
+def test_short_rows_sum_to_the_integers_of_dense_vectors():
+    """Rows summed in short are the integers of the dense vectors."""
     vectors = gradients(range(20))
     short = PlainSum().sum(vectors, dropouts={})
     every_row = np.arange(M, dtype=np.int32)

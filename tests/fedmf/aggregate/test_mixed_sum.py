@@ -41,7 +41,8 @@ def ones(users):
     return Vectors(users, lambda user: rows, (2, 1))
 
 
-def test_exposed_users_who_vanish_are_left_out_and_too_few_others_abort():
+def test_exposed_dropouts_are_left_out_and_too_few_abort():
+    """Exposed users who vanish are left out and too few others abort."""
     mixed = MixedSum(SecAggSum(), {0, 1})
     total = mixed.sum(ones(range(6)), dropouts={0: "masked_input", 1: "share_keys"})
     assert total.survivors == (2, 3, 4, 5)
@@ -81,7 +82,8 @@ def test_raters_are_counted_securely_for_everybody(monkeypatch):
     assert total.survivors == (1, 2, 4, 5)
 
 
-def test_of_the_exposed_and_the_others_those_who_vanish_are_left_out():
+def test_dropouts_of_both_groups_are_left_out():
+    """Of the exposed and the others those who vanish are left out."""
     gone = {0: "masked_input", 5: "masked_input"}
     total = MixedSum(SecAggSum(), {0, 1}).sum(ones(range(6)), dropouts=gone)
     assert total.survivors == (1, 2, 3, 4)
@@ -98,7 +100,8 @@ def test_the_encoding_of_the_secure_sum_is_that_of_the_plain_one(exposed):
     assert total.clipped == 6
 
 
-def test_who_is_exposed_must_be_said_and_the_warning_says_what_it_means():
+def test_exposed_users_are_required_and_warned_about():
+    """Who is exposed must be said and the warning says what it means."""
     with pytest.raises(TypeError):
         MixedSum(SecAggSum())
     with pytest.raises(SettingError, match="SecAggSum"):
@@ -108,7 +111,7 @@ def test_who_is_exposed_must_be_said_and_the_warning_says_what_it_means():
     assert "lose the protection of min_raters" in warning
 
 
-def test_what_is_seen_comes_off_the_sum_and_leaves_one_users_gradient():
+def test_seen_gradients_subtracted_leave_one_users_gradient():
     """What the warning says of min_raters: three raters were counted, one of them is hidden."""
     ratings = simulate(9, 20, 60, seed=0)
     raters = [ratings.users[ratings.items == item] for item in range(20)]

@@ -31,7 +31,7 @@ def cohorts(draw):
 @examples(15)
 @given(cohort=cohorts(), m=st.integers(1, 20), clip=st.sampled_from([0.7, 16.0, 1000.0]))
 @pytest.mark.parametrize("trust", WARNINGS)
-def test_plain_secret_sharing_and_encrypted_sums_are_the_same_integers(trust, cohort, m, clip):
+def test_plain_shared_and_encrypted_sums_are_equal(trust, cohort, m, clip):
     """Whoever vanishes, and before whichever message."""
     users, dropouts = cohort
     coding = {"clip": clip, "fractional_bits": 12}
@@ -54,7 +54,8 @@ def test_plain_secret_sharing_and_encrypted_sums_are_the_same_integers(trust, co
         assert found.clipped == shared.clipped == meant.clipped
 
 
-def test_each_table_is_computed_once_and_none_for_who_sends_nothing():
+def test_tables_are_computed_once_and_only_for_senders():
+    """Each table is computed once and none for who sends nothing."""
     asked = []
     vectors = tables(range(6), 4)
 

@@ -50,9 +50,10 @@ def test_check33_each_trust_model_says_who_reads_every_vector(trust):
 
 
 @pytest.mark.check(33)
-def test_check33_under_a_shared_key_one_colluding_user_reads_another_ones_vector(
+def test_check33_shared_key_colluding_user_reads_a_vector(
     seen_by_server,
 ):
+    """Under a shared key one colluding user reads another ones vector."""
     vectors = tables(range(5), 4)
     aggregation = paillier("shared client key")
     aggregation.sum(vectors, dropouts={}, session=b"1")
@@ -65,7 +66,7 @@ def test_check33_under_a_shared_key_one_colluding_user_reads_another_ones_vector
 
 
 @pytest.mark.check(33)
-def test_check33_under_a_threshold_one_trustee_too_few_reads_nothing(seen_by_server):
+def test_check33_threshold_one_trustee_too_few_reads_nothing(seen_by_server):
     """Neither of a vector nor of the sum, with all that the server was sent besides."""
     vectors = tables(range(5), 4)
     aggregation = paillier("threshold")
@@ -100,7 +101,7 @@ def test_shares_that_were_stored_with_a_key_each_are_of_one_key():
 @pytest.mark.check(33)
 @pytest.mark.parametrize("trust", ["key holder", "threshold"])
 @pytest.mark.parametrize("lie", ["header", "multiple"])
-def test_check33_a_server_that_deviates_reads_one_vector_as_if_it_were_the_sum(trust, lie):
+def test_check33_deviating_server_reads_one_vector(trust, lie):
     """What the warnings say, and why: the count of a sum is the server's word.
 
     A key holder sees that the encrypted count is another than the header's; trustees do not.
@@ -124,12 +125,14 @@ def test_check33_a_server_that_deviates_reads_one_vector_as_if_it_were_the_sum(t
 
 @pytest.mark.check(33)
 @pytest.mark.parametrize("trust", ["key holder", "threshold"])
-def test_check33_the_warning_says_what_the_server_is_trusted_with(trust):
+def test_check33_warning_names_the_trust_in_the_server(trust):
+    """The warning says what the server is trusted with."""
     assert "as long as the server follows the protocol" in WARNINGS[trust]
 
 
 @pytest.mark.check(33)
-def test_check33_trustees_are_only_asked_for_sums_of_the_whole_round(monkeypatch):
+def test_check33_trustees_are_asked_for_whole_sums_only(monkeypatch):
+    """Trustees are only asked for sums of the whole round."""
     asked = []
     decrypt = KeyShare.decrypt_partially
 
@@ -168,9 +171,8 @@ def test_a_wrong_answer_of_a_trustee_is_refused_by_its_number(monkeypatch):
     ("trust", "encrypts_with"),
     [("shared client key", PrivateKey), ("key holder", PublicKey), ("threshold", PublicKey)],
 )
-def test_check33_users_have_the_private_key_only_where_they_share_it(
-    trust, encrypts_with, monkeypatch
-):
+def test_check33_users_hold_the_private_key_only_if_shared(trust, encrypts_with, monkeypatch):
+    """Users have the private key only where they share it."""
     used = []
     for kind in (PrivateKey, PublicKey):
         encrypt = kind.encrypt_vector

@@ -56,7 +56,8 @@ def gradients(rng, ratings, k=4, p=None):
     return Seen(q, REG * q - np.outer(e, p))
 
 
-def test_two_rounds_of_gradients_are_the_ratings_whatever_happened_in_between():
+def test_two_rounds_of_gradients_give_the_ratings():
+    """Two rounds of gradients are the ratings whatever happened in between."""
     rng = np.random.default_rng(0)
     ratings = np.array([1.0, 5.0, 3.5, 2.0, 4.0])
     found = attacks.from_two_rounds(gradients(rng, ratings), gradients(rng, ratings), REG)
@@ -74,7 +75,8 @@ def test_two_rounds_need_three_items_and_cannot_tell_the_sign():
 
 
 @pytest.mark.parametrize("grid", [GRID, np.arange(0.5, 5.5, 0.5)])
-def test_one_round_of_gradients_is_the_ratings_if_they_are_on_a_grid(grid):
+def test_one_round_of_gradients_gives_ratings_on_a_grid(grid):
+    """One round of gradients is the ratings if they are on a grid."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         ratings = rng.choice(grid, 12)
@@ -84,7 +86,8 @@ def test_one_round_of_gradients_is_the_ratings_if_they_are_on_a_grid(grid):
         np.testing.assert_array_equal(from_one_round(rounded, REG, grid), ratings)
 
 
-def test_the_length_of_p_decides_where_one_item_has_several_answers():
+def test_length_of_p_decides_between_several_answers():
+    """The length of p decides where one item has several answers."""
     rng = np.random.default_rng(5)
     right = 0
     for rating in np.tile(GRID, 10):
@@ -95,7 +98,8 @@ def test_the_length_of_p_decides_where_one_item_has_several_answers():
 
 
 @pytest.mark.parametrize("one_round", [False, True])
-def test_gradients_leak_in_the_clear_and_not_under_secure_aggregation(few, everyone, one_round):
+def test_gradients_leak_in_the_clear_but_not_when_secure(few, everyone, one_round):
+    """Gradients leak in the clear and not under secure aggregation."""
     outcome = attacks.leakage(few, everyone, one_round=one_round)
     assert outcome.ratings == 600
     assert outcome.plain == 1.0
@@ -103,7 +107,7 @@ def test_gradients_leak_in_the_clear_and_not_under_secure_aggregation(few, every
     assert outcome.summed < guessing(outcome)
 
 
-def test_what_a_client_sends_says_nothing_of_the_gradient_behind_it(few):
+def test_message_of_a_client_tells_nothing_of_its_gradient(few):
     """Decoded, y_u is uniform on [−2^15, 2^15) and as good as independent of η_u."""
     seen = train(PRESETS["paper"].model, few, 1, 0)[0]
     secure = under_masks(seen, {7}, 0)
@@ -133,7 +137,8 @@ def test_the_difference_of_two_masked_inputs_says_nothing_either(few):
         assert np.abs(quantiles - [0.25, 0.5, 0.75]).max() < 4 * np.sqrt(0.25 / n)
 
 
-def test_the_sum_of_the_watched_round_is_the_sum_of_its_gradients(few):
+def test_sum_of_the_watched_round_is_that_of_gradients(few):
+    """The sum of the watched round is the sum of its gradients."""
     seen = train(PRESETS["paper"].model, few, 1, 0)[0]
     total = np.zeros_like(seen.q)
     for user, rows in seen.gradients.items():
@@ -173,7 +178,8 @@ def test_a_user_who_rates_everything_alike_has_no_mask_to_undo():
     assert np.isnan(found.penalty)
 
 
-def test_gradients_of_masked_ratings_give_the_ratings_unless_sums_are_secure(few, everyone):
+def test_masked_gradients_leak_unless_sums_are_secure(few, everyone):
+    """Gradients of masked ratings give the ratings unless sums are secure."""
     outcome = attacks.inversion(few, everyone, RidgeMask(penalty=7.0))
     assert outcome.plain >= 0.97
     assert 0.05 < outcome.secure < guessing(outcome)
@@ -219,7 +225,8 @@ def test_the_attacker_of_a_trial_never_starts_where_a_party_does(few, monkeypatc
 
 
 @pytest.mark.parametrize("mask", [FMMask(), NNMask()])
-def test_masks_without_a_closed_form_are_undone_by_retraining_from_other_starts(few, mask):
+def test_masks_without_closed_form_are_undone_by_retraining(few, mask):
+    """Masks without a closed form are undone by retraining from other starts."""
     some = few.take(few.users < 10)
     features = item_features(some)
     hidden = masked(some, mask.fit(features, some, seed=0))
@@ -234,7 +241,8 @@ def test_masks_without_a_closed_form_are_undone_by_retraining_from_other_starts(
     assert share_right(guessed, some.values) < bound
 
 
-def test_recovery_stretches_masked_ratings_to_the_range_of_the_ratings():
+def test_recovery_stretches_masked_ratings_to_the_range():
+    """Recovery stretches masked ratings to the range of the ratings."""
     few = simulate(3, 5, 9, seed=0)
     one = few.take(few.users == 0)
     values = np.array([1.0, 3.0, 4.0])
@@ -247,7 +255,8 @@ def test_recovery_stretches_masked_ratings_to_the_range_of_the_ratings():
         attacks.recovery(truth, hidden, 0.0)
 
 
-def test_ranking_counts_which_of_the_highest_masked_ratings_are_highest():
+def test_ranking_counts_highest_masked_ratings():
+    """Ranking counts which of the highest masked ratings are highest."""
     few = simulate(1, 10, 10, seed=0)
     truth = few.with_values(np.linspace(1, 5, 10), (1.0, 5.0))
     order = np.array([0, 1, 3, 2, 4, 5, 9, 7, 8, 6.0])  # the top three are 6, 8, 7

@@ -36,7 +36,8 @@ def test_an_exact_sum_gives_away_the_items_with_one_rater():
     assert np.isnan(from_sum(q, np.zeros_like(q), counts, REG, GRID)[1]).all()
 
 
-def test_nothing_is_left_of_singletons_when_items_need_three_raters(few):
+def test_items_needing_three_raters_leave_no_singletons(few):
+    """Nothing is left of singletons when items need three raters."""
     lone = np.bincount(few.items, minlength=50) == 1
     lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
     exposed = attacks.singletons(lonely, 1)

@@ -121,7 +121,8 @@ class Spy(PlainSum):
         return super().sum(vectors, dropouts=dropouts, session=session)
 
 
-def test_a_vector_has_one_size_and_the_number_of_ratings_is_in_the_sum_only():
+def test_vector_has_one_size_and_hides_the_rating_count():
+    """A vector has one size and the number of ratings is in the sum only."""
     ratings, items, users = small()
     spy = Spy()
     ContextTrainer(FedLR(), spy, rounds=1).fit(ratings, items, users)

@@ -174,7 +174,8 @@ def test_users_update_themselves_once_more_at_the_end():
 
 
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
-def test_a_refit_that_ends_before_an_epoch_leaves_nothing_of_the_data_before(system):
+def test_refit_stopped_early_keeps_nothing_of_older_data(system):
+    """A refit that ends before an epoch leaves nothing of the data before."""
     model = system(epochs=1).fit(simulate_views(30, 32, seed=0))
     assert model.predict([0], [0]).shape == (1,)
     other = simulate_views(30, 32, seed=1)

@@ -35,7 +35,8 @@ def common(ratings):
     return ratings.take(~np.isin(ratings.items, [3, 7]))
 
 
-def test_items_with_few_raters_are_left_out_as_if_they_were_not_rated():
+def test_items_with_few_raters_count_as_unrated():
+    """Items with few raters are left out as if they were not rated."""
     ratings = rare()
     ours = FederatedCF(Implicit(k=3), epochs=4).fit(ratings)
     theirs = CF(Implicit(k=3), epochs=4).fit(common(ratings))
@@ -128,7 +129,8 @@ def test_most_of_what_is_learnt_is_learnt_though_users_vanish():
         assert 1e-4 < np.sqrt(np.mean(error**2)) < 0.05
 
 
-def test_a_lost_sum_leaves_the_item_factors_and_the_training_goes_on():
+def test_lost_sum_keeps_the_factors_and_training_goes_on():
+    """A lost sum leaves the item factors and the training goes on."""
     ratings = simulate_views(40, 32, seed=1)
     fcf = FCF(Implicit(k=2), Watched(LOST, None, LOST), epochs=2, steps=2)
     steps = list(fcf.iterate(ratings))  # a count is lost and repeated, then a sum

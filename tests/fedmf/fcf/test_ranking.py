@@ -144,7 +144,8 @@ def test_every_user_gives_the_same_share_to_the_test():
     assert (user_split(ratings, 0.2, seed=5).test.items != split.test.items).any()
 
 
-def test_a_users_share_is_rounded_to_the_nearest_and_halves_to_even():
+def test_users_share_is_rounded_half_to_even():
+    """A users share is rounded to the nearest and halves to even."""
     counts = (1, 2, 3, 6, 10)  # a quarter of which is .25, .5, .75, 1.5, 2.5
     pairs = [(user, item) for user, n in enumerate(counts) for item in range(n)]
     split = user_split(of_pairs(*pairs), 0.25)

@@ -87,7 +87,8 @@ def test_an_impossible_penalty_is_refused():
         LocalHead(penalty=-1)
 
 
-def test_where_nothing_is_known_of_the_items_it_is_the_mean_residual(split, base):
+def test_head_without_features_is_the_mean_residual(split, base):
+    """Where nothing is known of the items it is the mean residual."""
     nothing = Features(np.zeros((80, 0)), ())
     found = LocalHead().fit(base, split.train, nothing).predict(*EVERY_PAIR).reshape(60, 80)
     before = base.predict(*EVERY_PAIR).reshape(60, 80)

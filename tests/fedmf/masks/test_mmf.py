@@ -138,7 +138,8 @@ def test_other_data_is_refused(split, fitted):
         )
 
 
-def test_a_trainer_that_goes_on_to_other_data_takes_nothing_along(split, fitted):
+def test_trainer_refitted_on_other_data_starts_fresh(split, fitted):
+    """A trainer that goes on to other data takes nothing along."""
     before = fitted.predict(*EVERY_PAIR)
     fitted.trainer.fit(simulate(10, 20, 100, seed=1))
     np.testing.assert_array_equal(fitted.predict(*EVERY_PAIR), before)
@@ -164,7 +165,8 @@ def test_parts_of_the_wrong_kind_are_refused(wrong):
         FedMMF(**wrong)
 
 
-def test_the_scale_of_differences_has_its_neutral_point_where_it_should(split):
+def test_scale_of_differences_has_the_right_neutral_point(split):
+    """The scale of differences has its neutral point where it should."""
     for centre in (0.0, 3.5, 2.75):
         values = np.full(split.train.n_ratings, centre)
         assert neutral(split.train.with_values(values, around(centre))) == centre

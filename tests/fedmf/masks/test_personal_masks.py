@@ -36,7 +36,8 @@ def rated_by_one(matrix, values):
     return ratings, Features(np.asarray(matrix, float), tuple("abcdefgh"[:d]))
 
 
-def test_the_mean_mask_is_the_users_mean_drawn_towards_the_neutral_constant():
+def test_mean_mask_is_the_shrunk_mean_of_the_user():
+    """The mean mask is the users mean drawn towards the neutral constant."""
     ratings, features = rated_by_one([[0], [0], [0]], [5, 4, 3])
     assert MeanMask().fit(features, ratings).predict([0], [2]) == pytest.approx([4.0])
     shrunk = MeanMask(shrink=3).fit(features, ratings)  # (5 + 4 + 3 + 3 · 3.5) / 6
@@ -62,7 +63,8 @@ def test_the_ridge_mask_is_scikit_learns(ratings, features, penalty):
         )
 
 
-def test_without_a_penalty_genres_that_go_together_are_no_obstacle():
+def test_without_penalty_collinear_genres_still_solve():
+    """Without a penalty genres that go together are no obstacle."""
     ratings, features = rated_by_one([[0, 0], [1, 1], [1, 1]], [1, 3, 5])
     mask = RidgeMask(penalty=0).fit(features, ratings)
     np.testing.assert_allclose(mask.predict([0, 0], [0, 1]), [1, 4])

@@ -80,7 +80,8 @@ def test_rounds_are_those_of_centralised_least_squares(split):
     assert sum(record.clipped for record in fixed.history_) == 0
 
 
-def test_users_who_vanish_are_left_out_of_the_step_and_of_its_regularisation(split):
+def test_dropouts_are_left_out_of_step_and_regularisation(split):
+    """Users who vanish are left out of the step and of its regularisation."""
     trainer = Trainer(ALS, FloatSum(), rounds=3, seed=2, dropout=0.4).fit(split.train)
     everyone = np.arange(24)
     leaving = (trainer.schedule.dropouts(Draw.DROPOUTS, n, everyone) for n in (1, 2, 3))
@@ -149,6 +150,7 @@ def test_what_rounding_takes_of_the_regularisation_is_told(split, reg):
     Trainer(model, FloatSum(), rounds=10).fit(split.train)
 
 
-def test_a_row_whose_squares_are_all_rounded_to_zero_is_not_taken_for_unrated():
+def test_row_with_squares_rounded_to_zero_is_not_unrated():
+    """A row whose squares are all rounded to zero is not taken for unrated."""
     with pytest.raises(SettingError, match="is lost"):
         FedALS(k=2).server_step(np.ones((1, 2)), np.array([[0.0, 0.0, 1.0, 2.0, 2.0]]), None)

@@ -115,7 +115,8 @@ def test_a_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits
     assert sum(int(x) ** 2 for x in moved) <= (clip * 2.0**bits * (1 + 1e-9)) ** 2
 
 
-def test_a_table_a_little_longer_than_the_clip_is_clipped_and_a_shorter_one_is_not():
+def test_only_tables_longer_than_the_clip_are_clipped():
+    """A table a little longer than the clip is clipped and a shorter one is not."""
     for length, kept in ((0.99, 0.99), (1.02, 1.0), (1.4, 1.0)):
         rows = Rows(np.array([1], np.int32), np.array([[0.6 * length, -0.8 * length]]), 3)
         one = Vectors({0: rows}, {0: rows}.__getitem__, (3, 2))
@@ -123,7 +124,8 @@ def test_a_table_a_little_longer_than_the_clip_is_clipped_and_a_shorter_one_is_n
         assert np.linalg.norm(total) == pytest.approx(kept, abs=1e-4)
 
 
-def test_short_tables_are_left_as_they_are_and_long_ones_keep_their_direction():
+def test_clipping_keeps_short_tables_and_all_directions():
+    """Short tables are left as they are and long ones keep their direction."""
     short, long = tables(3, size=0.01), tables(3, size=50.0)
     exact = noisy(z=0.0, clip=1.0)
     wanted = sum(short[user].dense() for user in short)
@@ -210,7 +212,8 @@ def test_secure_sums_give_the_same_noisy_integers(where):
     assert noisy(where, seed=1).sum(vectors, dropouts={}).digest != plain.digest
 
 
-def test_noise_comes_from_the_operating_system_unless_told_otherwise():
+def test_noise_is_the_operating_systems_by_default():
+    """Noise comes from the operating system unless told otherwise."""
     aggregation = NoisySum(inner=WIDE, clip_norm=1.0, noise_multiplier=1.0)
     first = aggregation.sum(tables(3), dropouts={})
     assert first.digest != aggregation.sum(tables(3), dropouts={}).digest

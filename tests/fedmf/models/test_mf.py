@@ -105,14 +105,16 @@ def test_ridge_solves_the_normal_equations(seed, n_u):
     np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
 
 
-def test_ridge_without_regularisation_and_too_few_ratings_still_solves():
+def test_ridge_without_penalty_and_few_ratings_still_solves():
+    """Ridge without regularisation and too few ratings still solves."""
     solved = FedMF(k=2, reg=0.0).user_factors(
         np.array([[1.0, 0.0]]), np.zeros(2), np.array([3.0])
     )
     np.testing.assert_allclose(solved, [3.0, 0.0])
 
 
-def test_ridge_steps_divide_by_the_raters_and_leave_the_unrated_alone():
+def test_ridge_steps_divide_by_raters_and_skip_unrated():
+    """Ridge steps divide by the raters and leave the unrated alone."""
     model = FedMF(k=1, rate=0.5)
     q, total = np.array([[1.0], [2.0], [3.0]]), np.array([[4.0], [3.0], [0.0]])
     moved = model.server_step(q, total, Raters(np.array([4, 3, 0]), 1.0))
@@ -132,7 +134,8 @@ def test_a_count_that_missed_users_is_not_taken_for_all_raters():
 
 
 @pytest.mark.parametrize("update", ["paper", "ridge"])
-def test_a_user_without_ratings_keeps_their_factors_and_sends_zeros(update):
+def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
+    """A user without ratings keeps their factors and sends zeros."""
     q, p_u, _, _ = small(0)
     nothing = np.array([], dtype=np.int32)
     model = FedMF(k=3, update=update)
@@ -180,7 +183,8 @@ def test_check31_items_with_few_raters_send_zeros():
 
 
 @pytest.mark.check(31)
-def test_check31_counting_is_needed_exactly_where_items_may_be_left_out():
+def test_check31_counting_is_needed_iff_items_may_be_left_out():
+    """Counting is needed exactly where items may be left out."""
     assert FedMF(update="paper", min_raters=2).needs_counts
     assert not FedMF(update="paper", min_raters=1).needs_counts
     assert FedMF().min_raters >= 3
@@ -200,7 +204,8 @@ def test_starts_are_zero_mean_or_neutral():
     assert first.std() < 0.1
 
 
-def test_a_scale_without_a_positive_neutral_point_starts_around_zero():
+def test_scale_without_positive_neutral_starts_around_zero():
+    """A scale without a positive neutral point starts around zero."""
     ratings = load("simulated")
     below = ratings.with_values(ratings.values - 10, (-9.0, -5.0))
     _, q = FedMF(k=10).initial(below, np.random.default_rng(1))

@@ -52,7 +52,8 @@ def test_predictions_are_products_and_not_clipped(factors):
     assert factors.predict(0, 1) == 3.0
 
 
-def test_recommendations_leave_out_what_is_seen_and_break_ties_by_number(factors):
+def test_recommendations_skip_seen_and_break_ties_by_number(factors):
+    """Recommendations leave out what is seen and break ties by number."""
     items, predictions = factors.recommend(0, k=2)
     assert items.tolist() == [0, 1]
     assert predictions.tolist() == [3.0, 3.0]

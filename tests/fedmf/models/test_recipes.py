@@ -56,7 +56,8 @@ def test_each_row_of_movielens_10m_runs_on_what_that_tells(row, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["One-order", "User-mean"])
-def test_a_quick_run_of_a_row_repeats_itself_and_moves_with_the_seed(small, kind):
+def test_quick_run_of_a_row_depends_on_its_seed_only(small, kind):
+    """A quick run of a row repeats itself and moves with the seed."""
     row = ROWS["fedmmf-4", f"{kind} FedMMF, tuned"]
     first, again, other = (row.run(Run(seed=seed, quick=True)) for seed in (1, 1, 2))
     assert first == again != other
@@ -98,7 +99,8 @@ def test_every_row_of_the_papers_table_has_its_figures():
     }  # fmt: skip
 
 
-def test_a_table_without_its_data_is_named_with_the_reason_and_no_folder(monkeypatch, tmp_path):
+def test_table_without_its_data_is_named_with_the_reason(monkeypatch, tmp_path):
+    """A table without its data is named with the reason and no folder."""
     monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
     arguments = ["--table", "fedmmf-4-ml-10m", "--out", str(tmp_path / "out")]

@@ -151,7 +151,8 @@ def test_the_seed_decides_everything(split):
 
 
 @pytest.mark.check(31)
-def test_check31_items_with_few_raters_are_counted_and_never_moved(split):
+def test_check31_items_with_few_raters_are_never_moved(split):
+    """Items with few raters are counted and never moved."""
     train = split.train
     raters = np.bincount(train.items, minlength=40)
     model = replace(RIDGE, min_raters=11)
@@ -282,7 +283,7 @@ def test_the_history_is_json(split):
     assert told["rounds"][1]["digest"] == trainer.history_.last.digest
 
 
-def test_counts_and_sums_lose_users_of_their_own_and_steps_know_the_share(split):
+def test_counts_and_sums_have_dropouts_of_their_own(split):
     """The step is divided by two standard deviations above count / share."""
     watched, settings = Watched(), {"rounds": 1, "dropout": 0.4, "seed": 6}
     trainer = Trainer(RIDGE, watched, **settings).fit(split.train)

@@ -141,7 +141,8 @@ def test_every_party_of_homomorphic_encryption_has_one_thread() -> None:
                 assert role.do(threads_of).result == 1
 
 
-def test_samples_are_counted_in_the_ciphertexts_that_packing_makes() -> None:
+def test_samples_are_counted_in_packed_ciphertexts() -> None:
+    """Samples are counted in the ciphertexts that packing makes."""
     way = he.public(keypair(512), 5)
     for length in range(1, 70):
         assert way.ciphertexts(length) == he.packing(length, 5).plaintexts(512)
@@ -180,7 +181,8 @@ def test_a_wrong_sum_is_refused() -> None:
         keyed.measure(plain(0.5), Case(9, 10), budget=60.0)
 
 
-def test_secret_sharing_is_measured_whole_and_its_bytes_are_the_formulas() -> None:
+def test_secret_sharing_bytes_are_those_of_the_formulas() -> None:
+    """Secret sharing is measured whole and its bytes are the formulas."""
     case = Case(30, 50)
     phases: list[tuple[str, int, int]] = []
     row = ss.measure(case, lambda *step: phases.append(step))

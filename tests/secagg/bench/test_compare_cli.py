@@ -145,9 +145,10 @@ def test_what_cannot_be_saved_in_the_end_is_printed(
 
 
 @pytest.mark.parametrize("blocked", ["out", "out/compare.json", "out/compare.png"])
-def test_a_folder_that_cannot_be_written_is_refused_before_it_measures(
+def test_unwritable_folder_is_rejected_before_measuring(
     blocked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A folder that cannot be written is refused before it measures."""
     monkeypatch.setattr(secagg.cli.bench, "compare", None)
     if blocked == "out":
         (tmp_path / "out").write_text("a file")
@@ -169,9 +170,10 @@ def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
+def test_without_phe_and_tenseal_their_lines_are_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Without phe and tenseal their lines are missing and it says so."""
     for package, module in (("phe", "peers"), ("tenseal", "ckks")):
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.delitem(sys.modules, f"secagg.bench.{module}", raising=False)
@@ -183,9 +185,10 @@ def test_without_phe_and_tenseal_their_lines_are_missing_and_it_says_so(
     assert "TenSEAL's CKKS is not installed: pip install tenseal" in ran.stdout
 
 
-def test_without_matplotlib_it_says_what_to_install_before_it_measures(
+def test_without_matplotlib_it_fails_before_measuring(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Without matplotlib it says what to install before it measures."""
     monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
     monkeypatch.delattr("secagg.bench.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)

@@ -13,7 +13,7 @@ from secagg.bench.per_float import Work
 from secagg.paillier.threads import threads
 
 
-def test_per_float_is_in_proportion_to_the_floats_and_to_the_peer(
+def test_per_float_is_in_proportion_to_floats_and_peer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With clocks that tick with every call: with two threads, half as much."""

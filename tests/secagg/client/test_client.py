@@ -94,7 +94,8 @@ def _shared(cohort: Cohort) -> dict[int, bytes]:
     return cohort.step()
 
 
-def test_check01_a_client_cannot_be_copied_stored_or_made_to_mask_twice() -> None:
+def test_check01_client_is_never_copied_and_masks_once() -> None:
+    """A client cannot be copied stored or made to mask twice."""
     _, client, shares = at_phase(2)
     for clone in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(LocalProtocolError, match="cannot be copied"):
@@ -104,7 +105,7 @@ def test_check01_a_client_cannot_be_copied_stored_or_made_to_mask_twice() -> Non
         client.masked_input(shares, np.ones(4))
 
 
-def test_check01_a_vector_that_is_refused_costs_nothing_and_sends_nothing() -> None:
+def test_check01_rejected_vector_sends_nothing() -> None:
     """The caller's mistake leaves the round as it was; the next try is the first output."""
     cohort, client, shares = at_phase(2, max_weight=9)
     good = np.zeros(4)
@@ -194,7 +195,7 @@ def test_check03_a_malformed_unmask_request_reveals_nothing(
     refuses(client, lambda: client.unmask(forged), check)
 
 
-def test_check03_only_clients_that_shared_their_keys_can_be_named() -> None:
+def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
     """Client 5 advertised keys but never shared them: it is in neither set."""
     cohort = Cohort(make_params(6))
     cohort.advance(1)
@@ -347,9 +348,10 @@ def test_check07_duplicate_own_and_foreign_keys_are_refused(
         ({"parameters": bytes(32)}, "parameters"),
     ],
 )
-def test_check21_a_roster_with_duplicate_ids_or_lengths_that_differ_is_refused(
+def test_check21_roster_with_duplicates_is_rejected(
     changes: dict[str, object], check: str
 ) -> None:
+    """A roster with duplicate ids or lengths that differ is refused."""
     _, client, roster = at_phase(1)
     forged = altered(roster, Roster, **changes)
     refuses(client, lambda: client.share_keys(forged), check)
@@ -427,9 +429,10 @@ def test_check09_an_altered_share_is_refused() -> None:
         ({"senders": ids([0, 1, 3, 3, 4])}, "ids"),
     ],
 )
-def test_check20_shares_of_the_wrong_session_length_or_sender_are_refused(
+def test_check20_shares_from_elsewhere_are_rejected(
     changes: dict[str, object], check: str
 ) -> None:
+    """Shares of the wrong session length or sender are refused."""
     _, client, shares = at_phase(2)
     forged = altered(shares, Shares, **changes)
     refuses(client, lambda: client.masked_input(forged, np.zeros(4)), check)
@@ -486,7 +489,7 @@ def test_check16_weights_add_up_and_zero_has_no_mean() -> None:
 
 
 @pytest.mark.parametrize("weight", [10, -1, 1 << 40, 2.0, True, "3", None])
-def test_check16_a_weight_beyond_its_bound_is_refused_and_not_repeated(weight: object) -> None:
+def test_check16_weight_beyond_its_bound_is_not_repeated(weight: object) -> None:
     """Beyond it the sum would wrap; and the weight is private, so no message shows it."""
     _, client, shares = at_phase(2, max_weight=9)
     with pytest.raises(ParameterError, match="weight") as caught:
@@ -632,9 +635,7 @@ def test_check10_a_clients_sharings_have_t_coefficients() -> None:
 
 @pytest.mark.parametrize("limb", [0, 2 * messages.SHARE_LIMBS - 1])
 @pytest.mark.parametrize("value", [M61, (1 << 64) - 1])
-def test_check10_a_sealed_share_that_is_no_field_element_is_refused(
-    limb: int, value: int
-) -> None:
+def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: int) -> None:
     """Client 0 sealed it well, and it opens; but p is not in GF(p)."""
     _, client, shares = at_phase(2)
     state = client._state
@@ -655,7 +656,7 @@ def test_check21_a_client_needs_an_id_of_64_bits(bad: object) -> None:
 # ---- threads and forks
 
 
-def test_check01_two_threads_do_not_get_two_outputs_under_the_same_masks() -> None:
+def test_check01_two_threads_get_one_output_per_mask() -> None:
     """The second thread comes while the first draws its rounding bits."""
     _, client, shares = at_phase(2, encoding=FixedPoint(8.0))
     outcomes: list[object] = []
@@ -700,7 +701,8 @@ def test_check01_a_fork_is_not_a_second_client() -> None:
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_check29_a_violation_does_not_carry_the_frames_that_held_secrets(phases: int) -> None:
+def test_check29_violation_carries_no_frames_with_secrets(phases: int) -> None:
+    """A violation does not carry the frames that held secrets."""
     cohort, client, _ = at_phase(phases)
     wrong = cohort.sent[phases - 1][2]
     if phases == 2:

@@ -25,7 +25,7 @@ def at_round_3(n: int = 7) -> tuple[Cohort, dict[int, bytes]]:
     return cohort, cohort.step()
 
 
-def test_check23_a_signature_under_another_name_or_session_is_refused() -> None:
+def test_check23_signature_of_another_session_is_rejected() -> None:
     """Though it is the sender's own, and right: as a message it is not what it says."""
     cohort, sent = at_round_3()
     kind = ConsistencySignature
@@ -45,7 +45,8 @@ def test_check23_a_signature_counts_once() -> None:
     assert cohort.server.waiting == {0, 1, 3, 4, 5, 6}
 
 
-def test_check23_exactly_the_threshold_of_signers_is_enough_and_one_less_is_not() -> None:
+def test_check23_threshold_of_signers_is_enough_one_less_is_not() -> None:
+    """Exactly the threshold of signers is enough and one less is not."""
     for signers, enough in ((5, True), (4, False)):
         cohort, sent = at_round_3()
         assert cohort.params.threshold == 5
@@ -74,7 +75,7 @@ def test_check23_signatures_may_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
-def test_an_answer_that_is_the_same_for_all_is_made_and_kept_once(
+def test_answer_that_all_share_is_made_and_kept_once(
     security: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the complete graph, from round 3 on; n of them would be n² signatures."""

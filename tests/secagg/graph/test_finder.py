@@ -87,7 +87,7 @@ def test_it_unpacks_and_carries_what_it_achieves() -> None:
     assert found.completion_bits == pytest.approx(37.407, abs=0.001)
 
 
-def test_fewer_clients_cost_a_bit_and_far_more_if_the_colluders_stay() -> None:
+def test_fewer_clients_cost_far_more_if_colluders_stay() -> None:
     """A client judges n_clients; the graph is drawn on those that advertised keys."""
     lost = 0.0
     for n, corrupt, dropout in [(1000, 0.05, 0.05), (1000, 0.2, 0.1), (208, 0.05, 0.05)]:
@@ -272,7 +272,7 @@ def test_type_checkers_know_that_only_k_can_be_none(tmp_path: Path) -> None:
     assert re.findall(r"user\.py:(\d+): error", ran.stdout) == ["7"], ran.stdout + ran.stderr
 
 
-def test_a_client_behind_a_lying_server_needs_its_own_answer_counted() -> None:
+def test_lying_server_needs_the_clients_own_answer_counted() -> None:
     """The client itself gives a share of its b: with x corrupt, 2t ≤ k + 1 + x exposes it.
 
     Every way for the k − x honest neighbours to be asked for one kind each, and the client for

@@ -11,9 +11,10 @@ from secagg.graph import Graph, draw
 
 
 @given(st.sets(st.integers(0, (1 << 64) - 1), min_size=4, max_size=40), st.data())
-def test_check25_a_harary_graph_is_regular_symmetric_and_connected(
+def test_check25_harary_is_regular_symmetric_and_connected(
     ids: set[int], data: st.DataObject
 ) -> None:
+    """A harary graph is regular symmetric and connected."""
     k = data.draw(st.sampled_from(range(2, len(ids) - 1, 2)))
     graph = draw(ids, k, os.urandom(32))
     assert graph.holders.keys() == ids

@@ -72,7 +72,7 @@ def test_check28_what_was_written_is_read(path: Path) -> None:
     assert read(path) == ENTRIES * 2
 
 
-def test_check28_each_entry_is_in_the_file_itself_when_append_returns(ram_path: Path) -> None:
+def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> None:
     """Without its write-ahead log, which nothing that was acknowledged depends on."""
     with Journal.create(ram_path / "round", PARAMS) as made:
         for number, entry in enumerate(ENTRIES):
@@ -102,9 +102,10 @@ def test_create_makes_and_open_opens(path: Path, ram_path: Path) -> None:
     assert list(ram_path.iterdir()) == [path]
 
 
-def test_a_log_that_a_deleted_file_left_behind_is_not_taken_for_the_new_ones(
+def test_wal_of_a_deleted_file_is_not_the_new_files(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A log that a deleted file left behind is not taken for the new ones."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
         patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
@@ -381,7 +382,7 @@ def test_what_is_no_journal_is_refused(ram_path: Path, content: bytes) -> None:
         Journal.open(ram_path / "round", PARAMS)
 
 
-def test_check28_a_truncated_or_spoilt_wal_loses_nothing_acknowledged(
+def test_check28_spoilt_wal_loses_nothing_acknowledged(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between the commit and the move into the file: the entry is there or it is not."""
@@ -436,9 +437,10 @@ def full_disk() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.parametrize("room", [0, 1000, 5000, 20_000])
-def test_check28_on_a_full_disk_nothing_is_acknowledged_and_the_round_goes_on_later(
+def test_check28_full_disk_acknowledges_nothing_and_goes_on(
     ram_path: Path, full_disk: Callable[[int], None], room: int
 ) -> None:
+    """On a full disk nothing is acknowledged and the round goes on later."""
     params = make_params(5, length=1500)
     cohort = resumable(params, ram_path / "round")
     cohort.advance(2)
@@ -502,7 +504,8 @@ def test_an_interrupted_write_closes_the_journal(
     assert read(path) == [*ENTRIES, (1, b"fifth")]
 
 
-def test_messages_that_sqlite_cannot_store_are_refused_beforehand(ram_path: Path) -> None:
+def test_messages_too_long_for_sqlite_are_rejected_early(ram_path: Path) -> None:
+    """Messages that sqlite cannot store are refused beforehand."""
     params = make_params(5, length=1 << 28, encoding=Integers(max=9), modulus_bits=64)
     with pytest.raises(JournalError, match=r"a message can have 2147\d+ bytes, and SQLite"):
         Journal.create(ram_path / "round", params)

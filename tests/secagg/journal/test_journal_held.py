@@ -56,7 +56,7 @@ def refuses(call: Callable[[], object], why: str) -> None:
 
 
 @pytest.mark.parametrize("use", [Path.read_bytes, lambda p: shutil.copy(p, f"{p}.backup")])
-def test_check28_reading_or_copying_the_file_does_not_give_it_free(
+def test_check28_reading_or_copying_keeps_the_lock(
     path: Path, use: Callable[[Path], object]
 ) -> None:
     """A process that closes any descriptor of a file loses all its POSIX locks on it."""
@@ -170,7 +170,7 @@ def test_a_child_that_ends_as_a_program_does_takes_nothing_away(path: Path) -> N
     subprocess.run([sys.executable, str(program)], check=True, timeout=60)  # noqa: S603
 
 
-def test_a_journal_is_free_when_it_is_closed_though_a_child_has_only_just_been_forked(
+def test_closed_journal_is_free_though_a_child_was_forked(
     path: Path,
 ) -> None:
     """It still has what its parent had, as one that is about to run another program has."""
@@ -181,7 +181,7 @@ def test_a_journal_is_free_when_it_is_closed_though_a_child_has_only_just_been_f
     os.close(inherited)
 
 
-def test_check28_a_child_that_outlives_its_parent_keeps_others_out(path: Path) -> None:
+def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
     """The parent dies without closing it, as by kill -9: the file is free after its child."""
     heard, say = os.pipe()
     wait, end = os.pipe()
@@ -208,7 +208,7 @@ def test_check28_a_child_that_outlives_its_parent_keeps_others_out(path: Path) -
     pytest.fail("the child has ended and the journal is still locked")
 
 
-def test_check28_reading_leaves_no_connection_that_a_child_could_close(path: Path) -> None:
+def test_check28_reading_leaves_no_connection_for_children(path: Path) -> None:
     """A child that closes an inherited connection would unlink the parent's log."""
     with Journal.open(path, PARAMS) as opened:
         reading = opened.entries()
@@ -224,9 +224,8 @@ def test_check28_reading_leaves_no_connection_that_a_child_could_close(path: Pat
 
 
 @pytest.mark.parametrize("also", ["gone", "moved", "replaced"])
-def test_check28_nothing_is_acknowledged_into_a_file_that_nobody_will_find(
-    path: Path, also: str
-) -> None:
+def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str) -> None:
+    """Nothing is acknowledged into a file that nobody will find."""
     opened = Journal.open(path, PARAMS)
     kept = path.with_name("kept")
     shutil.copy(path, kept)
@@ -255,7 +254,7 @@ def test_check28_a_file_that_was_moved_and_put_back_goes_on(path: Path) -> None:
 # ---- an older copy
 
 
-def test_an_older_copy_put_back_costs_the_complete_graph_its_round_and_no_input(
+def test_older_copy_put_back_costs_the_round_and_no_input(
     ram_path: Path,
 ) -> None:
     """The two sets of survivors get t answers between them at most once: 2t > n."""

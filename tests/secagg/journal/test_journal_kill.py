@@ -84,9 +84,7 @@ def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check28_killed_after_each_accepted_message_and_each_close(
-    start: Start, kind: str
-) -> None:
+def test_check28_killed_after_each_message_and_close(start: Start, kind: str) -> None:
     """Kill −9 once it is acknowledged, or once a close's answers are there and unread."""
     params = KINDS[kind]
     steps, expected = reference(params)
@@ -141,7 +139,7 @@ def test_check28_killed_in_the_middle_of_each_write(
 
 
 @pytest.mark.large
-def test_check28_living_clients_finish_a_round_whose_server_dies_after_every_message(
+def test_check28_clients_finish_though_the_server_keeps_dying(
     start: Start,
 ) -> None:
     """One server process for each message; all that the clients know is what they were sent."""

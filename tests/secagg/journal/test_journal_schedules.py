@@ -175,7 +175,8 @@ def run(seed: int, folder: Path) -> Schedule:
     return schedule
 
 
-def test_check28_random_schedules_give_the_exact_sum_or_a_typed_abort(ram_path: Path) -> None:
+def test_check28_random_schedules_give_the_sum_or_an_abort(ram_path: Path) -> None:
+    """Random schedules give the exact sum or a typed abort."""
     events: Counter[str] = Counter()
     rounds = scaled(1000)
     for seed in range(rounds):

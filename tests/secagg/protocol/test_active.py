@@ -76,7 +76,8 @@ def test_the_phases_are_those_of_the_transition_table() -> None:
 
 
 @pytest.mark.parametrize("phase", range(5))
-def test_check18_clients_lost_in_any_one_round_of_the_active_variant(phase: int) -> None:
+def test_check18_active_round_survives_loss_in_any_phase(phase: int) -> None:
+    """Clients lost in any one round of the active variant."""
     cohort = cohort_of(12)
     cohort.advance(phase)
     cohort.advance(1, without=[1, 6])
@@ -86,9 +87,10 @@ def test_check18_clients_lost_in_any_one_round_of_the_active_variant(phase: int)
 
 
 @pytest.mark.parametrize("phase", range(5))
-def test_check19_below_the_threshold_nothing_is_unmasked_in_the_active_variant(
+def test_check19_active_below_threshold_unmasks_nothing(
     phase: int,
 ) -> None:
+    """Below the threshold nothing is unmasked in the active variant."""
     cohort = cohort_of(7, threshold=6)
     cohort.advance(phase)
     for u, data in cohort.step(without=[0, 1]).items():
@@ -219,7 +221,7 @@ def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
     return pieces(message.seal_keys, 32)[at], pieces(message.mask_keys, 32)[at]
 
 
-def test_check24_what_is_signed_names_session_sender_round_and_content() -> None:
+def test_check24_signed_bytes_name_session_sender_and_round() -> None:
     """Byte by byte, as docs/protocol.md 5.10 has it: nothing of it can be left out."""
     digest, session, c, s = (bytes([i]) * 32 for i in range(4))
     sender = (0x0102030405060708).to_bytes(8, "little")
@@ -231,9 +233,10 @@ def test_check24_what_is_signed_names_session_sender_round_and_content() -> None
 
 
 @pytest.mark.parametrize("u", [0, 4, 6])
-def test_check24_a_signature_over_keys_binds_parameters_round_sender_and_content(
+def test_check24_key_signature_binds_params_round_and_sender(
     u: int,
 ) -> None:
+    """A signature over keys binds parameters round sender and content."""
     digest = make_params(7, security="active").digest
     other = make_params(7, security="active", session=b"round 2").digest
 
@@ -281,20 +284,23 @@ def test_check24_keys_of_an_earlier_round_are_refused(names: list[str], at: int)
     refuses(client, lambda: client.share_keys(replayed), "signature")
 
 
-def test_check24_the_digest_of_a_cohort_that_is_not_full_is_checked() -> None:
+def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
+    """The digest of a cohort that is not full is checked."""
     cohort = cohort_of()
     roster = cohort.advance(1, without=[5])[2]
     client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
     refuses(client, lambda: client.share_keys(other), "digest")
 
 
-def test_check24_a_request_to_sign_for_another_session_is_refused() -> None:
+def test_check24_request_for_another_session_is_rejected() -> None:
+    """A request to sign for another session is refused."""
     _, client, request = at_phase(3)
     other = altered(request, ConsistencyRequest, session=bytes(32))
     refuses(client, lambda: client.check_consistency(other), "session")
 
 
-def test_check24_a_signature_for_another_session_or_sender_is_refused_by_the_server() -> None:
+def test_check24_server_rejects_signature_of_other_session() -> None:
+    """A signature for another session or sender is refused by the server."""
     cohort = cohort_of()
     cohort.advance(3)
     sent = cohort.step()
@@ -424,7 +430,8 @@ def test_check23_survivors_that_cannot_be_are_not_signed(survivors: bytes, check
     assert client.phase is Phase.FAILED
 
 
-def test_check04_the_clients_own_minimum_counts_for_what_it_signs() -> None:
+def test_check04_own_minimum_counts_for_what_a_client_signs() -> None:
+    """The clients own minimum counts for what it signs."""
     cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
     client, request = cohort.clients[2], cohort.advance(3)[2]
     fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
@@ -513,9 +520,10 @@ def a_signature_short(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
         (a_signature_short, "length"),
     ],
 )
-def test_check23_shares_are_revealed_only_for_a_u3_that_t_clients_signed(
+def test_check23_shares_are_revealed_only_for_a_signed_u3(
     change: Callable[[Cohort, UnmaskRequest], dict[str, object]], check: str
 ) -> None:
+    """Shares are revealed only for a u3 that t clients signed."""
     alter_unmasking(change, check)
 
 

@@ -42,9 +42,10 @@ def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
 
 
 @BOTH
-def test_an_honest_round_tells_the_sum_of_the_honest_survivors_and_nothing_else(
+def test_honest_round_tells_the_honest_sum_only(
     security: str,
 ) -> None:
+    """An honest round tells the sum of the honest survivors and nothing else."""
     server = LyingServer(security, colluders=[0])
     server.play("masked_input")
     server.cohort.inbox.pop(1)  # it vanishes after sharing its keys
@@ -123,7 +124,7 @@ def test_survivors_other_than_those_that_were_signed() -> None:
     assert server.learned() == []
 
 
-def test_split_views_tell_no_single_input_without_signatures_either() -> None:
+def test_split_views_unsigned_tell_no_single_input() -> None:
     """Semi-honest: half give b of client 3, half s; a majority of one kind is not to be had."""
     server = LyingServer("semi-honest")
     server.play("unmasking")

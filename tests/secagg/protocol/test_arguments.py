@@ -83,9 +83,8 @@ def test_a_journal_wants_a_path_and_parameters(
         ),
     ],
 )
-def test_what_is_of_the_wrong_type_is_refused_by_name_under_encryption(
-    call: Callable[[], object], named: str
-) -> None:
+def test_wrong_type_is_named_under_encryption(call: Callable[[], object], named: str) -> None:
+    """What is of the wrong type is refused by name under encryption."""
     with pytest.raises(ParameterError, match=named):
         call()
 

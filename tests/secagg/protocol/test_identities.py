@@ -63,7 +63,7 @@ def test_check21_a_key_that_anybody_can_sign_for_is_refused(y: int, sign: int) -
         Registry({1: make_identity(1).public, 5: key})
 
 
-def test_check24_a_signature_of_the_low_order_forger_verifies_for_nobody() -> None:
+def test_check24_low_order_forgery_verifies_for_nobody() -> None:
     """R = S·B − h·A with A of low order: what such a key would have let through."""
     registry = Registry({1: make_identity(1).public})
     forged = (1).to_bytes(32, "little") + bytes(32)

@@ -132,9 +132,10 @@ def with_three_or_more(round: testing.Round) -> bool:
 
 @given(testing.rounds().filter(with_three_or_more))
 @examples(EXAMPLES)
-def test_two_implementations_send_the_same_bytes_and_make_the_same_sum(
+def test_two_implementations_send_the_same_bytes(
     round: testing.Round,
 ) -> None:
+    """Two implementations send the same bytes and make the same sum."""
     result = run(round, Script(b""))
     if result is not None:
         expected = round.exact_sum(result.survivors)
@@ -144,9 +145,10 @@ def test_two_implementations_send_the_same_bytes_and_make_the_same_sum(
 
 @given(testing.rounds().filter(with_three_or_more), st.binary(min_size=1, max_size=60))
 @examples(2 * EXAMPLES)
-def test_two_implementations_refuse_the_same_messages_by_the_same_checks(
+def test_two_implementations_reject_by_the_same_checks(
     round: testing.Round, script: bytes
 ) -> None:
+    """Two implementations refuse the same messages by the same checks."""
     run(round, Script(script))
 
 

@@ -49,7 +49,8 @@ def test_x25519_known_answer() -> None:
     assert alice.agree(bob.public) == bob.agree(alice.public) == bytes.fromhex(shared)
 
 
-def test_check08_every_key_is_hkdf_of_the_secret_with_the_session_as_salt() -> None:
+def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
+    """Every key is hkdf of the secret with the session as salt."""
     shared = os.urandom(32)
     ids = struct.pack("<QQ", 3, 9)
     a, b = b"A" * 32, b"B" * 32
@@ -130,7 +131,8 @@ def test_the_session_is_named_after_parameters_and_every_key() -> None:
         assert base != keys.session_id(bytes(32), keys.roster_digest([entries[0], changed]))
 
 
-def test_check09_the_associated_data_is_version_session_ids_and_round() -> None:
+def test_check09_associated_data_names_session_ids_and_round() -> None:
+    """The associated data is version session ids and round."""
     key = os.urandom(32)
     data = b"secagg/1 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
     expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)

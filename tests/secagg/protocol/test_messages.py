@@ -103,7 +103,8 @@ def test_check26_not_even_bytes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check26_a_message_larger_than_the_parameters_allow_is_not_read(kind: type) -> None:
+def test_check26_message_beyond_the_maximum_is_not_read(kind: type) -> None:
+    """A message larger than the parameters allow is not read."""
     assert len(REAL[kind]) <= max_bytes(kind, PARAMS)
     with pytest.raises(RemoteProtocolError) as caught:
         decode(b"\x01" + bytes(max_bytes(kind, PARAMS)), kind, PARAMS, sender=None, phase="x")

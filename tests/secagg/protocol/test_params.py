@@ -34,9 +34,10 @@ from secagg import (
         (100, 20, 21, False),
     ],
 )
-def test_check05_the_threshold_is_a_majority_or_on_a_graph_within_the_neighbours(
+def test_check05_threshold_is_a_majority_or_within_neighbours(
     n: int, neighbours: int | None, threshold: int, accepted: bool
 ) -> None:
+    """The threshold is a majority or on a graph within the neighbours."""
     if accepted:
         assert make_params(n, threshold, neighbours=neighbours).threshold == threshold
     else:
@@ -44,7 +45,8 @@ def test_check05_the_threshold_is_a_majority_or_on_a_graph_within_the_neighbours
             make_params(n, threshold, neighbours=neighbours)
 
 
-def test_check06_two_clients_are_refused_unless_asked_for_by_name() -> None:
+def test_check06_two_clients_are_rejected_unless_allowed() -> None:
+    """Two clients are refused unless asked for by name."""
     with pytest.raises(ParameterError, match="allow_two_clients=True"):
         make_params(2, 2)
     params = make_params(2, 2, allow_two_clients=True)
@@ -192,7 +194,8 @@ def test_the_digest_tells_any_two_parameters_apart() -> None:
 @pytest.mark.parametrize(
     ("n", "least"), [(3, 3), (4, 3), (5, 4), (6, 5), (7, 5), (99, 67), (100, 67), (101, 68)]
 )
-def test_check05_the_active_threshold_is_above_two_thirds_exactly(n: int, least: int) -> None:
+def test_check05_active_threshold_is_above_two_thirds(n: int, least: int) -> None:
+    """The active threshold is above two thirds exactly."""
     assert make_params(n, least, security="active").threshold == least
     with pytest.raises(ParameterError, match=f"two thirds, {least} to {n}|too small for {n} h"):
         make_params(n, least - 1, security="active")
@@ -224,9 +227,7 @@ def accept(params: RoundParams, policy: ClientPolicy | None = None) -> Client:
 
 
 @pytest.mark.parametrize(("n", "k", "t"), [(1000, 34, 17), (1000, 28, 28), (31, 30, 2)])
-def test_check04_a_graph_that_exposes_clients_is_refused_with_the_way_out(
-    n: int, k: int, t: int
-) -> None:
+def test_check04_graph_exposing_clients_is_rejected(n: int, k: int, t: int) -> None:
     """Colluding neighbours, a graph in pieces, and everyone a neighbour at a low threshold."""
     params = make_params(n, t, neighbours=k)
     policy = ClientPolicy(corrupt=0.1, dropout=0.33)
@@ -241,7 +242,8 @@ def test_check04_a_graph_that_exposes_clients_is_refused_with_the_way_out(
     assert accept(make_params(n, **better), policy)
 
 
-def test_check04_the_default_policy_expects_one_in_twenty_to_collude() -> None:
+def test_check04_default_policy_expects_one_in_twenty() -> None:
+    """The default policy expects one in twenty to collude."""
     k, t = graph.recommend(1000, 0.05, 0.05)
     assert accept(make_params(1000, t, neighbours=k))
     with pytest.raises(ParameterError, match=r"up to 0\.05 of them collude"):
@@ -282,9 +284,10 @@ def test_check04_where_nothing_is_safe_the_policy_says_so() -> None:
         (101, 71, "active", 0.4, 72),
     ],
 )
-def test_check05_on_the_complete_graph_colluders_must_not_reach_the_threshold(
+def test_check05_colluders_never_reach_the_threshold(
     n: int, t: int, security: str, corrupt: float, least: int
 ) -> None:
+    """On the complete graph colluders must not reach the threshold."""
     policy = ClientPolicy(corrupt=corrupt)
     told = f"threshold {t} is too small.* take a threshold of {least} or more"
     with pytest.raises(ParameterError, match=told):
@@ -294,7 +297,8 @@ def test_check05_on_the_complete_graph_colluders_must_not_reach_the_threshold(
         policy.check(make_params(n, least - 1, security=security))
 
 
-def test_check05_the_error_names_the_colluders_and_when_no_threshold_will_do() -> None:
+def test_check05_error_names_colluders_or_no_threshold() -> None:
+    """The error names the colluders and when no threshold will do."""
     with pytest.raises(ParameterError, match=r"up to 0\.4, that is 40, collude"):
         ClientPolicy(corrupt=0.4).check(make_params(100, 67, security="active"))
     with pytest.raises(ParameterError, match="no threshold is safe from so many"):
@@ -302,7 +306,7 @@ def test_check05_the_error_names_the_colluders_and_when_no_threshold_will_do() -
 
 
 @pytest.mark.parametrize("security", ["semi-honest", "active"])
-def test_the_default_policy_accepts_every_threshold_of_the_complete_graph(
+def test_default_policy_accepts_thresholds_of_complete_graph(
     security: str,
 ) -> None:
     """The smallest legal one, which `make_params` takes, for every n and some large ones."""

@@ -223,7 +223,8 @@ class AnyRound(RuleBasedStateMachine):
         return message[2] != due[self.server.phase]
 
 
-def test_check32_any_schedule_gives_the_exact_sum_or_a_typed_abort() -> None:
+def test_check32_any_schedule_gives_the_sum_or_an_abort() -> None:
+    """Any schedule gives the exact sum or a typed abort."""
     # without kernels the schedules are those of the same Python; sums are checked in fewer
     examples = scaled(100 if _fast.COMPILED else 40)
     run_state_machine_as_test(
@@ -231,7 +232,7 @@ def test_check32_any_schedule_gives_the_exact_sum_or_a_typed_abort() -> None:
     )
 
 
-def test_any_accepted_parameters_have_room_for_their_own_largest_sum() -> None:
+def test_accepted_parameters_have_room_for_the_largest_sum() -> None:
     """The strategy reaches the extremes that RoundParams allows; one more is refused."""
     params = make_params(12, encoding=Integers(max=21), modulus_bits=8)
     assert params.ring.modulus > 12 * 21

@@ -60,7 +60,8 @@ def by_state(cases: list[Case]) -> dict[str, list[Case]]:
 @pytest.mark.parametrize(
     "cases", by_state(MALFORMED["refused"]).values(), ids=by_state(MALFORMED["refused"])
 )
-def test_check27_the_server_refuses_malformed_messages_and_goes_on(cases) -> None:
+def test_check27_server_rejects_malformed_and_goes_on(cases) -> None:
+    """The server refuses malformed messages and goes on."""
     phase, replay = cases[0]["phase"], Replay(cases[0]["round"])
     server, accepted = replay.server(phase), cases[0]["accepted"]
     for u in accepted:

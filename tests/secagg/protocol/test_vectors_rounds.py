@@ -49,7 +49,8 @@ def test_check27_the_server_answers_with_the_bytes_of_the_round(name, backwards)
     assert result.sum.tolist() == [int(x) / scale for x in expected["integers"]]
 
 
-def test_check27_rounds_cover_both_variants_every_phase_and_kind_of_modulus() -> None:
+def test_check27_rounds_cover_variants_phases_and_moduli() -> None:
+    """Rounds cover both variants every phase and kind of modulus."""
     replays = [Replay(name) for name in NAMES]
     for active in (False, True):
         of = [r for r in replays if r.params.active is active]

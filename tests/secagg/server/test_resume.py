@@ -63,9 +63,10 @@ def finished(params: RoundParams) -> tuple[Cohort, MemoryLog]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check28_every_accepted_message_and_close_is_written_in_its_order(
+def test_check28_accepted_messages_are_written_in_order(
     kind: dict[str, int],
 ) -> None:
+    """Every accepted message and close is written in its order."""
     cohort, log = finished(make_params(10, **kind))
     expected: list[Entry] = [(None, ReplayedEntropy((0, "server"))(32))]
     for sent in cohort.sent:

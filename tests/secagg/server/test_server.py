@@ -61,7 +61,7 @@ def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | Non
     st.sampled_from([{}, {"modulus": (1 << 61) - 1}, {"modulus_bits": 64, "max_weight": 9}]),
 )
 @examples(150)
-def test_check18_any_combination_gives_the_exact_sum_of_u3_or_an_abort(
+def test_check18_any_dropouts_give_the_sum_of_u3_or_an_abort(
     neighbours: int | None, leaves: list[int], modulus: dict[str, int]
 ) -> None:
     """`leaves[u]` is the phase before whose message u vanishes; 4 and 5: never."""
@@ -101,7 +101,7 @@ def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
     )
 
 
-def test_check25_survivors_in_pieces_are_not_unmasked_piece_by_piece() -> None:
+def test_check25_survivors_in_pieces_are_not_unmasked() -> None:
     """On a ring of eight with every fourth gone, two pieces of three are left."""
     cohort = Cohort(make_params(8, 2, neighbours=2), policy=TOY)
     cohort.advance(2)
@@ -219,7 +219,8 @@ def test_check20_a_client_that_was_given_up_does_not_come_back(phase: int) -> No
 # ---- who may take part
 
 
-def test_check21_an_unknown_client_and_a_second_one_with_the_same_id_are_refused() -> None:
+def test_check21_unknown_and_repeated_clients_are_rejected() -> None:
+    """An unknown client and a second one with the same id are refused."""
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
@@ -283,9 +284,10 @@ def test_a_client_with_other_parameters_is_told_so() -> None:
         ({"modulus": 8_000_009}, lambda v: v[:-3] + b"\xff\xff\x0f", "range"),
     ],
 )
-def test_check22_a_wrong_length_or_element_does_not_spoil_the_sum(
+def test_check22_wrong_length_or_element_spoils_no_sum(
     modulus: dict[str, int], change: Callable[[bytes], bytes], check: str
 ) -> None:
+    """A wrong length or element does not spoil the sum."""
     cohort = Cohort(make_params(5, **modulus))
     cohort.advance(2)
     sent = cohort.step()
@@ -309,7 +311,8 @@ def test_check22_sealed_shares_of_the_wrong_length_are_refused(cut: slice) -> No
     finish(cohort)
 
 
-def test_check22_shares_that_are_not_field_elements_or_too_few_are_refused() -> None:
+def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
+    """Shares that are not field elements or too few are refused."""
     cohort = Cohort(make_params(5))
     cohort.advance(3)
     sent = cohort.step()
@@ -356,7 +359,7 @@ def test_check11_a_wrong_share_beyond_the_first_t_is_named_too() -> None:
 
 
 @pytest.mark.parametrize("dropped", [[], [9]])
-def test_check11_shares_wrong_beyond_repair_are_an_error_not_garbage(
+def test_check11_shares_beyond_repair_raise(
     dropped: list[int],
 ) -> None:
     """With exactly t shares nobody can be named; the secret is checked all the same."""
@@ -482,7 +485,8 @@ def test_check07_one_key_in_two_spellings_is_refused(field: str) -> None:
     finish(cohort)
 
 
-def test_check11_one_liar_among_t_plus_one_is_named_wherever_it_stands() -> None:
+def test_check11_one_liar_among_t_plus_one_is_named() -> None:
+    """One liar among t plus one is named wherever it stands."""
     for liar in range(7):
         cohort = Cohort(make_params(7, 6))
         cohort.advance(3)
@@ -516,7 +520,7 @@ def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) ->
     assert len(calls) == 1
 
 
-def test_check11_liars_who_cannot_be_told_apart_cost_three_decodings(
+def test_check11_undecidable_liars_cost_three_decodings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Three of eight spoil every owner's shares but the first five: nobody is named.
@@ -538,7 +542,7 @@ def test_check11_liars_who_cannot_be_told_apart_cost_three_decodings(
     assert result.integers.tolist() == cohort.expected(range(8))
 
 
-def test_check11_liars_beyond_repair_in_one_neighbourhood_are_named_in_another() -> None:
+def test_check11_liars_are_named_in_another_neighbourhood() -> None:
     """What could not be decoded is remembered by who answered, not by where they stand."""
     recovery = Recovery(3)
     rng = np.random.default_rng(0)
@@ -562,7 +566,7 @@ def test_check11_liars_beyond_repair_in_one_neighbourhood_are_named_in_another()
     assert recovery.faulty == {24}
 
 
-def test_check11_what_could_not_be_told_apart_once_is_repaired_where_it_must_be() -> None:
+def test_check11_undecided_shares_are_repaired_where_needed() -> None:
     """The first owner's secret is known without a decoding, the third's is not."""
     cohort = Cohort(make_params(9, 5))
     cohort.advance(3)

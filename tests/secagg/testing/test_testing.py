@@ -91,9 +91,10 @@ def test_check32_a_simulated_round_is_exact(round: testing.Round) -> None:
 
 
 @given(testing.rounds(), testing.schedules())
-def test_check32_any_faults_of_a_network_give_the_exact_sum_or_a_typed_abort(
+def test_check32_network_faults_give_the_sum_or_an_abort(
     round: testing.Round, schedule: testing.Schedule
 ) -> None:
+    """Any faults of a network give the exact sum or a typed abort."""
     testing.run_over(Direct(), round, schedule)
 
 

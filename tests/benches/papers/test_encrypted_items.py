@@ -146,10 +146,10 @@ def test_a_round_without_users_changes_nothing():
 @pytest.mark.parametrize("kind", [PlainItems, lambda q: EncryptedItems(
     q, keypair(1024), users=1, refresh_every=1)])  # fmt: skip
 def test_what_lies_beyond_the_clip_is_refused_not_clipped(kind):
-    with pytest.raises(SettingError, match=r"1 elements lie beyond the clip 16\.0"):
+    with pytest.raises(SettingError, match=r"clip 16\.0"):
         kind(np.array([17.0, 1.0]))
     items = kind(np.array([16.0, 1.0]))
-    with pytest.raises(SettingError, match="beyond the clip"):
+    with pytest.raises(SettingError, match="clip"):
         items.subtract([np.array([0.0, -17.0])])
 
 
@@ -157,15 +157,15 @@ def test_a_matrix_that_outgrew_the_clip_cannot_be_encrypted_anew():
     items = EncryptedItems(np.array([10.0]), keypair(1024), users=1, refresh_every=1)
     items.subtract([np.array([-10.0])])
     assert items.read().tolist() == [20 << 32]
-    with pytest.raises(SettingError, match="beyond the clip"):
+    with pytest.raises(SettingError, match="clip"):
         items.subtract([np.array([0.0])])
 
 
 def test_models_and_sizes_that_do_not_fit_are_refused():
     p, q = start()
     for model in (FedMF(), FedMF(update="paper", min_raters=3)):
-        with pytest.raises(SettingError, match="take update='paper' and min_raters=1"):
+        with pytest.raises(SettingError, match="update='paper' and min_raters=1"):
             list(descend(model, RATINGS, PlainItems(q.reshape(-1)), p, rounds=1))
-    with pytest.raises(SettingError, match="beyond 2\\^62"):
+    with pytest.raises(SettingError, match=r"2\^62"):
         EncryptedItems(np.zeros(3), keypair(1024), users=8, refresh_every=1 << 30)
     assert ENCODING.scale == 2**32

@@ -122,7 +122,7 @@ def test_an_encrypted_item_matrix_is_the_plain_one(monkeypatch):
 
 @pytest.mark.parametrize("setting", [{"rounds": 0}, {"refresh_every": 0}])
 def test_impossible_settings_are_refused(setting):
-    with pytest.raises(SettingError, match="must be at least 1"):
+    with pytest.raises(SettingError):
         items_under_encryption(SPLIT, keypair(), **setting)
 
 

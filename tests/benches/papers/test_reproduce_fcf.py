@@ -60,7 +60,7 @@ def test_simulated_rows_run_and_are_drawn():
     figure = draw(results)
     assert len(figure.axes) == 5
     figure.savefig(io.BytesIO(), format="png")
-    with pytest.raises(DataError, match="two runs"):
+    with pytest.raises(DataError):
         draw({name: runs[:1] for name, runs in results.items()})
 
 
@@ -97,5 +97,5 @@ def test_convergence_rows_run_and_are_drawn():
     figure = FCF_CONVERGENCE.pictures[0](results)
     assert [len(axes.lines) for axes in figure.axes] == [1, 4]
     figure.savefig(io.BytesIO(), format="png")
-    with pytest.raises(DataError, match="no row"):
+    with pytest.raises(DataError):
         FCF_CONVERGENCE.pictures[0]({})

@@ -57,7 +57,7 @@ def test_the_simulated_ratings_are_the_same_in_another_process():
     ],
 )
 def test_an_unknown_name_gets_the_known_ones_and_the_closest(name, guess):
-    with pytest.raises(DataError, match=f"did you mean '{guess}'") as caught:
+    with pytest.raises(DataError, match=f"'{guess}'") as caught:
         load(name)
     assert all(known in str(caught.value) for known in NAMES)
 
@@ -71,11 +71,11 @@ def test_a_name_like_no_other_gets_no_guess():
 
 
 def test_the_simulated_data_come_from_no_file():
-    with pytest.raises(DataError, match="unknown data set 'simulated'"):
+    with pytest.raises(DataError, match="'simulated'"):
         source_of("simulated")
     assert source_of("lastfm-log").name == "lastfm"
 
 
 def test_the_movielens_sets_are_sought_below_the_root(tmp_path):
-    with pytest.raises(DataError, match=r"there is no folder .ml-latest-small. in "):
+    with pytest.raises(DataError, match="ml-latest-small"):
         load("ml-latest-small", tmp_path)

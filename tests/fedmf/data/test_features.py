@@ -89,7 +89,7 @@ def test_features_beside_each_other():
     two = Features(np.zeros((2, 2)), ("b", "c"))
     both = one.beside(two)
     assert (both.names, both.matrix.tolist()) == (("a", "b", "c"), [[1, 0, 0]] * 2)
-    with pytest.raises(DataError, match="features of 2 rows do not fit those of 3"):
+    with pytest.raises(DataError, match=r"2 rows .* 3"):
         one.beside(Features(np.ones((3, 1)), ("a",)))
 
 
@@ -139,7 +139,7 @@ def test_array_in_place_of_features_is_rejected():
         lambda: ContextTrainer(FedLR(), rounds=1).fit(ratings, item_features(ratings), matrix),
         *(partial(mask.fit, matrix, ratings) for mask in (MeanMask(), RidgeMask(), NNMask())),
     ):
-        with pytest.raises(SettingError, match=r"not ndarray: pass Features\(array, names\)"):
+        with pytest.raises(SettingError, match="ndarray"):
             take()
 
 

@@ -45,15 +45,15 @@ def test_root_precedes_variable_precedes_cache(monkeypatch, tmp_path):
     named.rmdir()
     assert folder_of(TEN) == cached
     given.rmdir()
-    with pytest.raises(DataError, match=f"there is no folder 'ml-10M100K' in {given.parent}"):
+    with pytest.raises(DataError, match=f"'ml-10M100K' in {given.parent}"):
         folder_of(TEN, given.parent)
 
 
 def test_the_error_says_how_to_get_the_data(monkeypatch):
-    with pytest.raises(DataError, match="FEDMF_DATA is not set") as caught:
+    with pytest.raises(DataError, match="FEDMF_DATA") as caught:
         folder_of(SOURCES["ml-1m"])
     parts = ["'fedmf data fetch ml-1m'", "ml-1m.zip", "unzip", "'simulated'"]
     assert all(part in str(caught.value) for part in parts)
     monkeypatch.setenv("FEDMF_DATA", str(Path("elsewhere")))
-    with pytest.raises(DataError, match="no folder 'ml-1m' in elsewhere nor in the cache"):
+    with pytest.raises(DataError, match="'ml-1m' in elsewhere"):
         folder_of(SOURCES["ml-1m"])

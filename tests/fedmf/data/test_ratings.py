@@ -141,7 +141,7 @@ def test_a_field_that_does_not_fit_is_refused_by_name(field, value):
 
 def test_a_pair_that_is_there_twice_is_refused_by_its_ids():
     twice = np.array([1, 1, 2, 0, 0], dtype=np.int32)
-    with pytest.raises(DataError, match="small: user 3 rates item 20 more than once; keep"):
+    with pytest.raises(DataError, match=r"small: user 3 .*item 20"):
         replace(small(), items=twice)
     apart = np.array([1, 0, 2, 0, 0], dtype=np.int32)  # the same items, of different users
     assert replace(small(), items=apart).n_ratings == 5
@@ -158,7 +158,7 @@ def test_a_catalogue_of_different_lengths_is_refused():
 @pytest.mark.parametrize("stranger", [15, 31])
 def test_from_triples_refuses_an_item_that_is_not_listed(stranger):
     one = np.array([1])
-    with pytest.raises(DataError, match=f"item {stranger} is rated"):
+    with pytest.raises(DataError, match=f"item {stranger}"):
         from_triples(
             name="small",
             users=one,

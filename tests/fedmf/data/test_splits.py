@@ -118,7 +118,7 @@ def test_what_is_no_seed_and_no_k_is_refused():
 @pytest.mark.parametrize("parted", [random_split, leave_last, lambda r: official(r, 1)])
 def test_what_is_no_ratings_is_refused(parted):
     ratings = build([[1, 2]])
-    with pytest.raises(SettingError, match="ratings must be Ratings, not Split"):
+    with pytest.raises(SettingError, match="Split"):
         parted(Split(ratings, ratings))
 
 
@@ -142,7 +142,7 @@ def test_official_parts_as_the_files_do(tmp_path):
 
 def test_official_names_a_file_cut_between_two_lines(tmp_path):
     written(tmp_path, ONE_USER[1:2], ONE_USER[:1])
-    with pytest.raises(DataError, match=r"u1\.base and u1\.test .* hold 2 of the 3 ratings"):
+    with pytest.raises(DataError, match=r"u1\.base and u1\.test .* 2 of the 3"):
         official(build([[5, 6, 7]]), 1, tmp_path)
 
 
@@ -165,7 +165,7 @@ def test_official_refuses_other_folds_and_other_data(tmp_path):
     for fold in (6, 1.0, "1"):
         with pytest.raises(SettingError, match=f"fold = {fold!r}"):
             official(build([[1]]), fold, tmp_path)
-    with pytest.raises(DataError, match="simulated does not"):
+    with pytest.raises(DataError, match="simulated"):
         official(simulate(5, 5, 10), 1, tmp_path)
 
 

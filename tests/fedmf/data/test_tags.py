@@ -116,7 +116,7 @@ def test_a_file_that_does_not_match_is_named_with_its_line(tiny, name, changes, 
 
 
 def test_a_data_set_without_tags_says_which_have_them():
-    with pytest.raises(DataError, match="simulated comes without tags; ml-10m, ml-latest-sma"):
+    with pytest.raises(DataError, match=r"simulated .*ml-10m, ml-latest-small"):
         read_tags(simulate(3, 4, 6))
 
 
@@ -162,7 +162,7 @@ def test_features_are_the_principal_components_of_tf_idf(of, documents, n):
 
 @pytest.mark.parametrize("components", [0, 3])
 def test_too_many_components_are_refused(components):
-    with pytest.raises(SettingError, match=f"components = {components} must be 1 to 2, fewer"):
+    with pytest.raises(SettingError, match=f"components = {components} .*1 to 2"):
         tag_features(assigned(*ROWS), components)
 
 

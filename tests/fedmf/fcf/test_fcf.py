@@ -139,7 +139,7 @@ def test_fixed_point_hardly_differs_from_floating_point():
 
 def test_divergence_and_clipping_are_told():
     ratings = simulate_views(100, 40, seed=0)
-    with pytest.raises(SettingError, match="beyond the clip"):
+    with pytest.raises(SettingError, match="clip"):
         FCF(optimiser=Descent(rate=5.0), epochs=1).fit(ratings)
     with np.errstate(all="ignore"), pytest.raises(SettingError):
         FCF(aggregation=FloatSum(), optimiser=Descent(rate=5.0), epochs=1, steps=500).fit(
@@ -182,16 +182,16 @@ def test_refit_stopped_early_keeps_nothing_of_older_data(system):
     other = replace(other, scale=(-1.0, 1.0), values=np.full(other.n_ratings, -1.0))
     with pytest.raises(DataError):
         model.fit(other)
-    with pytest.raises(ModelError, match="fit first"):
+    with pytest.raises(ModelError):
         model.predict([0], [0])
 
 
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
 def test_a_split_is_told_to_be_parted(system):
     split = user_split(simulate_views(30, 32, seed=0))
-    with pytest.raises(SettingError, match=r"must be Ratings, not Split: .* split\.train"):
+    with pytest.raises(SettingError, match=r"Split: .* split\.train"):
         system(epochs=1).fit(split)
-    with pytest.raises(SettingError, match="must be Ratings, not Split"):
+    with pytest.raises(SettingError, match="Split"):
         views(split)
 
 

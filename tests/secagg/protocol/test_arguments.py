@@ -59,7 +59,7 @@ def test_a_journal_wants_a_path_and_parameters(
 ) -> None:
     with pytest.raises(ParameterError, match=PARAMS + "NoneType"):
         make(ram_path / "round", None)
-    with pytest.raises(ParameterError, match="path must be a str or a path, not NoneType"):
+    with pytest.raises(ParameterError, match=r"path .*NoneType"):
         make(None, P)
     assert list(ram_path.iterdir()) == []
 

@@ -117,7 +117,7 @@ def test_without_dropouts_nothing_is_longer() -> None:
     ],
 )
 def test_impossible_counts_are_refused(changes: dict[str, int]) -> None:
-    with pytest.raises(ParameterError, match="must"):
+    with pytest.raises(ParameterError):
         client_traffic(make_params(20, neighbours=6), **changes)
 
 

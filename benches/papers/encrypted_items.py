@@ -251,7 +251,7 @@ class _Descent(FactorTraining):
 
     def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
         """Return the matrix as users read it, and their factors."""
-        p = steps.moved(total.survivors, state.item_factors)
+        p = steps.moved(total.survivors)
         return replace(state, user_factors=p, item_factors=total.sum.reshape(steps.shape))
 
 

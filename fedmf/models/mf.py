@@ -201,7 +201,8 @@ class FedMF(Settings):
         p = self.find_users(q, p, block)
         eta = np.empty((block.items.size, self.width))
         _fast.gradients(block.indptr, block.items, block.values, q, p, eta, self.reg)
-        eta[~trained[block.items]] = 0.0
+        if not trained.all():
+            eta[~trained[block.items]] = 0.0
         return p, Rows(block.items, eta, q.shape[0])
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:

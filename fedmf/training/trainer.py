@@ -135,6 +135,8 @@ class Trainer(Scheduled):
 class FactorSteps(LocalSteps):
     """Local steps of a `FederatedModel`: each user moves p_u and sends rows of items.
 
+    A user remembers the step until the sum is known; P itself stays as it is.
+
     Parameters
     ----------
     model
@@ -153,22 +155,26 @@ class FactorSteps(LocalSteps):
         super().__init__(ratings, (ratings.n_items, model.width))
         self.model, self.factors, self.raters = model, factors, raters
         self._trained = model.trained_items(raters, ratings.n_items)
+        self._stepped = factors.user_factors.copy()
 
     def rows(self, block: Block) -> Rows:
         """Return the rows of a block's users."""
         p, q = self.factors.user_factors[block.users], self.factors.item_factors
-        _, rows = self.model.local_steps(q, p, block, self._trained)
+        stepped, rows = self.model.local_steps(q, p, block, self._trained)
+        self._stepped[block.users] = stepped  # the same whenever it is computed
         check_finite(self.model, rows.values)
         return rows
 
-    def moved(self, users: Sequence[int], q: Floats) -> Floats:
-        """Return P, in which some users have made the step that Q and their ratings ask for.
+    def moved(self, survivors: Sequence[int]) -> Floats:
+        """Return P, in which the survivors, whose vectors are summed, have made their step."""
+        p, users = self.factors.user_factors.copy(), np.array(survivors)
+        p[users] = self._stepped[users]
+        return p
 
-        It is computed again instead of kept from `rows` on: who makes it is known after the
-        sum, and until then users stay as they were.
-        """
+    def solved(self, q: Floats) -> Floats:
+        """Return P, in which every user has solved for p_u at Q."""
         p = self.factors.user_factors.copy()
-        for block in self.blocks(users):
+        for block in self.blocks(range(self.ratings.n_users)):
             p[block.users] = self.model.find_users(q, p[block.users], block)
         return p
 
@@ -192,13 +198,11 @@ class FactorTraining(Training[Factors, FactorSteps]):
 
     def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
         """Return Q after the server's step, and the users' factors as they then are."""
-        before, model = state.item_factors, self.model
-        q = model.server_step(before, total.sum.reshape(steps.shape), steps.raters)
+        model, table = self.model, total.sum.reshape(steps.shape)
+        q = model.server_step(state.item_factors, table, steps.raters)
         check_finite(model, q)  # before users solve with it
-        if model.solves_users:  # exact and local: every user can do it at any time
-            p = steps.moved(range(self.ratings.n_users), q)
-        else:
-            p = steps.moved(total.survivors, before)
+        # an exact p_u follows from Q alone: every user can solve at any time
+        p = steps.solved(q) if model.solves_users else steps.moved(total.survivors)
         check_finite(model, p)
         return replace(state, user_factors=p, item_factors=q)
 

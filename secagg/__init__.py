@@ -1,4 +1,11 @@
-"""Secure aggregation: a server learns the sum of many private vectors and nothing else."""
+"""Secure aggregation: a server learns the sum of many private vectors and nothing else.
+
+A vector is encoded as integers (`encoding`). Under secret sharing a `Client` masks it and a
+`Server` sums (`protocol`, `client`, `server`, on a `graph`, with `shamir`); `simulate_round`
+runs both in one process, `journal` lets a server resume. Under homomorphic encryption
+`paillier` packs and encrypts it, and `threshold` shares the key. `testing` property-tests what
+is built on the library; `bench` measures one way against the other.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +82,7 @@ if not TYPE_CHECKING:  # there an unknown name is an error
 
 
 class _Moved(Loader, MetaPathFinder):
-    """Importer of the modules that stood elsewhere in 0.4 and were documented there.
+    """Import hook for documented modules of 0.4 that were renamed.
 
     Parameters
     ----------
@@ -99,10 +106,10 @@ class _Moved(Loader, MetaPathFinder):
         return ModuleSpec(name, self, origin=self._modules[old] + name.removeprefix(old))
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leave the making of a module to the import system."""
+        """Return None: the import system makes an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the module's new self in its place."""
+        """Replace the old name in `sys.modules` by the renamed module."""
         spec = module.__spec__
         if spec is not None and spec.origin is not None:
             sys.modules[module.__name__] = import_module(spec.origin)

@@ -2,6 +2,9 @@
 
 All of them encode alike and leave out the same users, so that the same training gives the same
 integers, bit for bit; `Aggregate.digest` is there to compare them.
+
+To add an aggregation, inherit from `IntegerSum` and write `_add`, or implement `Aggregation`.
+Export it from `fedmf.aggregate`; ``fedmf train`` takes it once `fedmf.cli.choices` names it.
 """
 
 from __future__ import annotations

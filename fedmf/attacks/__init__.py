@@ -1,12 +1,12 @@
 """Attacks of an honest-but-curious server, in the clear and under secure aggregation.
 
-Each attack is a function of what such a server has; `leakage`, `inversion` and
-`singletons` run them end to end, against a training in the clear and against the same training
-under secure aggregation, where they must do no better than who guesses.
+Each attack takes the data that such a server receives. `leakage`, `inversion` and `singletons`
+run them end to end, against a training in the clear and against the same training under secure
+aggregation, where they must do no better than guessing.
 
 - **Plain gradients give the ratings away.** `from_two_rounds` solves for every rating of a user
-  with the gradients of two rounds; `from_one_round` needs one, if ratings are on a grid. The
-  paper's section 2.2.2 says as much; neither needs the user's update rule, as that does.
+  with the gradients of two rounds; `from_one_round` needs one, if ratings are on a grid.
+  Neither needs the user's update rule; the paper's section 2.2.2 does.
 - **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo them, with the
   items' public features and one number of each user. Indicator J (`fedmf.masks.privacy`) and
   the paper's own two attacks, `recovery` and `ranking`, do not see that.

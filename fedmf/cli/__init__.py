@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
-from fedmf.cli.commands import app, main
+import sys
+
+try:
+    import typer
+
+    from fedmf.cli import attack, data, recommend, reproduce, train
+except ModuleNotFoundError as error:
+    missing = str(error.name).partition(".")[0]
+    if missing not in ("typer", "rich"):
+        raise
+    print(
+        f"fedmf: the command line needs {missing}: pip install 'secagg[cli]'",
+        file=sys.stderr,
+    )
+    raise SystemExit(2) from None
 
 __all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Federated recommenders, trained through secure aggregation.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
+app.command(epilog=attack.EXAMPLES)(attack.attack)
+app.command(
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+)(reproduce.reproduce)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command line; the entry point of the console script."""
+    app()

@@ -1,9 +1,9 @@
-"""Implicit feedback: FCF, the collaborative filter that it federates, and the exact way.
+"""Recommenders for implicit feedback: CF (centralised), FCF and FederatedCF (federated).
 
 FCF is Ammad-ud-din et al., "Federated Collaborative Filtering for Privacy-Preserving
 Personalized Recommendation System", 2019; CF is Hu, Koren and Volinsky, ICDM 2008. Users of
 `FCF` send gradients, many sums an epoch; those of `FederatedCF` send moments, one sum an epoch,
-and the server finds just what `CF` finds.
+and the server finds exactly what `CF` finds.
 """
 
 from __future__ import annotations

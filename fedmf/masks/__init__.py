@@ -1,4 +1,4 @@
-"""Personalised masks: what a party predicts of its own ratings, from its own ratings alone.
+"""Personalised masks: models of one user each, trained on the user's own ratings alone.
 
 Section 3.2 of Yang et al. 2021 (FedMMF): the mask f_u of eq. 10 is trained by each party on its
 own data, and subtracted from its ratings (eq. 11). One-order, two-order and high-order masks

@@ -1,4 +1,8 @@
-"""The interface of a federated model: a user's part of a round, and the server's."""
+"""The interface of a federated model: a user's part of a round, and the server's.
+
+To add a model, write a frozen dataclass that inherits from `fedmf.settings.Settings` and has
+the members of `FederatedModel`; `fedmf.Trainer` trains it. Export it from `fedmf.models`.
+"""
 
 from __future__ import annotations
 
@@ -102,14 +106,14 @@ class FederatedModel(Protocol):
         q
             Shape (m, k).
         p
-            Shape (n, k): theirs so far; who has no rating keeps them.
+            Shape (n, k): their current factors; a user without ratings keeps them.
         block
             The n users' ratings.
 
         Returns
         -------
         p
-            NaN in a row where the numbers have grown beyond all bounds; the trainer tells.
+            A row of a user that diverged is NaN; the trainer raises SettingError.
         """
         ...
 
@@ -121,7 +125,7 @@ class FederatedModel(Protocol):
         Parameters
         ----------
         q, p, block
-            As of `find_users`.
+            See `find_users`.
         trained
             Shape (m,): what `trained_items` returned.
 

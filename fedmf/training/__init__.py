@@ -1,7 +1,8 @@
 """Federated training: cohort, local steps, secure sum, server step, round by round.
 
-`Schedule` draws each round's cohort and dropouts from the seed alone, `counting` counts the
-raters of each item by a secure sum, and `History` records every round.
+`loop` is the one training loop; it counts the raters of each item by a secure sum where a model
+needs that. A trainer says what a user's and the server's step are. `Schedule` draws the cohort
+and dropouts of each round from the seed alone, and `History` records every round.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The compiled core and its twins: one choice at import, the same results either way.
 
-``TIER`` names what runs, each what the next is and more: ``"ifma"`` multiplies large numbers
-eight at a time with AVX-512 IFMA; ``"aesni"`` expands masks with AES instructions;
+``TIER`` is the tier in use. Each tier can do all that the next one can: ``"ifma"`` multiplies
+large numbers eight at a time with AVX-512 IFMA; ``"aesni"`` expands masks with AES
+instructions;
 ``"portable"`` is compiled code whose masks go through ``cryptography``; ``"pure"`` is
 ``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, ``SECAGG_PURE=1`` is
 the same as ``SECAGG_TIER=pure``.

@@ -2,7 +2,7 @@
 
 A client lives for one session and one vector. `states` has one immutable state per phase, with
 only the secrets still needed; `checks` has every check of what the server sends; `lifecycle`
-keeps a client from a second life, in which another vector would go under the same masks.
+prevents reuse: a copy, a fork or a second thread could mask another vector with the same masks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What the protocol asks of an encoding and of a source of entropy: all it knows of them."""
+"""The interfaces of an encoding and of a source of entropy.
+
+To add an encoding, implement `Encoding` and pass it to `secagg.RoundParams` or
+`secagg.Packing`. Its ``canonical()`` bytes must differ from those of any other encoding.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ATTEMPTS = 3
 
 
 class Recovery:
-    """The rebuilder of secrets, one by one, with interpolation weights and faulty senders kept.
+    """Rebuilder of secrets, one by one; caches weights and records faulty senders.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ class Recovery:
             More shares are wrong than can be told apart; check "shares".
         """
         answered = [(x, v) for x, v in enumerate(holders, start=1) if v in shares]
-        # whoever has sent a wrong share before is not asked again, unless it takes everyone;
-        # so one liar costs one decoding, however many owners there are
+        # skip known-faulty senders unless fewer than t others remain: one liar then costs one
+        # decoding, however many owners there are
         trusted = [(x, v) for x, v in answered if v not in self.faulty]
         present = trusted if len(trusted) >= self.threshold else answered
         points = np.array([x for x, _ in present], dtype=np.uint64)

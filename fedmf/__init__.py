@@ -71,7 +71,7 @@ _MOVED = {
     "fedmf.datasets": "fedmf.data.sets",
     "fedmf.dp": "fedmf.models.dp",
     "fedmf.privacy": "fedmf.masks.privacy",
-    "fedmf.ratings": "fedmf.data.columns",
+    "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
 }
 sys.meta_path.insert(0, _Moved(_MOVED))

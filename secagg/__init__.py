@@ -80,6 +80,10 @@ if not TYPE_CHECKING:  # there an unknown name is an error
             return import_module(f"secagg.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
+    def __dir__() -> list[str]:
+        """List the lazy names too."""
+        return sorted({*globals(), *__all__})
+
 
 class _Moved(Loader, MetaPathFinder):
     """Import hook for documented modules of 0.4 that were renamed.

@@ -131,7 +131,10 @@ class Client(OneLife):
         RemoteProtocolError
             The message breaks the protocol or this client's policy; the client has ended.
         """
-        match self.phase:
+        phase = self.phase
+        if phase is not Phase.MASKED_INPUT:
+            del vector, weight  # or the frame of an error would hold a private input
+        match phase:
             case Phase.ADVERTISE_KEYS:
                 return self.advertise_keys()
             case Phase.SHARE_KEYS:

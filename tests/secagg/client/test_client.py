@@ -8,6 +8,7 @@ import gc
 import os
 import pickle
 import threading
+import traceback
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -530,6 +531,17 @@ def test_answer_without_vector_or_weight_can_be_repeated(given: tuple[object, ..
         client.answer(shares, *given)
     assert client.phase is Phase.MASKED_INPUT
     assert client.answer(shares, np.zeros(4), 3)
+
+
+@pytest.mark.parametrize("phase", [1, 3])
+def test_answer_leaves_no_vector_in_frames_of_an_error(phase: int) -> None:
+    """A transport passes the vector each time, and loggers show the locals of frames."""
+    _, client, _ = at_phase(phase)
+    with pytest.raises(RemoteProtocolError) as caught:
+        client.answer(b"\x01", np.zeros(4), None)
+    frames = [f for f, _ in traceback.walk_tb(caught.value.__traceback__)][1:]
+    assert frames
+    assert not any({"vector", "weight"} & set(f.f_locals) for f in frames)
 
 
 def test_answer_after_a_violation_is_out_of_order() -> None:

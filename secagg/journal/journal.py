@@ -5,9 +5,6 @@ One SQLite file for one round, in WAL mode with exclusive locking. An entry is c
 returns: a ``-wal`` file that is lost or cut short afterwards takes nothing with it that was
 acknowledged. The file alone is the journal.
 
-Each call opens its own connection and closes it. A connection must not cross a fork: closing
-it in the child would unlink the write-ahead log under the parent.
-
 Each row carries a SHA-256 over the one before and itself, and the file their number and the
 last of these values. So rows that were altered, swapped, or are missing, at the end too, are
 detected. There is no key: whoever rewrites the *whole* file consistently, or puts back an older
@@ -49,7 +46,9 @@ _SCHEMA = (
     "CREATE TABLE head (params BLOB, entries INTEGER, chain BLOB)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, client BLOB, data BLOB, chain BLOB)",
 )
-_ROWS = "SELECT number, client, data, chain FROM entries ORDER BY number"
+_NEXT = (
+    "SELECT number, client, data, chain FROM entries WHERE number >= ? ORDER BY number LIMIT 1"
+)
 _ROOM = 4096
 """More than a row takes besides its message."""
 _BUSY = "it is open already, in this process or another: close it there first"
@@ -134,8 +133,8 @@ class Journal:
                 raise JournalError("there is no such file; make one with Journal.create")
             journal = cls(where, params, FileLock(where))
         try:
-            with _errors_of(where), _connected(where, params) as connection:
-                _claim(connection, where)
+            with _errors_of(where), journal._lock.use() as connection:
+                _claim(connection, where, params)
             for _ in journal.entries():
                 pass
         except BaseException:
@@ -146,27 +145,34 @@ class Journal:
     def entries(self) -> Iterator[Entry]:
         """Read everything from the beginning, one entry at a time.
 
+        What other threads append meanwhile is read too.
+
         Raises
         ------
         JournalError
-            The file was truncated or altered, cannot be read, is closed, or was opened before
-            this process was forked. What was yielded until then is not to be relied on.
+            The file was truncated or altered, cannot be read, is closed, was deleted, moved or
+            replaced while it was open, or opened before this process was forked. What was
+            yielded until then is not to be relied on.
         """
         with _errors_of(self.path):
-            self._lock.check()
-            # immutable: takes no lock and leaves the write-ahead log alone, in a fork too
-            with _connected(self.path, self.params, "immutable=1") as connection:
-                count, head = _head(connection, self.params)
-                chain, expected = first_link(self.params), 0
-                for number, client, data, stored in connection.execute(_ROWS):
-                    self._lock.check()
-                    entry = _entry(client, data)
-                    chain = link(chain, entry) if entry else b""
-                    if entry is None or number != expected or chain != stored:
-                        raise _spoilt(f"entry {expected} was altered or is missing")
-                    expected += 1
-                    yield entry
-            if (expected, chain) != (count, head):
+            chain, expected, least = first_link(self.params), 0, -(1 << 63)
+            with self._lock.use() as connection:
+                _head(connection, self.params)
+            while True:
+                # no statement stays open from one row to the next: it would hold up a writer
+                with self._lock.use() as connection:
+                    rows = connection.execute(_NEXT, (least,)).fetchall()
+                    end = None if rows else _head(connection, self.params)
+                if end is not None:
+                    break
+                number, client, data, stored = rows[0]
+                entry = _entry(client, data)
+                chain = link(chain, entry) if entry else b""
+                if entry is None or number != expected or chain != stored:
+                    raise _spoilt(f"entry {expected} was altered or is missing")
+                least = expected = expected + 1
+                yield entry
+            if (expected, chain) != end:
                 raise _spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
@@ -188,29 +194,26 @@ class Journal:
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
-        with _errors_of(self.path), self._lock.busy:
-            self._lock.check()
-            self._lock.check_name()
-            with _connected(self.path, self.params) as connection:
-                count, chain = _head(connection, self.params)
-                if count != number:
-                    raise JournalError(
-                        f"it has {count} entries and the server knows of {number}; a round "
-                        "that has begun is continued by Server.resume",
-                    )
-                chain = link(chain, entry)
-                try:
-                    connection.execute("BEGIN IMMEDIATE")
-                    row = (number, client, data, chain)
-                    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-                    head = (number + 1, chain)
-                    connection.execute("UPDATE head SET entries = ?, chain = ?", head)
-                    connection.execute("COMMIT")
-                    _checkpoint(connection)
-                except BaseException:
-                    # memory and disk may differ now: only reading the file again tells
-                    self.close()
-                    raise
+        with _errors_of(self.path), self._lock.use() as connection:
+            count, chain = _head(connection, self.params)
+            if count != number:
+                raise JournalError(
+                    f"it has {count} entries and the server knows of {number}; a round "
+                    "that has begun is continued by Server.resume",
+                )
+            chain = link(chain, entry)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                row = (number, client, data, chain)
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+                head = (number + 1, chain)
+                connection.execute("UPDATE head SET entries = ?, chain = ?", head)
+                connection.execute("COMMIT")
+                _checkpoint(connection)
+            except BaseException:
+                # memory and disk may differ now: only reading the file again tells
+                self.close()
+                raise
 
     def close(self) -> None:
         """Release the file once no thread is writing; nothing is lost by not doing so."""
@@ -227,34 +230,17 @@ class Journal:
         return f"Journal({str(self.path)!r})"
 
 
-@contextmanager
-def _connected(
-    path: Path, params: RoundParams, access: str = "mode=rw"
-) -> Iterator[sqlite3.Connection]:
-    """Open the file for one operation, for this connection alone unless it is immutable."""
-    with closing(
-        sqlite3.connect(
-            f"{path.as_uri()}?{access}",
-            uri=True,
-            timeout=0,
-            isolation_level=None,  # transactions begin and end explicitly
-            check_same_thread=False,  # a reader may hand its iterator on
-        )
-    ) as connection:
-        _limit(connection, params)
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA synchronous = FULL")
-        yield connection
-
-
-def _claim(connection: sqlite3.Connection, path: Path) -> None:
-    """Recover the file, and raise unless it is a sound journal."""
+def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
+    """Recover the file for this connection alone, and raise unless it is a sound journal."""
+    _limit(connection, params)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     # a hostile file can have triggers, and views without an end
     schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if schema != [(table,) for table in _SCHEMA]:
         raise _spoilt("it is not a journal of this version, or was altered")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise JournalError("SQLite cannot keep a write-ahead log beside it")
+    connection.execute("PRAGMA synchronous = FULL")
     _checkpoint(connection)
     # the chain speaks for the rows, this for the pages that they and the next ones are on
     sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)

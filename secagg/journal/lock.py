@@ -1,19 +1,25 @@
-"""File lock of a journal: one file, one holder.
+"""File lock of a journal: one file, one holder, one SQLite connection.
 
 The lock is ``flock``, not SQLite's. SQLite takes POSIX locks, which a process loses when it
 closes any descriptor of the file, for example after copying it. An ``flock`` belongs to one
 descriptor. It needs a local disk: over NFS it is a POSIX lock again.
 
-A child of ``os.fork`` inherits the descriptor. It can neither write nor unlock, but the file
-stays locked until the parent closes it or both have ended.
+The connection lasts as long as the lock and is closed before it, so that a write needs no
+further descriptor and nobody opens the file while its log is still being emptied.
+
+A child of ``os.fork`` inherits both. It can neither write nor unlock, and never touches the
+connection, but the file stays locked until the parent closes it or both have ended.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
+import sqlite3
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from secagg.errors import JournalError
@@ -22,7 +28,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """Exclusive lock on a file, from construction to ``close``.
+    """Exclusive lock on a database, and the connection to it, from construction to ``close``.
 
     Parameters
     ----------
@@ -33,64 +39,68 @@ class FileLock:
     ------
     BlockingIOError
         Another lock holds the file, in this process or another.
-    OSError
+    OSError, sqlite3.Error
         The file cannot be opened for writing.
-
-    Attributes
-    ----------
-    busy : lock
-        Held around every use of the file, so that ``close`` waits for other threads.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.busy = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._busy = threading.RLock()
         self._process = os.getpid()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            connection = sqlite3.connect(
+                f"{path.as_uri()}?mode=rw",
+                uri=True,
+                timeout=0,
+                isolation_level=None,  # transactions begin and end explicitly
+                check_same_thread=False,  # `_busy` lets one thread in at a time
+            )
+            # A child closes what it frees, at the latest on its way out, and SQLite would then
+            # unlink the log under the parent. Modules are freed too: no list in one is enough.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+            self._connection = connection
         except BaseException:
-            self._close_descriptor()
+            self.close()
             raise
 
-    def check(self) -> None:
-        """Validate that this process may use the file now.
+    @contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Give out the connection; other threads, and ``close``, wait until it is back.
 
         Raises
         ------
         JournalError
-            This process was forked from the holder, or the lock is closed.
+            This process was forked from the holder, the lock is closed, or the file was
+            deleted, moved or replaced.
         """
+        # before `_busy`, which a thread that the child does not have may hold
         if os.getpid() != self._process:
             raise JournalError(
                 "it was opened by the process that this one was forked from; open it in the "
                 "process that uses it, once no other one does"
             )
-        if self._descriptor < 0:
-            raise JournalError("it is closed; open it again with Journal.open")
-
-    def check_name(self) -> None:
-        """Validate that the path still names the locked file.
-
-        Raises
-        ------
-        JournalError
-            The file was deleted, moved or replaced.
-        """
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
-                return
-        raise JournalError(
-            "the file was deleted, moved or replaced while it was open, and nothing more is "
-            "written to it: put the same file back and use Server.resume, or begin a new round"
-        )
+        with self._busy:
+            if self._connection is None:
+                raise JournalError("it is closed; open it again with Journal.open")
+            self._check_name()
+            yield self._connection
 
     def close(self) -> None:
         """Release the file; a forked process only closes its own descriptor."""
-        if os.getpid() != self._process:  # without `busy`: no thread is left to release it
+        if os.getpid() != self._process:  # without `_busy`: no thread is left to release it
             self._close_descriptor()
             return
-        with self.busy:
+        with self._busy:
+            connection = self._connection
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+                # interrupted before this, it still has both, and can be closed again
+                self._connection = None
+                ctypes.pythonapi.Py_DecRef(ctypes.py_object(connection))
             if self._descriptor >= 0:  # a child forked a moment ago has the descriptor too
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             self._close_descriptor()
@@ -99,6 +109,16 @@ class FileLock:
         """Release a file that nobody closed."""
         if hasattr(self, "_descriptor"):
             self.close()
+
+    def _check_name(self) -> None:
+        """Raise unless the path still names the locked file."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
+                return
+        raise JournalError(
+            "the file was deleted, moved or replaced while it was open, and nothing more is "
+            "written to it: put the same file back and use Server.resume, or begin a new round"
+        )
 
     def _close_descriptor(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Client as connect
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -22,7 +19,6 @@ from typing import Any
 
 from harness import ReplayedEntropy, registry_of
 from secagg import Journal, RoundParams, SecAggError, Server
-from secagg.journal import journal as journal_file
 
 
 class Process:
@@ -94,7 +90,7 @@ def serve(connection: Connection) -> None:
     while True:
         name, *arguments = connection.recv()
         if name == "die_at":
-            die_at(*arguments)
+            die_at(journal, *arguments)
             connection.send(None)
             continue
         try:
@@ -111,21 +107,15 @@ def result(server: Server) -> tuple[list[int], tuple[int, ...], int | None] | No
     return done.integers.tolist(), done.survivors, done.weight
 
 
-def die_at(statement: str) -> None:
+def die_at(journal: Journal, statement: str) -> None:
     """Have the process killed when SQLite is about to do this."""
-    connected = journal_file._connected
 
     def watch(text: str) -> None:
         if text.startswith(statement):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    @contextmanager
-    def watched(*arguments: Any) -> Iterator[sqlite3.Connection]:
-        with connected(*arguments) as connection:
-            connection.set_trace_callback(watch)
-            yield connection
-
-    journal_file._connected = watched
+    with journal._lock.use() as connection:
+        connection.set_trace_callback(watch)
 
 
 def main(address: str) -> None:

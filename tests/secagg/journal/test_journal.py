@@ -83,7 +83,7 @@ def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> Non
 
 def test_check28_a_commit_is_synced(path: Path) -> None:
     """No test can cut the power; the settings can be read."""
-    with journal._connected(path, PARAMS) as connection:
+    with Journal.open(path, PARAMS) as opened, opened._lock.use() as connection:
         settings = [
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "locking_mode")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import resource
 import shutil
+import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,6 +16,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +32,7 @@ from secagg import (
     Server,
     TooFewSurvivors,
 )
+from secagg.journal import journal as journal_file
 from secagg.journal.lock import FileLock
 
 __all__ = ["path"]
@@ -131,8 +137,10 @@ def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> Non
 
 @pytest.mark.parametrize("how", ["close", "forget", "leave open"])
 def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how: str) -> None:
+    log = Path(f"{path}-wal")
     kept = [Journal.open(path, PARAMS)]
     kept[0].append(6, ENTRIES[1])
+    inode = log.stat().st_ino
 
     def child() -> None:
         if how == "close":
@@ -143,6 +151,7 @@ def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how
             gc.collect()
 
     in_a_child(child)
+    assert log.stat().st_ino == inode
     assert "open already" in other_process(path)
     kept[0].append(7, ENTRIES[2])
     kept[0].close()
@@ -161,6 +170,7 @@ def test_a_child_that_ends_as_a_program_does_takes_nothing_away(path: Path) -> N
         "if os.fork() == 0:\n"
         "    sys.exit()\n"
         "assert os.wait()[1] == 0\n"
+        f"assert os.path.exists({str(path) + '-wal'!r}), 'unlinked'\n"
         "try:\n"
         f"    secagg.Journal.open({str(path)!r}, make_params(5))\n"
         "except secagg.JournalError:\n"
@@ -208,13 +218,15 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
     pytest.fail("the child has ended and the journal is still locked")
 
 
-def test_check28_reading_leaves_no_connection_for_children(path: Path) -> None:
+def test_check28_a_reader_in_a_child_leaves_the_log_alone(path: Path) -> None:
     """A child that closes an inherited connection would unlink the parent's log."""
+    log = Path(f"{path}-wal")
     with Journal.open(path, PARAMS) as opened:
+        inode = log.stat().st_ino
         reading = opened.entries()
         next(reading)
         in_a_child(reading.close)
-        assert not Path(f"{path}-wal").exists()
+        assert log.stat().st_ino == inode
         assert [*reading] == ENTRIES[1:]
         opened.append(6, ENTRIES[1])
     assert read(path) == [*ENTRIES, ENTRIES[1]]
@@ -237,6 +249,7 @@ def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str)
         shutil.copy(kept, path)
     with opened:
         refuses(lambda: opened.append(6, ENTRIES[1]), "deleted, moved or replaced while it was")
+        refuses(lambda: [*opened.entries()], "deleted, moved or replaced while it was")
     assert read(kept) == ENTRIES
     if also == "moved":
         assert read(path.with_name("elsewhere")) == ENTRIES
@@ -315,3 +328,138 @@ def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None
         assert not writer.is_alive()
         with Journal.open(path, params) as again:
             assert sum(1 for _ in again.entries()) == len(acknowledged)
+
+
+# ---- shortage, interruption, threads
+
+
+def test_check28_a_server_without_descriptors_goes_on(ram_path: Path) -> None:
+    """Other connections may have taken them all: nothing that is open needs another."""
+    cohort = Cohort(PARAMS)
+    made = Journal.create(ram_path / "round", PARAMS)
+    cohort.server = Server(PARAMS, journal=made)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            os.open(ram_path, os.O_RDONLY)
+        cohort.advance(4)
+        entries = [*made.entries()]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
+    made.close()
+    assert read(ram_path / "round") == entries
+
+
+@pytest.mark.parametrize("how", ["close", "forget", "error", "interrupt"])
+def test_check28_the_lock_outlasts_the_connection(
+    path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Else another process opens the file while its log is still being emptied."""
+    order: list[str] = []
+    connect, flock = sqlite3.connect, fcntl.flock
+
+    class Connection(sqlite3.Connection):
+        def close(self) -> None:
+            super().close()
+            order.append("connection")
+
+    def unlock(descriptor: int, operation: int) -> None:
+        flock(descriptor, operation)
+        if operation == fcntl.LOCK_UN:
+            order.append("lock")
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError if how == "error" else KeyboardInterrupt
+
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Connection))
+    monkeypatch.setattr(fcntl, "flock", unlock)
+    kept = [Journal.open(path, PARAMS)]
+    order.clear()
+    if how == "close":
+        kept[0].close()
+    elif how == "forget":
+        kept.clear()
+        gc.collect()
+    else:
+        monkeypatch.setattr(journal_file, "_checkpoint", fail)
+        with pytest.raises((JournalError, KeyboardInterrupt)):
+            kept[0].append(6, ENTRIES[1])
+    assert order == ["connection", "lock"]
+
+
+def test_check28_an_interrupted_close_keeps_the_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+    interrupts = [KeyboardInterrupt]
+
+    class Connection(sqlite3.Connection):
+        def close(self) -> None:
+            if interrupts:
+                raise interrupts.pop()
+            super().close()
+
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Connection))
+    opened = Journal.open(path, PARAMS)
+    with pytest.raises(KeyboardInterrupt):
+        opened.close()
+    refuses(lambda: Journal.open(path, PARAMS), "open already")
+    opened.close()
+    assert read(path) == ENTRIES
+
+
+def test_check28_reading_while_a_thread_appends_is_whole(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        failed: list[JournalError] = []
+
+        def write_more() -> None:
+            try:
+                write(opened, [(1, bytes(3000))] * 300, first=6)
+            except JournalError as error:
+                failed.append(error)
+
+        writer = threading.Thread(target=write_more)
+        writer.start()
+        seen = 6
+        while writer.is_alive():
+            entries = [*opened.entries()]
+            assert entries[:6] == ENTRIES
+            assert len(entries) >= seen
+            seen = len(entries)
+        assert not failed
+        assert len([*opened.entries()]) == 306
+    assert len(read(path)) == 306
+
+
+def test_check28_appending_in_the_middle_of_reading_is_read(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        reading = opened.entries()
+        first = next(reading)
+        opened.append(6, ENTRIES[1])
+        assert [first, *reading] == [*ENTRIES, ENTRIES[1]]
+
+
+def test_check28_a_child_forked_during_a_write_does_not_hang(path: Path) -> None:
+    """The thread that was writing is not in the child, which could wait for it for ever."""
+    with Journal.open(path, PARAMS) as opened:
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with opened._lock.use():
+                inside.set()
+                leave.wait(30)
+
+        def child() -> None:
+            signal.alarm(20)
+            refuses(lambda: opened.append(6, ENTRIES[1]), "forked from")
+            opened.close()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert inside.wait(30)
+        in_a_child(child)
+        leave.set()
+        holder.join(30)
+    assert read(path) == ENTRIES

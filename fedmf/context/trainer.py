@@ -137,8 +137,9 @@ class ContextTrainer(Scheduled):
             self.schedule.rng(Draw.START),
         )
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        self.parameters_, self.history_ = keep(rounds, start, self._tell)
-        self._training = training
+        parameters, history = keep(rounds, start, self._tell)
+        self._training, self.history_ = training, history
+        self.parameters_ = parameters  # last: it is what makes the trainer a fitted one
         return self
 
     @property

@@ -47,7 +47,7 @@ class CF(Estimator):
         self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
 
         Raises
         ------

@@ -126,7 +126,7 @@ class FCF(FederatedRecommender):
         self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
 
         Raises
         ------
@@ -137,8 +137,8 @@ class FCF(FederatedRecommender):
         RoundAborted
             If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
-            On Ctrl-C while raters are counted; later it ends the training early, and what the
-            finished sums taught is kept.
+            On Ctrl-C before the first sum came about; later it ends the training early, and
+            what the finished sums taught is kept.
         """
         self._forget()
         training = _Descent(self, self._confidence(ratings))

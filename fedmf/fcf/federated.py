@@ -85,15 +85,26 @@ class FederatedRecommender(Scheduled):
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Keep what so many rounds teach; `what` names them to `progress`."""
+        """Keep what so many rounds teach; `what` names them to `progress`.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            On Ctrl-C before the first sum came about, with nothing fitted, as the factors are
+            still noise; also on a second one while X is solved for the Y of an interrupted
+            training, with Y and the X before fitted.
+        """
         state, history = keep(
             self._rounds(training, number),
             training.start,
             lambda record: self.progress(what, record.round, number),
         )
+        if history.interrupted and all(one.aborted is not None for one in history):
+            raise KeyboardInterrupt
+        self.history_ = history
+        self.factors_ = Factors.of(*state, ratings)
         if history.interrupted:  # perhaps within an epoch
-            state = training.with_users(state.y)
-        self.factors_, self.history_ = Factors.of(*state, ratings), history
+            self.factors_ = Factors.of(*training.with_users(state.y), ratings)
         return self
 
     def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:

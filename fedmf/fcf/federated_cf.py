@@ -82,7 +82,7 @@ class FederatedCF(FederatedRecommender):
         self.__post_init__()
 
     def fit(self, ratings: Ratings) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `implicit.views` of them.
+        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
 
         Raises
         ------
@@ -93,8 +93,8 @@ class FederatedCF(FederatedRecommender):
         RoundAborted
             If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
-            On Ctrl-C while raters are counted; later it ends the training early, and what the
-            finished epochs taught is kept.
+            On Ctrl-C before the first sum came about; later it ends the training early, and
+            what the finished epochs taught is kept.
         """
         self._forget()
         training = _Alternating(self.model, self._confidence(ratings), self.seed)

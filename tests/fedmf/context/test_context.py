@@ -187,6 +187,28 @@ def test_an_interrupt_keeps_the_finished_rounds():
     np.testing.assert_array_equal(trainer.parameters_, two.parameters_)
 
 
+@pytest.mark.parametrize("after", ["history_", "parameters_", "_training"])
+def test_interrupt_as_fit_ends_leaves_no_older_data(after):
+    class Stopped(ContextTrainer):
+        stops = False
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if self.stops and name == after:
+                raise KeyboardInterrupt
+
+    trainer = Stopped(FedLR(), rounds=1).fit(*small())
+    Stopped.stops = True
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit(*small(n_users=9, n_items=14))
+    if after == "parameters_":
+        assert (trainer.n_users, trainer.n_items) == (9, 14)
+        assert not trainer.interrupted_
+    else:
+        with pytest.raises(ModelError):
+            trainer.predict([0], [0])
+
+
 def test_recommendations_are_unrated_and_in_order():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=5).fit(ratings, items, users)

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from fedmf.aggregate import PlainSum
+from fedmf.aggregate import PlainSum, RoundAborted
 from fedmf.aggregate.vectors import Vectors
 from fedmf.context import ContextTrainer, FedLR
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.simulated_views import simulate_views
+from fedmf.errors import ModelError
 from fedmf.fcf import FCF, FederatedCF, Implicit
+from fedmf.fcf.federated import ImplicitTraining
 from fedmf.masks import FedMMF, RidgeMask
 from fedmf.models import FedALS, FedMF
 from fedmf.training import Trainer
@@ -97,14 +99,66 @@ def test_fit_interrupted_in_round_3_is_one_of_2_rounds(fit, where):
     assert cut.predict(users, items).tobytes() == whole.predict(users, items).tobytes()
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
-def test_fit_interrupted_in_round_1_predicts_from_the_start(fit):
+IMPLICIT = ("FCF", "FCF, one epoch", "FederatedCF")  # a start of noise predicts nothing
+
+
+@pytest.mark.parametrize("name", sorted(FITS.keys() - IMPLICIT))
+def test_fit_interrupted_in_round_1_predicts_from_the_start(name):
     by = Interrupted("sum")
     by.made.extend([b"", b""])
-    cut = fit(by, 9)
+    cut = FITS[name](by, 9)
     assert cut.history_.interrupted
     assert len(cut.history_) == 0
     assert np.isfinite(cut.predict([0, 1], [2, 3])).all()
+
+
+class Lost(PlainSum):
+    """Sums that are lost, or else interrupted."""
+
+    def __init__(self, n_lost):
+        super().__init__(clip=64.0, fractional_bits=24)
+        object.__setattr__(self, "left", [None] * n_lost)
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left.pop()
+        raise RoundAborted("too few")
+
+
+@pytest.mark.parametrize("n_lost", [0, 2])
+@pytest.mark.parametrize("system", [FCF, FederatedCF])
+def test_implicit_fit_interrupted_before_a_sum_is_unfitted(system, n_lost):
+    model = system(Implicit(k=3), Lost(n_lost), min_raters=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(VIEWS)
+    assert not any(name.endswith("_") for name in vars(model))
+    with pytest.raises(ModelError):
+        model.predict([0], [0])
+
+
+@pytest.mark.parametrize("system", [FCF, FederatedCF])
+def test_second_interrupt_in_the_last_solve_keeps_the_sums(system, monkeypatch):
+    def stop(what, number, of):
+        if number == 3:
+            monkeypatch.setattr(ImplicitTraining, "with_users", again)
+            raise KeyboardInterrupt
+
+    def again(training, y):
+        raise KeyboardInterrupt
+
+    settings = {"steps": 9} if system is FCF else {}
+    model = system(Implicit(k=3), epochs=9, progress=stop, **settings)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(VIEWS)
+    monkeypatch.undo()
+    whole = system(
+        Implicit(k=3), **({"epochs": 1, "steps": 3} if settings else {"epochs": 3})
+    ).fit(VIEWS)
+    assert model.history_.interrupted
+    assert [one.digest for one in model.history_] == [one.digest for one in whole.history_]
+    np.testing.assert_array_equal(model.factors_.item_factors, whole.factors_.item_factors)
+    assert np.isfinite(model.predict([0, 1], [2, 3])).all()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedmf.errors import SettingError
 from fedmf.masks.fm import FMMask
@@ -64,7 +65,7 @@ TUNED_MASKS: Mapping[str, Mask] = {
 
 
 def recipe(mask: str, preset_name: str) -> Recipe:
-    """Return the FedMMF of that mask and that preset.
+    """Return the FedMMF of that mask and that preset, of parts that may be changed.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ def recipe(mask: str, preset_name: str) -> Recipe:
     masks = PAPER_MASKS if preset_name == "paper" else TUNED_MASKS
     if mask not in masks:
         raise SettingError(f"mask {mask!r} is unknown; there are {', '.join(masks)}")
+    found = copy.copy(masks[mask])
     if preset_name == "paper":
-        return Recipe(masks[mask], False, PAPER)
-    return Recipe(masks[mask], True, preset(preset_name))
+        return Recipe(found, False, replace(PAPER, model=copy.copy(PAPER.model)))
+    return Recipe(found, True, preset(preset_name))

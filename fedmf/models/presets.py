@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 
 from fedmf.errors import SettingError
 from fedmf.models.mf import FedMF
@@ -72,7 +73,7 @@ users vanishing in each round; biases .916; tuned .909/.722; paper .950/.741.
 
 
 def preset(name: str) -> Preset:
-    """Return the preset of that name.
+    """Return the preset of that name, with a model of its own, which may be changed.
 
     Raises
     ------
@@ -81,4 +82,5 @@ def preset(name: str) -> Preset:
     """
     if name not in PRESETS:
         raise SettingError(f"preset {name!r} is unknown; there are {', '.join(PRESETS)}")
-    return PRESETS[name]
+    found = PRESETS[name]
+    return replace(found, model=copy.copy(found.model))

@@ -33,6 +33,18 @@ def test_a_recipe_is_a_mask_and_a_preset(kind):
     assert (fast.mask, fast.preset) == (tuned.mask, PRESETS["fast"])
 
 
+@pytest.mark.parametrize("name", ["paper", "tuned", "fast"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_part_of_a_recipe_changes_no_recipe(kind, name):
+    before = repr(recipe(kind, name))
+    changed = recipe(kind, name)
+    changed.preset.model.set_params(k=3)
+    number = next(one for one, v in changed.mask.get_params().items() if type(v) is float)
+    changed.mask.set_params(**{number: 0.75})
+    assert repr(changed) != before
+    assert repr(recipe(kind, name)) == before
+
+
 @pytest.mark.parametrize(("mask", "preset"), [("tree", "tuned"), ("ridge", "best")])
 def test_unknown_names_are_refused_with_those_there_are(mask, preset):
     with pytest.raises(SettingError, match=r"unknown; there are (ridge|fast), "):

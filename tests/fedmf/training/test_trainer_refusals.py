@@ -44,9 +44,15 @@ def test_impossible_settings_are_refused(split):
 
 
 def test_presets_go_by_name():
-    assert preset("paper") is PRESETS["paper"]
+    assert preset("paper") == PRESETS["paper"]
     with pytest.raises(SettingError, match="'papre' is unknown; there are fast, biases, large"):
         preset("papre")
+
+
+def test_a_changed_model_of_a_preset_changes_no_preset():
+    before = repr(PRESETS)
+    Trainer(preset("fast").model).model.set_params(k=3)
+    assert (repr(PRESETS), preset("fast")) == (before, PRESETS["fast"])
 
 
 def test_likely_slips_are_told_in_our_words(split):

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, is_dataclass
+import sys
+from dataclasses import dataclass, fields
 from functools import cached_property
-from inspect import signature
-from types import NoneType
+from inspect import Parameter, get_annotations, signature
+from types import NoneType, SimpleNamespace
 from typing import (
     Annotated,
     ClassVar,
@@ -137,6 +138,13 @@ class Settings:
     ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers, as
     an int8 wraps, a float32 computes in 32 bits, and neither can be written as JSON.
 
+    A subclass inherits the declarations of its bases, also where its constructor takes
+    ``**settings`` and passes them on. An annotation that cannot be resolved, such as one that
+    is imported for type checkers alone, declares nothing.
+
+    `set_params` changes frozen dataclasses, too. Those that compare by value therefore have no
+    hash: in a set or as a key they would be lost.
+
     Raises
     ------
     SettingError
@@ -145,14 +153,38 @@ class Settings:
 
     _declared: ClassVar[dict[str, object]]
 
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__hash__" not in vars(cls):  # or a frozen dataclass would make one, of the values
+            setattr(cls, "__hash__", Settings.__hash__)  # noqa: B010
+
+    def __hash__(self) -> int:
+        if type(self).__eq__ is object.__eq__:
+            return object.__hash__(self)
+        raise TypeError(f"unhashable type: {type(self).__name__!r}, as set_params changes it")
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        """Return the names of the constructor's parameters, with those it passes on."""
+        names: dict[str, None] = {}
+        for base in cls.__mro__:
+            if "__init__" not in vars(base):
+                continue
+            own = list(signature(vars(base)["__init__"]).parameters.values())[1:]
+            variadic = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+            names.update((one.name, None) for one in own if one.kind not in variadic)
+            if all(one.kind is not Parameter.VAR_KEYWORD for one in own):
+                break
+        return list(names)
+
     @classmethod
     def _declarations(cls) -> dict[str, object]:
-        """Return the annotations of the constructor's parameters, in their order."""
+        """Return what the class and its bases declare, each read in its own module."""
         if "_declared" not in vars(cls):
-            # a dataclass inherits fields whose annotations only their own modules can read
-            source: object = cls if is_dataclass(cls) else cls.__init__
-            hints = get_type_hints(source, include_extras=True)
-            cls._declared = {name: hints.get(name) for name in signature(cls).parameters}
+            found: dict[str, object] = {}
+            for base in reversed(cls.__mro__):
+                found |= _own_declarations(base)
+            cls._declared = dict.fromkeys(cls._names()) | found
         return cls._declared
 
     def __post_init__(self) -> None:
@@ -174,7 +206,7 @@ class Settings:
         deep
             Whether settings of parts are added as ``part__setting``.
         """
-        found = {name: getattr(self, name) for name in self._declarations()}
+        found = {name: getattr(self, name) for name in self._names()}
         if deep:
             for name, part in list(found.items()):
                 if isinstance(part, Settings):
@@ -248,6 +280,26 @@ def check(declared: object, **values: object) -> None:
             raise SettingError(f"{name} = {value!r} must be one of {choices}")
         elif declared is bool and not isinstance(value, bool):
             raise SettingError(f"{name} = {value!r} must be True or False")
+
+
+def _own_declarations(cls: type) -> dict[str, object]:
+    """Return the annotations of a class's own fields, or of its own constructor."""
+    if "__dataclass_fields__" in vars(cls):  # its constructor has the bases' fields, too
+        names = {one.name for one in fields(cls)}
+        own = {name: one for name, one in get_annotations(cls).items() if name in names}
+    else:
+        own = get_annotations(vars(cls).get("__init__", object.__init__))
+    module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
+    return {name: _resolved(one, module) for name, one in own.items() if name != "return"}
+
+
+def _resolved(annotation: object, module: dict[str, object]) -> object:
+    """Return an annotation as an object; None if a name in it is unknown."""
+    source = SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return get_type_hints(source, module, include_extras=True)["it"]
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        return None
 
 
 def _python_number(value: object) -> object:

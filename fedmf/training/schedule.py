@@ -18,6 +18,7 @@ from fedmf.training.history import History
 __all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
+FIRST = ("model", "aggregation")  # settings that go without saying their names
 TELLS = ("callbacks", "progress")  # settings that change nothing of what is learnt
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
@@ -162,7 +163,6 @@ class Scheduled(Estimator):
         return self.schedule.dropout
 
     def __repr__(self) -> str:
-        settings = self.get_params(deep=False)
-        del settings["model"], settings["aggregation"]
-        rest = [f"{name}={value!r}" for name, value in settings.items() if name not in TELLS]
+        shown = [name for name in self._names() if name not in FIRST + TELLS]
+        rest = [f"{one}={getattr(self, one)!r}" for one in shown if hasattr(self, one)]
         return f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, {', '.join(rest)})"

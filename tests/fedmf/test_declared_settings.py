@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import pytest
@@ -40,6 +40,9 @@ from fedmf.settings import (
 from fedmf.training import Adam, Descent, Schedule, Trainer
 from paillier_keys import keypair
 from threshold_keys import dealing
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,10 +187,108 @@ def test_settings_keep_signature_equality_and_repr():
     """Dataclass with settings keeps signature equality and repr."""
     assert repr(Inner()) == "Inner(k=2, reg=0.5, kind='a')"
     assert Inner() == Inner()
-    assert hash(Inner()) == hash(Inner())
     assert replace(Inner(), k=3) == Inner(k=3)
     with pytest.raises(TypeError):
         Inner(1)
+
+
+def test_settings_that_compare_by_value_are_unhashable():
+    """They change in place; those that compare by identity go on having a hash."""
+    for made in (Inner(), FedMF(), DPFedMF(k=3), PlainSum(), Schedule()):
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(made)
+    for made in (Outer(), Trainer(), MixedSum(SecAggSum(), ())):
+        assert len({made, made}) == 1
+
+
+class Passing(Trainer):
+    """Passes on what it does not know."""
+
+    def __init__(self, *args, extra: Count = 1, **settings):
+        super().__init__(*args, **settings)
+        self.extra = extra
+        self.__post_init__()
+
+
+class Keeping(Trainer):
+    """Does not even keep its own."""
+
+    def __init__(self, *args, extra=1, **settings):
+        super().__init__(*args, **settings)
+
+
+class Thin(FedMF):
+    """A constructor over that of a dataclass."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+
+
+class Fixed(FedMF):
+    """A constructor that passes nothing on."""
+
+    def __init__(self, k=3):
+        super().__init__(k=k)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unresolved(FedMF):
+    """A field whose annotation only type checkers can read."""
+
+    exact: Decimal | None = None
+    times: Count = 1
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Passing(FedMF(), "nonsense"), "aggregation"),
+        (lambda: Passing(rounds="x"), "rounds"),
+        (lambda: Passing(extra=0), "extra"),
+        (lambda: Keeping(FedMF(), rounds="x"), "rounds"),
+        (lambda: Thin(k=0), "k = 0"),
+        (lambda: Fixed(k=0), "k = 0"),
+        (lambda: Unresolved(k=0), "k = 0"),
+        (lambda: Unresolved(times=0), "times = 0"),
+        (lambda: Thin().set_params(k=0), "k = 0"),
+    ],
+)
+def test_a_subclass_validates_what_its_bases_declare(make, named):
+    with pytest.raises(SettingError, match=named):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("made", "params"),
+    [
+        (Passing(rounds=3, extra=2), {"rounds": 4, "extra": 5}),
+        (Thin(k=3), {"k": 4, "reg": 0.5}),
+        (Fixed(), {"k": 4}),
+        (Unresolved(exact="1"), {"k": 4, "exact": "2"}),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_subclass_is_cloned_and_its_params_are_set(made, params):
+    copied = pytest.importorskip("sklearn.base").clone(made)
+    assert type(copied) is type(made)
+    assert repr(copied) == repr(made)
+    assert copied.set_params(**params).get_params().items() >= params.items()
+    assert made.get_params().items().isdisjoint(params.items())
+
+
+def test_names_of_settings_are_those_the_constructor_takes():
+    assert set(Passing().get_params(deep=False)) == {"extra", *Trainer().get_params(deep=False)}
+    assert set(Thin().get_params()) == set(FedMF().get_params())
+    assert set(Fixed().get_params()) == {"k"}
+
+
+def test_numpys_scalars_of_undeclared_settings_become_pythons():
+    assert type(Fixed(k=np.int8(3)).k) is int
+    assert type(Unresolved(exact=np.float32(0.5)).exact) is float
+
+
+def test_repr_of_a_trainer_leaves_out_what_is_not_kept():
+    assert repr(Keeping(rounds=3)) == repr(Trainer(rounds=3)).replace("Trainer", "Keeping")
 
 
 INSIDE = {  # whether a number belongs to the range

@@ -26,6 +26,7 @@ class FileServer(ThreadingHTTPServer):
         self.elsewhere = ""  # where /moved leads
         self.announced = ""  # how long /boasting says that it is
         self.asked = 0
+        self.passwords: list[str] = []  # that clients sent
         self.half_sent = threading.Event()
         self.go_on = threading.Event()
 
@@ -39,6 +40,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked += 1
+        self.server.passwords += self.headers.get_all("Authorization", [])
         content = self.server.content
         half = len(content) // 2
         match self.path:

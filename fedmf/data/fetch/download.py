@@ -1,21 +1,21 @@
-"""Download of one file by pooch, within limits that pooch does not set.
+"""Download of one file by requests, which pooch brings, within limits of its own.
 
 Every request and redirection goes over https, or to this machine. The answer may not be
-compressed in transit, nor exceed `LARGEST` bytes.
+compressed in transit, nor exceed `LARGEST` bytes. No password of ``~/.netrc`` is sent.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from fedmf.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
-    from requests import Response
+    from requests import Response, Session
 
 __all__ = ["LARGEST", "Progress", "download"]
 
@@ -53,23 +53,22 @@ def download(
     """
     try:
         import pooch
-        from requests import RequestException
+        from requests import RequestException, Session
     except ModuleNotFoundError:
         raise MissingExtra(
             "fetching needs pooch, which is not installed: pip install 'secagg[fedmf]'"
         ) from None
     _check_address(address)
-    with target.open("xb") as file:
+    with target.open("xb") as file, Session() as session:
         sink = _Sink(file, progress)
-        request = pooch.HTTPDownloader(
-            chunk_size=CHUNK,
-            timeout=SILENCE,
-            headers={"Accept-Encoding": "identity"},
-            proxies={"http": ""},  # http goes to this machine alone
-            hooks={"response": sink.check},
-        )
+        http = {"http": ""}  # takes no proxy: it goes to this machine alone
+        settings = session.merge_environment_settings(address, http, True, None, None)
+        session.trust_env = False  # else requests reads ~/.netrc, also for a redirection's host
         try:
-            request(address, sink, None)
+            answer = _answer(session, address, sink, settings)
+            answer.raise_for_status()
+            for chunk in answer.iter_content(CHUNK):
+                sink.write(chunk)
         except (RequestException, ValueError) as error:  # ValueError: a malformed redirection
             raise DataError(
                 f"{address} cannot be fetched: {error}; try again, give another address with "
@@ -86,6 +85,30 @@ def download(
         )
 
 
+def _answer(
+    session: Session, address: str, sink: _Sink, settings: MutableMapping[str, Any]
+) -> Response:
+    from requests import RequestException
+    from requests.exceptions import SSLError
+
+    try:
+        return session.get(
+            address,
+            headers={"Accept-Encoding": "identity"},
+            hooks={"response": sink.check},
+            timeout=SILENCE,
+            **settings,
+        )
+    except OSError as error:  # requests' own, or that the bundle cannot be opened
+        own, bundle = isinstance(error, RequestException), settings["verify"]
+        if own and (bundle is True or not isinstance(error, SSLError)):
+            raise
+        raise DataError(
+            f"{address} cannot be fetched with the certificates in {bundle!r}: {error}; set "
+            "REQUESTS_CA_BUNDLE to a file of certificates, or to nothing"
+        ) from error
+
+
 class _Sink:
     """The file that a download is written to, and the checks of each answer."""
 
@@ -97,7 +120,7 @@ class _Sink:
 
     def check(self, answer: Response, **_: object) -> None:
         """Validate an answer before it is read or its redirection is followed."""
-        self._answer = answer
+        self._answer, self._total = answer, None
         if answer.is_redirect:
             there = urljoin(answer.url, answer.headers["Location"])
             _check_address(there)
@@ -105,7 +128,7 @@ class _Sink:
                 raise DataError(f"{answer.url} leads to {there!r}, which is not https")
         if answer.headers.get("Content-Encoding", "identity") != "identity":
             raise DataError(f"{answer.url} sends compressed bytes that nobody asked for")
-        length = answer.headers.pop("Content-Length", "")  # pooch would parse any text
+        length = answer.headers.get("Content-Length", "")
         if length.isdecimal():
             if len(length.lstrip("0")) > len(str(LARGEST)):  # int() rejects 5,000 digits
                 raise DataError(f"{answer.url} announces more than {LARGEST} bytes")
@@ -119,10 +142,6 @@ class _Sink:
         self._file.write(chunk)
         if self._progress is not None:
             self._progress(so_far, self._total)
-
-    def flush(self) -> None:
-        """Flush the file."""
-        self._file.flush()
 
     def close(self) -> None:
         """Close the connection, whatever became of the answer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,4 +64,31 @@ def test_redirection_from_https_to_this_machine_is_rejected(server, tmp_path):
 def test_certificate_that_is_not_trusted_is_rejected(server, tmp_path, monkeypatch):
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     with pytest.raises(DataError, match="certificate"):
+        download(server.url("good"), tmp_path / "file")
+
+
+def test_download_with_a_netrc_sends_no_password(server, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.elsewhere = "/good"
+    download(server.url("moved"), tmp_path / "file")
+    assert server.asked == 2
+    assert server.passwords == []
+
+
+def test_total_after_a_redirection_is_not_that_of_the_redirection(server, tmp_path):
+    server.elsewhere, totals = "/unannounced", []
+    download(
+        server.url("moved"), tmp_path / "file", progress=lambda _, total: totals.append(total)
+    )
+    assert set(totals) == {None}
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_unreadable_ca_bundle_is_named(server, tmp_path, monkeypatch, content):
+    bundle = tmp_path / "bundle.pem"
+    if content is not None:
+        bundle.write_text(content)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    with pytest.raises(DataError, match=re.escape(str(bundle))):
         download(server.url("good"), tmp_path / "file")

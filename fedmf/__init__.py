@@ -70,6 +70,7 @@ if not TYPE_CHECKING:  # there an unknown name is an error
 _MOVED = {
     "fedmf.datasets": "fedmf.data.sets",
     "fedmf.dp": "fedmf.models.dp",
+    "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",

@@ -12,9 +12,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from importlib.util import find_spec
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from secagg import graph, shamir
@@ -111,6 +112,13 @@ class _Moved(Loader, MetaPathFinder):
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None: the import system makes an empty module."""
+
+    def get_code(self, name: str) -> CodeType | None:
+        """Return the code of the renamed module, for ``python -m``."""
+        moved = self.find_spec(name)
+        new = find_spec(moved.origin) if moved and moved.origin else None
+        loader = new.loader if new else None
+        return loader.get_code(new.name) if new and isinstance(loader, InspectLoader) else None
 
     def exec_module(self, module: ModuleType) -> None:
         """Replace the old name in `sys.modules` by the renamed module."""

@@ -1,7 +1,8 @@
-"""``fedmf reproduce`` of 0.4: a pointer to the command that replaced it."""
+"""``fedmf reproduce`` and ``python -m fedmf.experiments`` of 0.4: what replaced them."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -21,3 +22,12 @@ def reproduce(
         err=True,
     )
     raise typer.Exit(REPLACED)
+
+
+if __name__ == "__main__":  # python -m fedmf.experiments
+    print(
+        "fedmf: the experiments left the package; in a checkout of secagg run "
+        "python -m benches.papers.experiments " + " ".join(sys.argv[1:] or ["--help"]),
+        file=sys.stderr,
+    )
+    raise SystemExit(REPLACED)

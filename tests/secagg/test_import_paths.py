@@ -87,3 +87,13 @@ def test_unknown_names_are_attribute_errors():
 def test_import_loads_no_heavy_library(package, heavy, pure):
     code = f"import {package}, sys; print([m for m in {heavy} if m in sys.modules])"
     assert run(code, SECAGG_PURE=pure) == "[]\n"
+
+
+def test_experiments_of_0_4_print_their_replacement():
+    done = subprocess.run(
+        [sys.executable, "-m", "fedmf.experiments", "basu", "--bits", "2048"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "python -m benches.papers.experiments basu --bits 2048\n" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -90,22 +90,18 @@ def test_worker_processes_are_deaf_to_ctrl_c_from_the_first(tmp_path, monkeypatc
     assert "Traceback" not in stderr
 
 
-def test_ctrl_c_that_another_thread_lets_in_waits():
+def test_ctrl_c_that_another_thread_lets_in_waits_to_be_unblocked():
     over, finished = threading.Event(), []
     thread = threading.Thread(target=over.wait)
-
-    def work():
-        with runner._sigint(signal.SIG_BLOCK), runner._deferred():
-            os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(0.1)
-            finished.append("blocked")
-            with runner._sigint(signal.SIG_UNBLOCK):
-                finished.append("unblocked")
-
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            work()
+            with runner._sigint(signal.SIG_BLOCK), runner._deferred():
+                os.kill(os.getpid(), signal.SIGINT)
+                threading.Event().wait(0.1)
+                finished.append("blocked")
+                with runner._sigint(signal.SIG_UNBLOCK):
+                    finished.append("unblocked")
     finally:
         over.set()
         thread.join()

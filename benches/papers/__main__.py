@@ -15,7 +15,7 @@ from benches.papers.runner import reproduce as measure
 from benches.papers.show import LiveRuns, document, print_report, write
 from fedmf.cli.manners import errors_in_one_line, make_folder, stderr, undisturbed
 from secagg.bench.table import as_json
-from secagg.bench.timing import INTERRUPTED, ending, interrupted_once
+from secagg.bench.timing import INTERRUPTED, interrupted_once
 from secagg.errors import MissingExtra
 
 __all__ = ["app", "main"]
@@ -77,7 +77,7 @@ def reproduce(
     """
     console = stderr()
     folder = out / "quick" if quick else out
-    with errors_in_one_line("before the first run; nothing is lost"), interrupted_once():
+    with interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
         make_folder(folder)
         live = LiveRuns(console)
         try:
@@ -86,7 +86,6 @@ def reproduce(
                     table or (), folder / "store", live, seeds=seeds, jobs=jobs, quick=quick
                 )
         except KeyboardInterrupt:
-            ending()
             if not live.begun:
                 raise
             console.print(

@@ -117,7 +117,7 @@ def _run(
     *,
     json: bool,
 ) -> None:
-    with errors_in_one_line("before the end; nothing is kept"), interrupted_once():
+    with interrupted_once(), errors_in_one_line("before the end; nothing is kept"):
         split = random_split(most_rated(load(data), items, users), seed=seed)
         with _shown(quiet=json and not sys.stdout.isatty()) as progress:
             progress(f"making a key of {bits} bits", 0, 1)

@@ -23,9 +23,7 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import current_process, resource_tracker
 from pathlib import Path
-from threading import current_thread, get_ident, main_thread
 from time import perf_counter
-from types import FrameType
 from typing import Protocol
 
 import joblib
@@ -40,7 +38,7 @@ from benches.papers.table import Row, Run, Table, find_table, resolve
 from fedmf.data import load, source_of
 from fedmf.data.sets.folders import found_folder
 from fedmf.errors import DataError, MissingExtra, SettingError
-from secagg.bench.timing import ending, machine
+from secagg.bench.timing import machine
 
 __all__ = ["QUICK_SEEDS", "Job", "Outcome", "Watch", "reproduce"]
 
@@ -106,6 +104,7 @@ def reproduce(
     quick: bool = False,  # a tenth of the rounds, `QUICK_SEEDS` seeds, and no result
 ) -> Report:
     """Measure tables; after Ctrl-C (KeyboardInterrupt), the next call goes on."""
+    listening = signal.getsignal(signal.SIGINT)
     for name, value in (("seeds", seeds), ("jobs", jobs)):
         if value < 1:
             raise SettingError(f"--{name} {value} must be at least 1")
@@ -136,7 +135,9 @@ def reproduce(
     outcomes = dict[tuple[tuple[str, str], int], Outcome]()
     pending = deque[Job]()
     resource_tracker.ensure_running()  # it would start with the processes, and unblock Ctrl-C
-    with _sigint(signal.SIG_BLOCK), _deferred():
+    with _sigint(signal.SIG_BLOCK):
+        if signal.getsignal(signal.SIGINT) != listening:
+            raise KeyboardInterrupt  # it came, and was swallowed
         store = joblib.Memory(folder, verbose=0).cache(_measure, ignore=["row", "progress"])
         for job in wanted:
             if job.row.data in unloaded:
@@ -219,47 +220,6 @@ def _sigint(how: int) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Deferred:
-    """A handler of Ctrl-C that keeps it while the main thread blocks it.
-
-    The mask covers that thread alone: the threads of BLAS and of the progress bar let it in.
-    """
-
-    def __init__(self, then: Callable[[int, FrameType | None], object]) -> None:
-        self._then = then
-        self.heard = 0
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
-            signal.pthread_kill(get_ident(), signal.SIGINT)  # pending, until it is let through
-        else:
-            self.heard += 1
-            self._then(number, frame)
-
-
-@contextmanager
-def _deferred() -> Iterator[None]:
-    """Keep a Ctrl-C of any thread; ignore all others once one has ended the block."""
-    before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or current_thread() is not main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, _Deferred(before))
-    try:
-        yield
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, before)
-        ending()
-        raise
-    else:
-        signal.signal(signal.SIGINT, before)
-
-
-def _heard() -> int:
-    handler = signal.getsignal(signal.SIGINT)
-    return handler.heard if isinstance(handler, _Deferred) else 0
-
-
 def _rarely(told: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
     """Return a progress callback that passes on at most one call in `POLL` seconds."""
     last = perf_counter()
@@ -299,11 +259,11 @@ def _measure(
     progress: Callable[[str, int, int], None] | None,
 ) -> Record:
     """Run a row. All arguments but the last two are the key of the store."""
-    start, heard = perf_counter(), _heard()
+    start, listening = perf_counter(), signal.getsignal(signal.SIGINT)
     told = {} if progress is None else {"progress": progress}
     with threadpool_limits(1), _sigint(signal.SIG_UNBLOCK):
         found = row.run(Run(seed=seed, quick=quick, **told))
-    if _heard() != heard:
+    if signal.getsignal(signal.SIGINT) != listening:  # only the first is heard
         raise KeyboardInterrupt  # a training that it ended early is no result
     figures = {name: float(value) for name, value in found.items()}
     strange = [f"{name} = {x}" for name, x in figures.items() if not math.isfinite(x)]

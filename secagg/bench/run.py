@@ -10,7 +10,6 @@ from secagg.bench import he, ss
 from secagg.bench.cases import Case, Row, System
 from secagg.bench.keyed import Keyed, measure
 from secagg.bench.per_float import PerFloat, Work, per_float
-from secagg.bench.timing import ending
 from secagg.errors import ParameterError
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
 from secagg.paillier.public_key import MIN_BITS
@@ -144,7 +143,6 @@ def compare(
             show(f"per float, {bits} bits", of, of)
             floats += per_floats(bits)
     except KeyboardInterrupt:
-        ending()
         complete = False  # minutes of measuring are not thrown away
     return Comparison(rows, floats, absent, budget, complete)
 

@@ -1,7 +1,7 @@
 """Timers, peak memory, the machine that every measurement discloses, and the rule for Ctrl-C.
 
-The first Ctrl-C that the measuring code sees ends it; what is done is printed and saved, which
-no later one disturbs.
+The first Ctrl-C ends the measuring; what is done is printed and saved, which no later one
+disturbs.
 """
 
 from __future__ import annotations
@@ -101,41 +101,27 @@ def _cpu() -> str:
 
 @contextmanager
 def interrupted_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at each Ctrl-C in the block, until one has been seen.
+    """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
 
-    The measuring code catches it, calls `ending`, and returns what is done, which the command
-    then prints and saves; or it leaves the block. From then on the signal stays ignored until
-    the process ends, also beyond the block. A KeyboardInterrupt that gets lost before, as in a
-    ``__del__``, changes nothing: the next Ctrl-C raises again. The handler is installed only in
-    the main thread and over Python's own: a caller that ignores or handles the signal keeps its
-    handler.
+    The measuring code catches it and returns what is done, which the command then prints and
+    saves. After a Ctrl-C the signal stays ignored until the process ends, also beyond the
+    block. The handler is installed only in the main thread and over Python's own: a caller
+    that ignores or handles the signal keeps its handler.
     """
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
     before = signal.getsignal(signal.SIGINT)
     in_main = threading.current_thread() is threading.main_thread()
     if in_main and before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _raise)
+        signal.signal(signal.SIGINT, first)
     try:
         yield
-    except KeyboardInterrupt:
-        ending()
-        raise
     finally:
-        if in_main and before is signal.default_int_handler and _listens():
+        if in_main and signal.getsignal(signal.SIGINT) is first:
             signal.signal(signal.SIGINT, before)
-
-
-def ending() -> None:
-    """Ignore Ctrl-C from now on, in a block of `interrupted_once` whose interrupt was seen."""
-    if threading.current_thread() is threading.main_thread() and _listens():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _listens() -> bool:
-    return signal.getsignal(signal.SIGINT) is _raise
-
-
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def peak_memory() -> int:

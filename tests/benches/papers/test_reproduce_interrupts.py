@@ -3,15 +3,12 @@
 import os
 import re
 import signal
-import threading
 from contextlib import suppress
 from subprocess import TimeoutExpired
 from time import monotonic
 
 import pytest
 from test_reproduce import started
-
-from benches.papers import runner
 
 AT_MOST = 20  # seconds; it takes one or two
 BEGUN = "0 runs kept from before, 3 to make"
@@ -88,21 +85,3 @@ def test_worker_processes_are_deaf_to_ctrl_c_from_the_first(tmp_path, monkeypatc
         _, stderr = process.communicate(timeout=AT_MOST)
     assert process.returncode == 0, stderr
     assert "Traceback" not in stderr
-
-
-def test_ctrl_c_that_another_thread_lets_in_waits_to_be_unblocked():
-    over, finished = threading.Event(), []
-    thread = threading.Thread(target=over.wait)
-    thread.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            with runner._sigint(signal.SIG_BLOCK), runner._deferred():
-                os.kill(os.getpid(), signal.SIGINT)
-                threading.Event().wait(0.1)
-                finished.append("blocked")
-                with runner._sigint(signal.SIG_UNBLOCK):
-                    finished.append("unblocked")
-    finally:
-        over.set()
-        thread.join()
-    assert finished == ["blocked"]

@@ -166,25 +166,11 @@ def test_in_turn_warms_up_and_takes_medians(monkeypatch: pytest.MonkeyPatch) -> 
     assert order == ["a", "b"] * 4
 
 
-def test_ctrl_c_that_is_swallowed_leaves_the_next_one_heard() -> None:
-    with timing.interrupted_once():
-        for _ in range(2):
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_ctrl_c_after_one_has_left_the_block_does_nothing() -> None:
-    with pytest.raises(KeyboardInterrupt), timing.interrupted_once():
-        os.kill(os.getpid(), signal.SIGINT)
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_ctrl_c_after_the_ending_has_begun_does_nothing() -> None:
+def test_the_first_ctrl_c_raises_and_later_ones_do_nothing() -> None:
     saved = False
     with timing.interrupted_once():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-        timing.ending()
         os.kill(os.getpid(), signal.SIGINT)
         saved = True
     assert saved

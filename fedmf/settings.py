@@ -142,8 +142,7 @@ class Settings:
     ``**settings`` and passes them on. An annotation that cannot be resolved, such as one that
     is imported for type checkers alone, declares nothing.
 
-    `set_params` changes frozen dataclasses, too. Those that compare by value therefore have no
-    hash: in a set or as a key they would be lost.
+    `set_params` changes frozen dataclasses, too: never call it on one that is a key.
 
     Raises
     ------
@@ -152,16 +151,6 @@ class Settings:
     """
 
     _declared: ClassVar[dict[str, object]]
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__hash__" not in vars(cls):  # or a frozen dataclass would make one, of the values
-            setattr(cls, "__hash__", Settings.__hash__)  # noqa: B010
-
-    def __hash__(self) -> int:
-        if type(self).__eq__ is object.__eq__:
-            return object.__hash__(self)
-        raise TypeError(f"unhashable type: {type(self).__name__!r}, as set_params changes it")
 
     @classmethod
     def _names(cls) -> list[str]:

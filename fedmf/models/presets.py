@@ -1,8 +1,9 @@
-"""Hyper-parameters that were found to work, by name."""
+"""Named hyper-parameters that were found to work."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fedmf.errors import SettingError
@@ -13,24 +14,14 @@ __all__ = ["PRESETS", "Preset", "preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """A model, and how many rounds it wants.
-
-    Parameters
-    ----------
-    model
-        The hyper-parameters.
-    rounds
-        As many as the training needs.
-    about
-        One line for a help text.
-    """
+    """Model, the number of rounds that it needs, and one line about it for a help text."""
 
     model: FedMF
     rounds: int
     about: str
 
 
-PRESETS = {
+_FOUND = {
     "fast": Preset(
         FedMF(), 36, "exact local solves and normalised steps: few rounds, for secure sums"
     ),
@@ -59,28 +50,36 @@ PRESETS = {
         "reproduces the FedMF row of the FedMMF paper; leaves no item out",
     ),
 }
-"""Found on a validation part of ml-100k's training ratings, never on seed 0's test ratings.
 
-Four fifths of the test ratings of any other split were among those training ratings, though.
-``paper`` is another matter: it was not looked for on validation ratings, but is the setting
-that comes to the RMSE of the paper's FedMF, which names no hyper-parameters. Test RMSE / MAE,
-means over five random 80/20 splits: fast .919/.733, and .922/.735 with 10 % of the
-users vanishing in each round; biases .916; tuned .909/.722; paper .950/.741.
 
-``large`` was found in the same way on ml-1m: a fifth of the training part of split 0, k = 20,
-λ of .05 to .09, γ of .45 and .5, up to 90 rounds.
+class _Presets(Mapping[str, Preset]):
+    """The presets; each look-up returns a copy, whose settings may be changed."""
+
+    def __getitem__(self, name: str) -> Preset:
+        return replace(_FOUND[name], model=copy.copy(_FOUND[name].model))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FOUND)
+
+    def __len__(self) -> int:
+        return len(_FOUND)
+
+
+PRESETS = _Presets()
+"""Presets by name, found on validation parts of training ratings; each look-up is a copy.
+
+On ml-100k the test ratings of seed 0 were never used; four fifths of any other split's were
+among those training ratings. ``paper`` was not searched for: it is the setting that comes to
+the RMSE of the paper's FedMF, which names no hyper-parameters. Test RMSE / MAE, means over five
+random 80/20 splits: fast .919/.733, and .922/.735 with 10 % of the users dropping out in each
+round; biases .916; tuned .909/.722; paper .950/.741. ``large`` was found in the same way on
+ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of .45 and .5, up to
+90 rounds.
 """
 
 
 def preset(name: str) -> Preset:
-    """Return the preset of that name, with a model of its own, which may be changed.
-
-    Raises
-    ------
-    SettingError
-        If there is none.
-    """
+    """Return the preset of a name, with a model of its own; raises SettingError if unknown."""
     if name not in PRESETS:
         raise SettingError(f"preset {name!r} is unknown; there are {', '.join(PRESETS)}")
-    found = PRESETS[name]
-    return replace(found, model=copy.copy(found.model))
+    return PRESETS[name]

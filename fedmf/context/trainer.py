@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fedmf.aggregate import Aggregate, PlainSum
 from fedmf.aggregate.aggregation import Progress
@@ -15,9 +16,9 @@ from fedmf.data import Features, Ratings
 from fedmf.data.blocks import Block
 from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
-from fedmf.models.recommender import pairs
+from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
 from fedmf.training.history import RoundRecord
@@ -75,7 +76,8 @@ class ContextTrainer(Scheduled):
     """
 
     parameters_: Floats
-    _learnt = "parameters_"
+    model_: Recommender
+    _learnt = "model_"
 
     def __init__(
         self,
@@ -119,10 +121,8 @@ class ContextTrainer(Scheduled):
         if users is None:
             users = Features(np.zeros((train.n_users, 0)), ())
         check_are_features(items=items, users=users)
-        for what, features, n in (
-            ("item", items, train.n_items),
-            ("user", users, train.n_users),
-        ):
+        parts = ("item", items, train.n_items), ("user", users, train.n_users)
+        for what, features, n in parts:
             if len(features) != n:
                 raise SettingError(
                     f"there are features of {len(features)} {what}s but ratings of {n}: take "
@@ -137,9 +137,8 @@ class ContextTrainer(Scheduled):
             self.schedule.rng(Draw.START),
         )
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        parameters, history = keep(rounds, start, self._tell)
-        self._training, self.history_ = training, history
-        self.parameters_ = parameters  # last: it is what makes the trainer a fitted one
+        self.parameters_, self.history_ = keep(rounds, start, self._tell)
+        self.model_ = _Fitted(train, training, self.parameters_)
         return self
 
     @property
@@ -152,36 +151,23 @@ class ContextTrainer(Scheduled):
         """Whether Ctrl-C ended the training early; the finished rounds are kept."""
         return self.history_.interrupted
 
-    @property
-    def n_users(self) -> int:
-        """The number of users; ModelError before `fit`."""
-        return self._known.ratings.n_users
-
-    @property
-    def n_items(self) -> int:
-        """The number of items; ModelError before `fit`."""
-        return self._known.ratings.n_items
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """Return the items that a user has rated in training; ModelError before `fit`."""
-        return self._known.ratings.of_user(user)[0]
-
-    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return ŷ of each pair, not clipped to the scale; see `Recommender.predict`."""
-        known = self._known
-        rows, columns = pairs(users, items, self.n_users, self.n_items)
-        x = np.hstack((known.users[rows.reshape(-1)], known.items[columns.reshape(-1)]))
-        return self.model.predict(self.parameters_, x).reshape(rows.shape)
-
-    @property
-    def _known(self) -> _ContextTraining:
-        """The ratings and features of the training."""
-        if not hasattr(self, "parameters_"):
-            raise ModelError("the model is not trained yet: call fit first")
-        return self._training
-
     def _tell(self, record: RoundRecord) -> None:
         self.progress(type(self.model).__name__, record.round, self.rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted(Trained):
+    """Model at the θ that was learnt, for the users and items of its training."""
+
+    train: Ratings
+    training: _ContextTraining
+    theta: Floats
+
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        of = self.training
+        rows, columns = pairs(users, items, self.n_users, self.n_items)
+        x = np.hstack((of.users[rows.reshape(-1)], of.items[columns.reshape(-1)]))
+        return of.model.predict(self.theta, x).reshape(rows.shape)
 
 
 class _ContextSteps(LocalSteps):

@@ -14,7 +14,7 @@ from fedmf.errors import ModelError
 from fedmf.masks.protocol import FittedMask
 from fedmf.models import Factors
 from fedmf.models.mf import NEUTRAL_PART
-from fedmf.models.recommender import Recommender
+from fedmf.models.recommender import Trained
 
 __all__ = ["Base", "Combined", "around", "check_same_data"]
 
@@ -32,7 +32,7 @@ class Base(Identified, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Combined(Recommender):
+class Combined(Trained):
     """The sum of a recommender, each user's private model and a public constant.
 
     Parameters
@@ -66,16 +66,6 @@ class Combined(Recommender):
             raise ModelError("the private models are of other users or items than the ratings")
 
     @property
-    def n_users(self) -> int:
-        """The number of users."""
-        return self.train.n_users
-
-    @property
-    def n_items(self) -> int:
-        """The number of items, m."""
-        return self.train.n_items
-
-    @property
     def user_ids(self) -> NDArray[np.int64]:
         """The data set's own ids of the users."""
         return self.train.user_ids
@@ -89,10 +79,6 @@ class Combined(Recommender):
         """Return r̂_ui of each pair; see `Recommender.predict`."""
         base = self.base.predict(users, items)
         return np.asarray(base + self.private.predict(users, items) + self.constant)
-
-    def seen(self, user: int) -> NDArray[np.int32]:
-        """Return the items that a user has rated in training."""
-        return self.train.of_user(user)[0]
 
     def __repr__(self) -> str:
         return f"<Combined: {self.base!r} and a private model of each user>"

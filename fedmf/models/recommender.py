@@ -1,7 +1,7 @@
-"""The interface of all recommenders: predict ratings, and recommend unrated items.
+"""Interface of all recommenders: predict ratings, and recommend unrated items.
 
-`Recommender` is a model of known users and items. `Estimator` has settings, learns one by
-`fit`, and then predicts and recommends by it.
+`Recommender` is a model of known users and items. An `Estimator` learns one by `fit` from its
+settings, and then predicts and recommends by it.
 """
 
 from __future__ import annotations
@@ -12,43 +12,39 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedmf.data import Ratings
 from fedmf.errors import ModelError
 from fedmf.settings import Settings, is_whole
 
-__all__ = ["Estimator", "Recommender", "numbers", "pairs"]
+__all__ = ["Estimator", "Recommender", "Trained", "numbers", "pairs"]
 
 Floats = NDArray[np.float64]
 
 
 class Recommender(ABC):
-    """A model of known users and items, which go by their numbers 0, 1, … in the ratings."""
+    """Model of known users and items, numbered 0, 1, … as in the ratings."""
 
     @property
     @abstractmethod
     def n_users(self) -> int:
-        """The number of users."""
+        """Number of users."""
 
     @property
     @abstractmethod
     def n_items(self) -> int:
-        """The number of items, m."""
+        """Number of items, m."""
 
     @abstractmethod
     def seen(self, user: int) -> NDArray[np.integer]:
-        """Return the items that a user, 0 ≤ user < n_users, has rated in training."""
+        """Return the items that a user, 0 ≤ user < n_users, rated in training."""
 
     @abstractmethod
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui of each pair, not clipped to the scale.
+        """Return r̂_ui of each pair, not clipped to the scale: float64, of the pairs' shape.
 
         Parameters
         ----------
-        users, items
-            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
-
-        Returns
-        -------
-        float64 array, of the same shape
+        users, items : int arrays of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items
 
         Raises
         ------
@@ -61,17 +57,15 @@ class Recommender(ABC):
 
         Parameters
         ----------
-        user
-            0 ≤ user < n_users.
-        k
-            How many, k ≥ 1; fewer are returned where fewer are left.
+        user : int, 0 ≤ user < n_users
+        k : int, number of items, ≥ 1; fewer are returned where fewer are left
 
         Returns
         -------
         items : int64 array, shape (≤ k,)
             Equal predictions are ordered by item number.
         predictions : float64 array, of the same shape
-            As `predict` returns them.
+            See `predict`.
 
         Raises
         ------
@@ -93,6 +87,26 @@ class Recommender(ABC):
         return items[best].astype(np.int64), scores[best]
 
 
+class Trained(Recommender):
+    """Recommender of the users and items of the ratings that it was trained on, `train`."""
+
+    train: Ratings
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.train.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, m."""
+        return self.train.n_items
+
+    def seen(self, user: int) -> NDArray[np.integer]:
+        """Return the items that a user rated in training."""
+        return self.train.of_user(user)[0]
+
+
 class Estimator(Recommender, Settings):
     """Settings that `fit` learns a recommender with. Fitted attributes end in an underscore."""
 
@@ -101,16 +115,16 @@ class Estimator(Recommender, Settings):
 
     @property
     def n_users(self) -> int:
-        """The number of users; ModelError before `fit`."""
+        """Number of users; ModelError before `fit`."""
         return self._fitted().n_users
 
     @property
     def n_items(self) -> int:
-        """The number of items, m; ModelError before `fit`."""
+        """Number of items, m; ModelError before `fit`."""
         return self._fitted().n_items
 
     def seen(self, user: int) -> NDArray[np.integer]:
-        """Return the items that a user has rated in training; ModelError before `fit`."""
+        """Return the items that a user rated in training; ModelError before `fit`."""
         return self._fitted().seen(user)
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
@@ -130,13 +144,7 @@ class Estimator(Recommender, Settings):
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
-    """Return users' or items' numbers as an array.
-
-    Raises
-    ------
-    ModelError
-        If one is not an integer in 0 ≤ number < bound.
-    """
+    """Return numbers as an array; raises ModelError unless integers in 0 ≤ n < bound."""
     array = np.asarray(numbers)
     if array.size and not (
         array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
@@ -148,13 +156,7 @@ def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
 def pairs(
     users: ArrayLike, items: ArrayLike, n_users: int, n_items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the users and the items of some pairs, as arrays of one shape.
-
-    Raises
-    ------
-    ModelError
-        If a number is out of range or the shapes differ.
-    """
+    """Return users and items as arrays of one shape; ModelError if out of range or unequal."""
     rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
     if rows.shape != columns.shape:
         raise ModelError(

@@ -1,8 +1,7 @@
 """Matrix factorisation, federated: the models that `fedmf.training` trains.
 
-A model says what a user computes from their ratings and how the server moves the item factors;
-`FederatedModel` is that interface. User factors never leave the user. `Factors` is what a
-training leaves behind: it predicts, recommends, and is saved to a file.
+A `FederatedModel` has a user's and the server's step. User factors never leave the user.
+`Factors` is the trained model: it predicts, recommends, and is saved to a file.
 """
 
 from __future__ import annotations

@@ -4,17 +4,14 @@ Alternating least squares on eq. 2 of the FedMMF paper, its λ once per rating (
 et al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize"). With P held
 fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u. Both
 sides are sums over users, so secure aggregation gives the server the exact step, in
-k (k + 1) / 2 + k numbers per item. It takes some ten rounds where gradients take tens or
-hundreds.
-
-Where users drop out of a round, the step is that of those who stayed. A sum of moments tells
-more of few raters than a sum of gradients: take a `min_raters` of k (docs/privacy.md).
+k (k + 1) / 2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +31,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class FedALS(Settings):
-    """The hyper-parameters of exact federated ALS, and its two steps.
+    """Hyper-parameters and steps of exact federated ALS.
 
-    A clipped moment is a wrong one, which the trainer refuses. Ratings up to 5 were
-    seen to give elements up to 10; a clip of 64 in the aggregation leaves room, and takes a
-    larger modulus by itself where there are many users. λ must be well above the
-    aggregation's resolution, 2^-16 by default, or rounding takes it away; that is refused, too.
+    Moments reveal more than gradients: take a `min_raters` of k (docs/privacy.md). The trainer
+    raises SettingError if the aggregation clips a moment; a clip of 64 suits ratings up to 5.
 
     The defaults were chosen on ml-100k, on a fifth of the training part of splits 0 to 2: λ of
     .06 to .15 and spreads of .03 to .3, ten rounds. Together the three training parts hold
@@ -47,15 +42,10 @@ class FedALS(Settings):
 
     Parameters
     ----------
-    k
-        The number of latent factors, k ≥ 1.
-    reg
-        λ of eq. 2, per rating, reg > 0.
-    spread
-        The standard deviation of the starting factors around the neutral start of `FedMF`,
-        spread > 0.
-    min_raters
-        Items with fewer raters in a cohort than this are left out, as of `FedMF`.
+    k, min_raters
+        See `FedMF`.
+    reg : float, λ of eq. 2 per rating, > 0, well above the aggregation's resolution
+    spread : float, standard deviation of the starting factors around a neutral start, > 0
     """
 
     k: Count = 20
@@ -63,14 +53,17 @@ class FedALS(Settings):
     spread: Positive = 0.1
     min_raters: Count = 3
 
+    solves_users: ClassVar[bool] = True
+    bears_clipping: ClassVar[bool] = False  # clipped equations have another solution
+
     @cached_property
     def _users(self) -> FedMF:
-        """The exact local solution and the start, which are FedMF's."""
+        """FedMF with the same exact local solution and start."""
         return FedMF(k=self.k, reg=self.reg, spread=self.spread, min_raters=self.min_raters)
 
     @property
     def width(self) -> int:
-        """Numbers that a user sends per item: k (k + 1) / 2 + k."""
+        """Numbers that a user sends per item, k (k + 1) / 2 + k."""
         return self.k * (self.k + 3) // 2
 
     @property
@@ -79,21 +72,9 @@ class FedALS(Settings):
         return self.min_raters > 1
 
     @property
-    def solves_users(self) -> bool:
-        """True: p_u follows from Q alone."""
-        return True
-
-    @property
-    def bears_clipping(self) -> bool:
-        """False: what solves clipped equations is no solution."""
-        return False
-
-    @property
     def remedy(self) -> str:
-        """Remedy if the factors grow beyond all bounds."""
-        wide = (
-            "" if self.spread <= WIDE else f", or spread = {self.spread} too wide: halve that"
-        )
+        """Remedy if the factors diverge."""
+        wide = f", or spread = {self.spread} too wide: halve that" if self.spread > WIDE else ""
         return f"reg = {self.reg} is too low for these ratings; raise it{wide}"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -101,7 +82,7 @@ class FedALS(Settings):
         return self._users.initial(ratings, rng)
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return which items have raters enough, as `FedMF` does."""
+        """Return the items with enough raters, as `FedMF` does."""
         return self._users.trained_items(raters, n_items)
 
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
@@ -126,21 +107,10 @@ class FedALS(Settings):
         return p, Rows(block.items, sent, q.shape[0])
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
-        """Return the best Q for the P behind the moments; items that nobody sent keep theirs.
+        """Return the best Q for the P behind the summed moments, shape (m, width).
 
-        Parameters
-        ----------
-        q
-            Shape (m, k).
-        total
-            Shape (m, width): the summed moments.
-        raters
-            Not needed: λ comes with the moments.
-
-        Raises
-        ------
-        SettingError
-            If the moments were rounded such that λ is lost.
+        Items without moments keep their factors; `raters` is unused, as λ comes with the
+        moments. Raises SettingError if rounding or noise hides λ.
         """
         a, b = np.tril_indices(self.k)
         seen = np.flatnonzero(total.any(axis=1))

@@ -1,16 +1,12 @@
-"""Differential privacy for whole users: sums with noise, how much of it, and FedMF under it.
+"""Differential privacy for whole users: noisy sums, their noise, and FedMF under it.
 
-Secure aggregation hides a user's vector in the sum, but what the sum itself tells about one of
-them only noise can bound. Here each user's vector is clipped to norm C and Gaussian noise is
-added to the sum, so that all Q that ever leave the server together are (ε, δ)-differentially
-private: whoever sees them learns hardly more of a user's *whole* rating history than if it had
-been empty. p_u is found from Q and one's own ratings, and is nobody else's.
+Each user's vector is clipped to norm C and Gaussian noise is added to the sum. So all Q that
+ever leave the server together are (ε, δ)-differentially private for a user's *whole* history.
 
 The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
 2015: an untrusted recommender, noise put together from the users' own shares, user factors that
-stay at home. By its abstract, which is all of it that was at hand, they perturb the objective
-and reduce the noise that is added in each iteration. Here every round's gradients are perturbed
-and accounted for, and what is protected is all that a user has.
+stay at home. By its abstract, all of it that was at hand, they perturb the objective. Here
+every round's gradients are perturbed and accounted for, and all data of a user are protected.
 """
 
 from __future__ import annotations
@@ -45,28 +41,23 @@ def noise_multiplier(
 ) -> float:
     """Return the z of `NoisySum` with which `rounds` sums are (ε, δ)-differentially private.
 
-    Neighbouring data differ in all that one user has. Without sampling ε is exact (Balle and
-    Wang, ICML 2018); sampled cohorts of a fixed size are bounded by Rényi accounting (Wang,
-    Balle and Kasiviswanathan, AISTATS 2019, theorem 27), which holds only while nobody learns
-    who was sampled: keep the seed of the training secret (docs/privacy.md).
+    Neighbouring data differ in all ratings of one user. Without sampling ε is exact (Balle and
+    Wang, ICML 2018). Sampled cohorts are bounded by Rényi accounting (Wang, Balle and
+    Kasiviswanathan, AISTATS 2019, theorem 27), valid while nobody learns the cohort: keep the
+    training's seed secret (docs/privacy.md).
 
     Parameters
     ----------
-    epsilon, delta
-        ε > 0 and 0 < δ < 1; δ well below 1 / n_users.
-    rounds
-        How many sums are released, at least 1; aborted rounds release none.
-    sampling_rate
-        In (0, 1], the cohort's part of all users, drawn anew in each round: of a `Schedule`
-        it is ``schedule.size(n_users) / n_users``, not the fraction that was asked for, which
-        is rounded up to whole users.
+    epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
+    rounds : int, number of released sums, ≥ 1; aborted rounds release none
+    sampling_rate : float, ``schedule.size(n_users) / n_users`` of a `Schedule`, in (0, 1]
     where
-        As of `NoisySum`.
+        See `NoisySum`.
 
     Raises
     ------
     SettingError
-        If a value is out of range, or sampling is to help where it does not.
+        If a value is out of range, or local noise is combined with sampling.
     MissingExtra
         If dp-accounting is not installed.
     """
@@ -115,20 +106,19 @@ def noise_multiplier(
 
 @dataclass(frozen=True, kw_only=True)
 class DPFedMF(FedMF):
-    """FedMF whose users send nothing but what goes into a sum, to be trained with `NoisySum`.
+    """FedMF for training with `NoisySum`: users send only their part of the sum.
 
-    The noise is that of `NoisySum` alone: **with any other aggregation, such as PlainSum(),
-    this trains without noise and without privacy, and does not notice.** With it, Q of every
-    round is private, and nothing else is: publish of a trained model only ``item_factors``.
+    **With any other aggregation, such as PlainSum(), it trains without noise, without privacy
+    and without a warning**; docs/privacy.md lists the private outputs.
 
-    Users solve for p_u exactly; the server subtracts γ times the sum, without dividing by
-    raters, whose counts would need noise of their own; and no item is left out. Noise
-    moves rated and unrated items alike, hence few rounds, few factors and small steps.
+    Users solve for p_u exactly; the server subtracts γ times the sum, not divided by raters,
+    whose counts would need noise of their own. Noise moves unrated items too, hence few rounds,
+    few factors and small steps.
 
     Parameters
     ----------
-    k, reg, rate, start, spread
-        As of `FedMF`, as `biases` is; `update` must stay "ridge" and `min_raters` 1.
+    k, reg, rate, start, spread, biases
+        See `FedMF`; `update` must stay "ridge" and `min_raters` 1.
     """
 
     k: Count = 2
@@ -144,7 +134,7 @@ class DPFedMF(FedMF):
 
     @property
     def needs_counts(self) -> bool:
-        """Nothing is counted."""
+        """False: DPFedMF counts nothing."""
         return False
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:

@@ -1,4 +1,4 @@
-"""The factors a training leaves behind: predicting, recommending, saving and loading."""
+"""Trained factors: predicting, recommending, saving and loading."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from fedmf.models.recommender import Recommender, pairs
 
 __all__ = ["Factors"]
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Factors(Recommender):
-    """Item and user factors, and what each user has rated.
+    """Item and user factors, and the items that each user rated.
 
-    In a deployment the server holds only Q and each user only their own p_u and ratings; a
-    simulation holds all of them in one place, and so does the file it writes. Keep that file
-    as carefully as the ratings.
+    A deployment's server holds only Q, and each user their own p_u and ratings. A simulation
+    and its file hold all of them: keep that file as carefully as the ratings.
 
     Parameters
     ----------
     user_factors
         P, float64, shape (n_users, k), k ≥ 1: row u is p_u of the FedMMF paper's eq. 1.
     item_factors
-        Q, float64, shape (n_items, k): row i is q_i. Factors of another type of numbers, or
-        laid out column by column, are converted.
+        Q, float64, shape (n_items, k): row i is q_i. Other number types and layouts are
+        converted.
     seen_indptr, seen_items
-        int64 (n_users + 1,) and int32: the items each user rated in training, as of `Ratings`.
-    user_ids, item_ids
-        int64: the data set's own ids.
+        int64 (n_users + 1,) and int32: the items each user rated in training; see `Ratings`.
+    user_ids, item_ids : int64, the data set's own ids
 
     Raises
     ------
@@ -43,8 +43,8 @@ class Factors(Recommender):
         If the shapes do not fit together, or the factors are no real numbers.
     """
 
-    user_factors: NDArray[np.float64]
-    item_factors: NDArray[np.float64]
+    user_factors: Floats
+    item_factors: Floats
     seen_indptr: NDArray[np.int64]
     seen_items: NDArray[np.int32]
     user_ids: NDArray[np.int64]
@@ -69,77 +69,34 @@ class Factors(Recommender):
             )
 
     @classmethod
-    def of(
-        cls,
-        user_factors: NDArray[np.float64],
-        item_factors: NDArray[np.float64],
-        ratings: Ratings,
-    ) -> Factors:
-        """Return the factors of a training on `ratings`.
-
-        Parameters
-        ----------
-        user_factors, item_factors
-            P and Q, as of `Factors`.
-        ratings
-            What was trained on: says what each user has seen, and the ids.
-
-        Raises
-        ------
-        ModelError
-            If the factors are not of these users and items.
-        """
-        return cls(
-            user_factors,
-            item_factors,
-            ratings.indptr,
-            ratings.items,
-            ratings.user_ids,
-            ratings.item_ids,
-        )
+    def of(cls, user_factors: Floats, item_factors: Floats, ratings: Ratings) -> Factors:
+        """Return the factors of a training on `ratings`; raises ModelError if they misfit."""
+        of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
+        return cls(user_factors, item_factors, *of_ratings)
 
     @property
     def n_users(self) -> int:
-        """The number of users."""
+        """Number of users."""
         return int(self.user_factors.shape[0])
 
     @property
     def n_items(self) -> int:
-        """The number of items, m."""
+        """Number of items, m."""
         return int(self.item_factors.shape[0])
 
     @property
     def k(self) -> int:
-        """The number of latent factors."""
+        """Number of latent factors."""
         return int(self.item_factors.shape[1])
 
-    def predict(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float64]:
-        """Return r̂_ui = q_i · p_u (eq. 1) of each pair; not clipped to the scale.
-
-        Parameters
-        ----------
-        users, items
-            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
-
-        Returns
-        -------
-        float64 array, of the same shape
-
-        Raises
-        ------
-        ModelError
-            If a number is out of range or the shapes differ.
-        """
+    def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
+        """Return r̂_ui = q_i · p_u (eq. 1) of each pair; see `Recommender.predict`."""
         rows, columns = pairs(users, items, self.n_users, self.n_items)
-        found = np.empty(rows.shape)
+        found = np.empty(rows.size)
         _fast.predict(
-            self.user_factors,
-            self.item_factors,
-            rows.reshape(-1),
-            columns.reshape(-1),
-            found.reshape(-1),
+            self.user_factors, self.item_factors, rows.reshape(-1), columns.reshape(-1), found
         )
-        return found
+        return found.reshape(rows.shape)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
@@ -149,28 +106,15 @@ class Factors(Recommender):
         return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the factors to `path` at once: readers see the old file or the new one.
+        """Write the factors to `path` atomically: readers see the old file or the new one.
 
-        Parameters
-        ----------
-        path
-            A file, new or to be replaced, in a folder that exists.
-
-        Raises
-        ------
-        ModelError
-            If the file cannot be written.
+        Raises ModelError if the file cannot be written, as in a folder that does not exist.
         """
         write_tables(path, {name: getattr(self, name) for name in TABLES})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factors:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path
-            The file.
+        """Read a file that `save` wrote.
 
         Raises
         ------
@@ -179,12 +123,12 @@ class Factors(Recommender):
             damaged, or its tables are not such as `save` writes; the message says which.
         """
         factors = cls(**read_tables(path))
-        _refuse_bad_numbers(factors, path)
+        _check_numbers(factors, path)
         return factors
 
 
-def _table(factors: ArrayLike) -> NDArray[np.float64]:
-    """Return factors as the kernels take them: float64, row by row."""
+def _table(factors: ArrayLike) -> Floats:
+    """Return factors in the layout of the kernels: float64, row by row."""
     table = np.asarray(factors)
     if table.ndim != 2 or table.dtype.kind not in "fiu":
         raise ModelError(
@@ -193,7 +137,7 @@ def _table(factors: ArrayLike) -> NDArray[np.float64]:
     return np.ascontiguousarray(table, dtype=np.float64)
 
 
-def _refuse_bad_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
+def _check_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
     for name in ("user_factors", "item_factors"):
         if not np.isfinite(getattr(factors, name)).all():
             raise ModelError(

@@ -1,6 +1,6 @@
-"""The file that a model is kept in: a header, and an ``.npz`` archive of its tables.
+"""Model files: a header, and an ``.npz`` archive of the tables.
 
-The header holds magic, version, length and SHA-256 of what follows. It is checked before
+The header holds magic, version, length and SHA-256 of the archive. It is checked before
 anything is parsed, and nothing is ever unpickled.
 """
 
@@ -37,13 +37,7 @@ TABLES = {
 
 
 def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
-    """Write the tables of `TABLES` at once: readers see the old file or the new one.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be written.
-    """
+    """Write the tables of `TABLES` atomically; raises ModelError."""
     payload = io.BytesIO()
     np.savez(payload, **tables)
     body = payload.getvalue()
@@ -64,14 +58,7 @@ def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
 
 
 def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of a file, each of the type that it is saved as.
-
-    Raises
-    ------
-    ModelError
-        If the file is missing, is not a model, has another version, is cut short or damaged,
-        or its tables are not such as `write_tables` writes; the message says which.
-    """
+    """Return the tables of a file in their saved types; raises ModelError as `Factors.load`."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -80,7 +67,7 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 
 
 def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
-    """Return what follows the header once magic, version, length and checksum are right."""
+    """Validate magic, version, length and checksum, and return the bytes after the header."""
     if not data.startswith(MAGIC[: len(data)]) or not data:
         raise ModelError(f"{path} is not a model of fedmf")
     if len(data) < HEADER.size:
@@ -103,7 +90,7 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
 
 
 def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of the archive, each of the type that it is saved as."""
+    """Return the tables of the archive, each of its saved type."""
     found = {}
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as packed:

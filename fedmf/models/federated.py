@@ -27,10 +27,8 @@ class Raters:
 
     Parameters
     ----------
-    counts
-        int64, shape (m,): the raters among the users that were counted, at most n_i.
-    share
-        The part of the cohort that was counted, 0 < share ≤ 1; the others vanished.
+    counts : int64, shape (m,), raters among the counted users, ≤ n_i
+    share : float, share of the cohort that was counted, 0 < share ≤ 1; the others dropped out
     """
 
     counts: NDArray[np.int64]
@@ -40,14 +38,14 @@ class Raters:
     def bound(self) -> NDArray[np.float64]:
         """Bound that n_i hardly exceeds: two deviations above count / share, at least 1.
 
-        It is n_i itself where nobody vanished. A step that was divided by a count of half the
-        raters would be twice as long, and the item would never settle.
+        It is n_i itself if nobody dropped out. A step divided by a count of half the raters
+        would be twice as long, and the item would never settle.
         """
         spread = np.sqrt(self.counts * (1 - self.share))
         return np.asarray(np.maximum((self.counts + 2 * spread) / self.share, 1.0))
 
     def at_least(self, least: int) -> NDArray[np.bool_]:
-        """Return which items have so many raters: bool, shape (m,)."""
+        """Return the items with so many raters, as bool, shape (m,)."""
         return np.asarray(self.counts >= least)
 
 
@@ -58,9 +56,9 @@ class FederatedModel(Protocol):
     users compute on their own and send a table of m rows, which is summed; from the sum the
     server computes the next Q. A model is a frozen dataclass of hyper-parameters only.
 
-    The steps of users take a block of them at a time. A user's numbers must not depend on who
-    else is in the block: then plain sums, which take large blocks, and private ones, which take
-    one user at a time, give the same integers.
+    Users' steps take a block of users. A user's numbers must not depend on the rest of the
+    block: then plain sums, in large blocks, and private ones, user by user, give the same
+    integers.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -77,17 +75,17 @@ class FederatedModel(Protocol):
 
     @property
     def solves_users(self) -> bool:
-        """True if p_u follows from Q alone, so that users can find it without a round."""
+        """True if p_u follows from Q alone, so that users find it without a round."""
         ...
 
     @property
     def bears_clipping(self) -> bool:
-        """True if a step is still of use where the aggregation clipped elements of it."""
+        """True if a step is still useful after the aggregation clipped elements of it."""
         ...
 
     @property
     def remedy(self) -> str:
-        """Remedy if the factors grow beyond all bounds, in an error message after a colon."""
+        """Remedy if the factors diverge, in an error message after a colon."""
         ...
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -95,7 +93,7 @@ class FederatedModel(Protocol):
         ...
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return which items are trained: bool, shape (m,); None: nothing was counted."""
+        """Return the trained items as bool, shape (m,); all if nothing was counted."""
         ...
 
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
@@ -103,17 +101,14 @@ class FederatedModel(Protocol):
 
         Parameters
         ----------
-        q
-            Shape (m, k).
-        p
-            Shape (n, k): their current factors; a user without ratings keeps them.
-        block
-            The n users' ratings.
+        q : float64, shape (m, k)
+        p : float64, shape (n, k), their current factors; a user without ratings keeps them
+        block : ratings of the n users
 
         Returns
         -------
-        p
-            A row of a user that diverged is NaN; the trainer raises SettingError.
+        p : float64, shape (n, k)
+            A diverged user's row is NaN; the trainer raises SettingError.
         """
         ...
 
@@ -126,29 +121,18 @@ class FederatedModel(Protocol):
         ----------
         q, p, block
             See `find_users`.
-        trained
-            Shape (m,): what `trained_items` returned.
+        trained : bool, shape (m,), the result of `trained_items`
 
         Returns
         -------
         p
             The users' new factors.
         rows
-            What they send, one row of `width` floats for each of their ratings in the order
-            of the block; zeros where the item is not trained.
+            Their messages, one row of `width` floats for each rating in the order of the block;
+            zeros where the item is not trained.
         """
         ...
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
-        """Return the next Q.
-
-        Parameters
-        ----------
-        q
-            Shape (m, k).
-        total
-            Shape (m, width): the sum of what the users sent.
-        raters
-            As of `trained_items`.
-        """
+        """Return the next Q from Q, (m, k), and the sum of the users' rows, (m, width)."""
         ...

@@ -1,16 +1,16 @@
-"""FedMF: what a user computes from their ratings, and how the server moves the item factors.
+"""FedMF: a user's local step, and the server's step of the item factors.
 
 Symbols and equations are those of Yang et al., "Practical and Secure Federated Recommendation
-with Personalized Masks" (FedMMF), sections 2.1 and 2.2, with what the paper leaves open or gets
-wrong decided as follows: eq. 7 must step *against* the gradient; its λ counts once per rating,
-as in eq. 4; and e_ui of eq. 6 is computed anew from the p_u that eq. 7 gave.
+with Personalized Masks" (FedMMF), sections 2.1 and 2.2. What the paper leaves open or gets
+wrong is decided as follows: eq. 7 must step *against* the gradient; its λ counts once per
+rating, as in eq. 4; and e_ui of eq. 6 is computed again from the p_u that eq. 7 gave.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +33,13 @@ WIDE = 10.0  # a spread that no ratings want
 
 @dataclass(frozen=True, kw_only=True)
 class FedMF(Settings):
-    """The hyper-parameters of federated matrix factorisation, and its two steps.
+    """Hyper-parameters and steps of federated matrix factorisation.
 
     Parameters
     ----------
-    k
-        The number of latent factors, k ≥ 1.
-    reg
-        λ of eq. 2, per rating, reg ≥ 0.
-    rate
-        γ, the step of the server (and with ``update="paper"`` of the users), rate > 0.
+    k : int, number of latent factors, ≥ 1
+    reg : float, λ of eq. 2 per rating, ≥ 0
+    rate : float, γ, the step of the server (and with ``update="paper"`` of the users), > 0
     update
         ``"paper"``: p_u takes one gradient step (eq. 7), the server subtracts γ Σ_u η_ui.
         ``"ridge"``: p_u is the exact minimiser of the user's part of eq. 2, and the server
@@ -52,18 +49,15 @@ class FedMF(Settings):
     start
         ``"zero-mean"``: all factors from N(0, spread²). ``"neutral"``: around √(v/k), such
         that every first prediction is about v, a public constant at 5/8 of the scale.
-    spread
-        The standard deviation of the starting factors, spread > 0.
+    spread : float, standard deviation of the starting factors, > 0
     biases
-        Whether users and items have biases: r̂_ui = b_i + b_u + q_i · p_u. Then p_u is held as
-        (1, p_u, b_u) and q_i as (b_i, q_i, 1), of k + 2 columns, of which the constants are
-        never moved. b_u stays with the user as p_u does, b_i is summed as q_i is, and λ holds
-        for both.
+        True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is held as (1, p_u, b_u) and q_i as
+        (b_i, q_i, 1), k + 2 columns whose constants never move. b_u stays with the user, b_i is
+        summed as q_i is, and λ holds for both.
     min_raters
-        Items with fewer raters in a cohort are not trained: the exact sum over an item with
-        one rater *is* that user's gradient, which gives the rating away. 1 leaves no item out.
-        **Where users drop out between the count and the sum, 3 does not prevent that**;
-        docs/privacy.md has the number to take.
+        Least number of raters of an item in a cohort, ≥ 1; items with fewer are not trained, as
+        a sum over one rater is that user's gradient. **3 is not enough where users drop out
+        between the count and the sum**; docs/privacy.md has the number to take.
     """
 
     k: Count = 20
@@ -75,47 +69,36 @@ class FedMF(Settings):
     biases: bool = False
     min_raters: Count = 3
 
+    bears_clipping: ClassVar[bool] = (
+        True  # a clipped gradient is a shorter step, not a wrong one
+    )
+
     @property
     def width(self) -> int:
-        """Numbers that a user sends per item: k, and one more with biases."""
+        """Numbers that a user sends per item, k, and one more with biases."""
         return self.k + self.biases
 
     @property
-    def bears_clipping(self) -> bool:
-        """True: a clipped gradient is a shorter step in the right direction."""
-        return True
-
-    @property
     def remedy(self) -> str:
-        """Remedy if the factors grow beyond all bounds."""
+        """Remedy if the factors diverge."""
         wide = "" if self.spread <= WIDE else f", or spread = {self.spread} too wide"
         return f"rate = {self.rate} is too high for these ratings{wide}; halve it"
 
     @property
     def needs_counts(self) -> bool:
-        """True if the users must count the items' raters before the first sum."""
+        """True if the users must count the items' raters first; see `FederatedModel`."""
         return self.update == "ridge" or self.min_raters > 1
 
     @property
     def solves_users(self) -> bool:
-        """True if p_u follows from Q alone, so that users can find it without a round."""
+        """True if p_u follows from Q alone; see `FederatedModel`."""
         return self.update == "ridge"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw the starting factors P (n_users, k) and Q (n_items, k), biases being zero.
+        """Draw P (n_users, k) and Q (n_items, k), the items' factors first; biases are zero.
 
-        Parameters
-        ----------
-        ratings
-            Only their scale and the numbers of users and items matter. A scale whose neutral
-            point is negative has no neutral start: then that is around zero, too.
-        rng
-            What the start is drawn with: the items' factors first, then the users'.
-
-        Returns
-        -------
-        p, q
-            With biases of k + 2 columns, laid out as the class says.
+        Only the ratings' scale and numbers of users and items matter. A scale with a negative
+        neutral point has no neutral start: the factors are then drawn around zero.
         """
         low, high = ratings.scale
         neutral = max(low + NEUTRAL_PART * (high - low), 0.0)
@@ -129,27 +112,11 @@ class FedMF(Settings):
             np.pad(q, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1))),
         )
 
-    def user_factors(self, q: Floats, p_u: Floats, values: Floats) -> Floats:
-        """Return one user's new factors p_u.
-
-        Parameters
-        ----------
-        q
-            Shape (n_u, k): q_i of the items the user rated.
-        p_u
-            Shape (k,): the user's factors so far; returned as they are if n_u = 0.
-        values
-            Shape (n_u,): the ratings r_ui.
-        """
-        block = Block.of_one(np.arange(values.size, dtype=np.int32), values)
-        return np.asarray(self.find_users(q, p_u[None], block)[0])
-
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
         """Return the new factors of a block's users; see `FederatedModel`.
 
         They take a step of eq. 7, or solve (QᵀQ + λ n_u I) p_u = Qᵀ r, where the gradient of
-        eq. 2 with respect to p_u is zero. Where the numbers have grown beyond all bounds, p_u
-        is NaN.
+        eq. 2 with respect to p_u is zero. A diverged p_u is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
@@ -177,14 +144,10 @@ class FedMF(Settings):
 
         Parameters
         ----------
-        q
-            Shape (m, k): all item factors, as downloaded from the server.
-        p_u
-            Shape (k,).
-        items, values
-            Shape (n_u,): what the user rated, and how.
-        trained
-            Shape (m,): whether the item has raters enough to be trained.
+        q, trained
+            See `FederatedModel.local_steps`.
+        p_u : float64, shape (k,)
+        items, values : shape (n_u,), the rated items and their ratings
         """
         p, rows = self.local_steps(q, p_u[None], Block.of_one(items, values), trained)
         return p[0], rows
@@ -192,11 +155,10 @@ class FedMF(Settings):
     def local_steps(
         self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
     ) -> tuple[Floats, Rows]:
-        """Do the users' part of a round (steps 2 and 3 of section 2.2.1).
+        """Do the users' part of a round (steps 2 and 3 of section 2.2.1); see `FederatedModel`.
 
-        What they send is η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of the rated items that
-        are trained and zero in all others: m · k elements whatever a user rated. Parameters
-        and returns are those of `FederatedModel`.
+        They send η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of the rated items that are
+        trained and zero in all others: m · k elements, whatever a user rated.
         """
         p = self.find_users(q, p, block)
         eta = np.empty((block.items.size, self.width))
@@ -206,35 +168,15 @@ class FedMF(Settings):
         return p, Rows(block.items, eta, q.shape[0])
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return which items have raters enough; all of them where nothing was counted.
-
-        Parameters
-        ----------
-        raters
-            Of each item, or None.
-        n_items
-            m, the shape of what is returned.
-        """
+        """Return the items with enough raters, or all if nothing was counted."""
         if raters is None:
             return np.ones(n_items, dtype=np.bool_)
         return raters.at_least(self.min_raters)
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
-        """Do the server's part of a round (step 5): q_i ← q_i − γ Σ_u η_ui.
+        """Do the server's part of a round: q_i ← q_i − γ Σ_u η_ui (step 5).
 
-        Parameters
-        ----------
-        q
-            The item factors.
-        total
-            Shape (m, width): the securely summed gradients Σ_u η_ui.
-        raters
-            Of each item; ``update="ridge"`` divides by them and needs them.
-
-        Raises
-        ------
-        SettingError
-            If it needs them and there are none.
+        Raises SettingError if ``update="ridge"`` has no raters to divide by.
         """
         step = self.rate * total
         if self.update == "ridge":

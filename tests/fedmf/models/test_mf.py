@@ -61,7 +61,8 @@ def test_ridge_with_biases_is_ridge_with_an_intercept(seed, n_u, reg):
     """On what b_i leaves of the ratings; of no regularisation the shortest solution."""
     q, p_u, items, values = small(seed, n_u, k=5)
     q[:, 4], p_u[0] = 1.0, 1.0
-    found = FedMF(k=3, reg=reg, biases=True).user_factors(q[items], p_u, values)
+    model = FedMF(k=3, reg=reg, biases=True)
+    found, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
     design = np.vstack((q[items, 1:], np.sqrt(reg * n_u) * np.eye(4)))
     targets = np.concatenate((values - q[items, 0], np.zeros(4)))
     assert found[0] == 1.0
@@ -100,16 +101,15 @@ def test_gradients_are_those_of_the_loss(seed):
 def test_ridge_solves_the_normal_equations(seed, n_u):
     q, p_u, items, values = small(seed, n_u)
     model = FedMF(k=3, reg=0.3)
-    solved = model.user_factors(q[items], p_u, values)
+    solved, _ = model.local_step(q, p_u, items, values, np.ones(7, dtype=bool))
     left = q[items].T @ q[items] @ solved + 0.3 * n_u * solved
     np.testing.assert_allclose(left, q[items].T @ values, atol=1e-9)
 
 
 def test_ridge_without_penalty_and_few_ratings_still_solves():
     """Ridge without regularisation and too few ratings still solves."""
-    solved = FedMF(k=2, reg=0.0).user_factors(
-        np.array([[1.0, 0.0]]), np.zeros(2), np.array([3.0])
-    )
+    q, items = np.array([[1.0, 0.0]]), np.zeros(1, dtype=np.int32)
+    solved, _ = FedMF(k=2, reg=0.0).local_step(q, np.zeros(2), items, np.array([3.0]), TWO[:1])
     np.testing.assert_allclose(solved, [3.0, 0.0])
 
 
@@ -216,7 +216,8 @@ def test_scale_without_positive_neutral_starts_around_zero():
 def test_users_beyond_all_bounds_have_no_factors(capfd):
     for q in (np.full((2, 2), np.inf), np.array([[np.nan, 1.0], [1.0, 1.0]])):
         with np.errstate(all="ignore"):  # as the trainer has it; compiled steps warn of nothing
-            found = FedMF(k=2).user_factors(q, np.ones(2), np.ones(2))
+            items = np.arange(2, dtype=np.int32)
+            found, _ = FedMF(k=2).local_step(q, np.ones(2), items, np.ones(2), TWO)
         assert np.isnan(found).all()
     assert capfd.readouterr() == ("", "")
 

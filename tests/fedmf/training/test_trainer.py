@@ -246,7 +246,10 @@ def test_users_outside_the_cohort_still_find_their_factors(split):
     factors = trainer.factors_
     for user in range(24):
         items, values = split.train.of_user(user)
-        solved = RIDGE.user_factors(factors.item_factors[items], np.zeros(3), values)
+        everything = np.ones(factors.n_items, dtype=bool)
+        solved, _ = RIDGE.local_step(
+            factors.item_factors, np.zeros(3), items, values, everything
+        )
         np.testing.assert_allclose(factors.user_factors[user], solved)
 
 

@@ -55,7 +55,7 @@ MOVED: dict[str, tuple[str, ...]] = {
         "benches.papers.under_encryption",
     ),
     "item_features": ("fedmf.features", "fedmf.data.features"),
-    "mae rmse": ("fedmf.metrics", "fedmf.training.metrics"),
+    "mae rmse": ("fedmf.metrics", "fedmf.training.metrics", "fedmf.training.history"),
     "masked": ("fedmf.mmf", "fedmf.masks.mmf"),
     "most_rated": ("fedmf.subset", "fedmf.data.subset"),
     "simulate": ("fedmf.datasets.simulated", "fedmf.data.sets.simulated"),

@@ -21,17 +21,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ContextModel(Settings, ABC):
-    """A model of one rating from its features x = (user's features, item's features).
+    """Model of one rating from its features x = (user's features, item's features).
 
-    Its parameters θ are one vector, shared by all users, of which θ_0 is the intercept: it
-    starts at `centre`, a public constant, and is not regularised. All others are.
+    Its parameters θ are one vector, shared by all users. The intercept θ_0 starts at `centre`,
+    a public constant, and is not regularised; all others are.
 
     Parameters
     ----------
-    rate
-        The step of the server's Adam, rate > 0.
-    reg
-        λ of the objective, the mean of ½ (ŷ − r)² over all ratings + ½ λ |θ_1…|², reg ≥ 0.
+    rate : float, step of the server's Adam, > 0
+    reg : float, λ of the objective, the mean of ½ (ŷ − r)² over all ratings + ½ λ |θ_1…|², ≥ 0
     """
 
     rate: Positive = 0.05
@@ -39,20 +37,13 @@ class ContextModel(Settings, ABC):
 
     @abstractmethod
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Return the starting parameters θ.
+        """Return the starting parameters θ, float64, shape (n_parameters,).
 
         Parameters
         ----------
-        n_features
-            The length of x, n_features ≥ 0.
-        centre
-            What θ_0 is to be: a rating in the middle of the scale.
-        rng
-            Draws the others, if they are drawn.
-
-        Returns
-        -------
-        float64 array, shape (n_parameters,)
+        n_features : int, length of x, ≥ 0
+        centre : float, starting θ_0, a rating in the middle of the scale
+        rng : generator of the others, if they are drawn
         """
 
     @abstractmethod
@@ -61,27 +52,15 @@ class ContextModel(Settings, ABC):
 
     @abstractmethod
     def gradient(self, theta: Floats, x: Floats, values: Floats) -> Floats:
-        """Return Σ_j ∇_θ ½ (ŷ_j − r_j)² over the ratings r, shape (n,), of one user.
-
-        Zero where the user has none. Same shape as θ.
-        """
+        """Return Σ_j ∇_θ ½ (ŷ_j − r_j)² over one user's n ratings r; zero for n = 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedLR(ContextModel):
-    """Linear model ŷ = b + w · x with θ = (b, w).
-
-    Parameters
-    ----------
-    rate, reg
-        See `ContextModel`.
-    """
+    """Linear model ŷ = b + w · x with θ = (b, w); settings as in `ContextModel`."""
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Return θ = (centre, 0, …); see `ContextModel.initial`.
-
-        Nothing is drawn, as the objective is convex.
-        """
+        """Return θ = (centre, 0, …), as the objective is convex; see `ContextModel.initial`."""
         theta = np.zeros(1 + n_features)
         theta[0] = centre
         return theta
@@ -105,10 +84,8 @@ class FedFM(ContextModel):
 
     Parameters
     ----------
-    k
-        The length of the v_f, k ≥ 1.
-    spread
-        V starts from N(0, spread²), spread > 0; at V = 0 its gradient would stay zero.
+    k : int, length of the v_f, ≥ 1
+    spread : float, > 0: V starts from N(0, spread²); at V = 0 its gradient would stay zero
     rate, reg
         See `ContextModel`.
     """
@@ -152,8 +129,7 @@ class FedNN(ContextModel):
 
     Parameters
     ----------
-    hidden
-        The number of rectified units, hidden ≥ 1.
+    hidden : int, number of rectified units, ≥ 1
     rate, reg
         See `ContextModel`.
     """
@@ -161,10 +137,7 @@ class FedNN(ContextModel):
     hidden: Count = 16
 
     def initial(self, n_features: int, centre: float, rng: np.random.Generator) -> Floats:
-        """Draw θ = (centre, a, 0, W); see `ContextModel.initial`.
-
-        a and W come from N(0, 2 / fan-in) (He et al. 2015).
-        """
+        """Draw θ = (centre, a, 0, W), a and W from N(0, 2 / fan-in) (He et al. 2015)."""
         a = rng.normal(0.0, math.sqrt(2 / self.hidden), size=self.hidden)
         w = rng.normal(0.0, math.sqrt(2 / max(n_features, 1)), size=n_features * self.hidden)
         return np.concatenate(([centre], a, np.zeros(self.hidden), w))

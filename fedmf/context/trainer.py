@@ -1,4 +1,4 @@
-"""Training a context model by full federated gradients, one secure sum a round."""
+"""Training of a context model by full federated gradients, one secure sum a round."""
 
 from __future__ import annotations
 
@@ -43,36 +43,22 @@ class ContextTrainer(Scheduled):
     """Trains a `ContextModel` on ratings, each user a client of the aggregation.
 
     In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256: the gradient
-    summed over their own ratings, and how many these are, which is as private as the
-    gradient. The server learns the two sums, divides one by the other, and takes a step of
-    Adam. The items' features are public; the user's own, and which items they rated, stay
-    with the user. The models are small, so that a vector has dozens of elements, not
-    thousands.
+    summed over their own ratings, and the number of these. The server divides one sum by the
+    other and takes a step of Adam. The items' features are public; a user's own features and
+    rated items stay with the user.
 
     Parameters
     ----------
-    model
-        Whose parameters are trained.
-    aggregation
-        How the users' vectors are summed; None for `PlainSum`.
-    rounds
-        How many, at least 1.
-    seed, cohort, dropout
-        Who takes part and who vanishes, as of `Trainer`.
-    progress
-        Called after each round with what is done, the round and their number.
+    model : context model to train
+    aggregation, rounds, seed, cohort, dropout
+        See `Trainer`.
+    progress : function of the model's name, the finished round and the number of rounds
 
     Attributes
     ----------
-    parameters_ : float64 array
-        θ, as `model` lays it out.
-    history_ : History
-        A record of each round, without errors.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+    parameters_ : float64 array, θ as `model` lays it out
+    model_ : Recommender, the model at θ for the users and items of the training
+    history_ : History, a record of each round, without errors
     """
 
     parameters_: Floats
@@ -97,24 +83,18 @@ class ContextTrainer(Scheduled):
         self.__post_init__()
 
     def fit(self, train: Ratings, items: Features, users: Features | None = None) -> Self:
-        """Train from the start.
-
-        A KeyboardInterrupt ends the training early and keeps what the finished rounds taught.
-        After an error, its own or that of `progress`, nothing is fitted.
+        """Train from the start; interrupts and errors leave the same as in `Trainer.fit`.
 
         Parameters
         ----------
-        train
-            The users' ratings.
-        items, users
-            One row per item, and one per user (None where nothing is known of them).
+        train : ratings of all users
+        items, users : features, a row per item and per user; None if users have no profile
 
         Raises
         ------
         SettingError
-            If the features are something else, such as an array, or not of these items and
-            users, the settings do not fit, or a user's numbers exceed the aggregation's clip or
-            all bounds.
+            If the features are no `Features` or of other items or users, the settings do not
+            fit, or a user's numbers exceed the aggregation's clip or diverge.
         """
         self._forget()
         check_ratings(train=train)
@@ -143,12 +123,12 @@ class ContextTrainer(Scheduled):
 
     @property
     def digests_(self) -> tuple[str, ...]:
-        """`Aggregate.digest` of each round's sum; "" where the round was aborted."""
+        """`Aggregate.digest` of each round's sum; "" if the round was aborted."""
         return tuple(record.digest or "" for record in self.history_)
 
     @property
     def interrupted_(self) -> bool:
-        """Whether Ctrl-C ended the training early; the finished rounds are kept."""
+        """True if Ctrl-C ended the training early; the finished rounds are kept."""
         return self.history_.interrupted
 
     def _tell(self, record: RoundRecord) -> None:

@@ -1,46 +1,38 @@
-"""What a training records of each of its rounds."""
+"""Records of the rounds of a training, and the errors in them, averaged per rating."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from fedmf.errors import ModelError
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["History", "RoundRecord"]
+from fedmf.errors import DataError, ModelError
+
+__all__ = ["History", "RoundRecord", "mae", "rmse"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord:
-    """What one round did; plain numbers, so that it can be written as JSON.
+    """Record of one round, in plain numbers that can be written as JSON.
 
     Attributes
     ----------
-    round
-        1, 2, …
-    cohort, survivors
-        How many users took part, and how many of their vectors are in the sum.
-    aborted
-        Why there was no sum, or None. The factors are then as they were.
-    trained_items
-        How many items had raters enough, None while nothing has been counted.
-    train_rmse, test_rmse, test_mae
-        The errors after the round; None where none are measured, as of a training without
-        test ratings, of features, or of implicit feedback.
+    round : int, 1, 2, …
+    cohort, survivors : int, users who took part, and users whose vectors are in the sum
+    aborted : str, reason why there was no sum, or None; the factors are then as they were
+    trained_items : int, items with enough raters; None while nothing has been counted
+    train_rmse, test_rmse, test_mae : float, errors after the round; None if not measured
     client_seconds, server_seconds
-        What the users together and the server took to aggregate, counting included where the
-        round counted the raters.
-    key_holder_seconds
-        What those took who decrypt and are neither, 0 where there are none.
-    seconds
-        The whole round by the clock, metrics included.
-    bytes_up, bytes_down
-        Per user on average, as of `Aggregate`, counting included.
-    clipped
-        Elements beyond the clip of the fixed-point encoding.
-    digest, count_digest
-        `Aggregate.digest` of the gradients' sum, and of the raters' count if the round made
-        one.
+        Time that the users together and the server took to aggregate, counting included.
+    key_holder_seconds : float, time of those who decrypt and are neither, 0 if there are none
+    seconds : float, the whole round by the clock, metrics included
+    bytes_up, bytes_down : float, mean per user as in `Aggregate`, counting included
+    clipped : int, elements beyond the clip of the fixed-point encoding
+    digest, count_digest : str, `Aggregate.digest` of the sum, and of the raters' count if any
     """
 
     round: int
@@ -64,7 +56,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class History:
-    """The rounds of a training, and whether it was interrupted before its last."""
+    """Rounds of a training; `interrupted` if it was stopped before its last."""
 
     rounds: tuple[RoundRecord, ...] = ()
     interrupted: bool = False
@@ -77,14 +69,36 @@ class History:
 
     @property
     def last(self) -> RoundRecord:
-        """The record of the last round; ModelError if there is none."""
+        """Record of the last round; ModelError if there is none."""
         if not self.rounds:
             raise ModelError("the training was interrupted before its first round was over")
         return self.rounds[-1]
 
     def as_dict(self) -> dict[str, object]:
-        """Return what ``json.dumps`` writes."""
+        """Return the history for ``json.dumps``."""
         return {
             "interrupted": self.interrupted,
             "rounds": [asdict(record) for record in self.rounds],
         }
+
+
+def rmse(ratings: Floats, predictions: Floats) -> float:
+    """Root mean squared error, √(mean (r − r̂)²), the FedMMF paper's section 4.3.
+
+    Ratings and predictions have the shape (n,), n ≥ 1; raises DataError otherwise.
+    """
+    return float(np.sqrt(np.mean(_differences(ratings, predictions) ** 2)))
+
+
+def mae(ratings: Floats, predictions: Floats) -> float:
+    """Mean absolute error, mean |r − r̂|; see `rmse`."""
+    return float(np.mean(np.abs(_differences(ratings, predictions))))
+
+
+def _differences(ratings: Floats, predictions: Floats) -> Floats:
+    if ratings.shape != predictions.shape or ratings.size == 0:
+        raise DataError(
+            f"an error needs as many predictions as ratings and at least one, not "
+            f"{predictions.shape} predictions of {ratings.shape} ratings"
+        )
+    return ratings - predictions

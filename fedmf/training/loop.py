@@ -1,11 +1,11 @@
-"""The training loop: cohort, local steps, sum, server step, record; round by round.
+"""Training loop: cohort, local steps, sum, server step, record; round by round.
 
-Every choice of the loop (each round's cohort and dropouts) is drawn from the seed and the
-number of the round alone. So two trainings with the same seed and different aggregations see
-the same users doing the same, and must arrive at the same integers.
+Each round's cohort and dropouts are drawn from the seed and the number of the round alone. So
+two trainings with the same seed and different aggregations see the same users doing the same,
+and must arrive at the same integers.
 
-A `Training` says what a local step and a server step are. It never changes a state in place:
-a round that is lost or interrupted leaves the state, and all users, as they were before it.
+A `Training` never changes a state in place: a round that is lost or interrupted leaves the
+state, and all users, as they were before it.
 """
 
 from __future__ import annotations
@@ -38,17 +38,15 @@ COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "
 
 
 class LocalSteps(ABC):
-    """Local steps of all users from one state: what each of them sends.
+    """Local steps of all users from one state; they make the users' vectors.
 
-    Vectors are computed when they are asked for and none is kept, so that memory holds those
-    of one user, or in the clear of the users that are summed at once.
+    A vector is computed at each look-up and not kept: memory holds those of one user, or in the
+    clear of the users that are summed at once.
 
     Parameters
     ----------
-    ratings
-        Ratings of all users.
-    shape
-        (m, k), the shape of every user's table.
+    ratings : ratings of all users
+    shape : (m, k), the shape of every user's table
     at_once
         Number of users that are summed at once in the clear; None for as many as have ratings
         whose rows fit into the cache.
@@ -61,10 +59,10 @@ class LocalSteps(ABC):
 
     @abstractmethod
     def rows(self, block: Block) -> Rows:
-        """Return the rows of a block's users; each one's do not depend on the others there."""
+        """Return the rows of a block's users; no user's depend on the rest of the block."""
 
     def vector(self, user: int) -> Rows:
-        """Return what a user sends."""
+        """Return a user's rows."""
         return self.rows(Block.of(self.ratings, np.array([user])))
 
     def blocks(self, users: Sequence[int]) -> Iterator[Block]:
@@ -76,7 +74,7 @@ class LocalSteps(ABC):
         return (Block.of(self.ratings, some[start : start + at_once]) for start in starts)
 
     def vectors(self, cohort: Users) -> Vectors:
-        """Return what the users of a cohort send, as an aggregation takes it."""
+        """Return the vectors of a cohort, for an aggregation."""
         return Vectors(
             cohort.tolist(),
             self.vector,
@@ -86,16 +84,13 @@ class LocalSteps(ABC):
 
 
 class Training(ABC, Generic[State, Steps]):
-    """What is trained: the steps of a round, from one state to the next.
+    """Steps of a training's rounds, from one state to the next.
 
     Attributes
     ----------
-    ratings
-        Ratings of all users.
-    needs_counts
-        Whether the raters of each item must be counted before the first sum.
-    clip_remedy
-        What to do if the aggregation clipped an element; None if that does no harm.
+    ratings : ratings of all users
+    needs_counts : True if the raters of each item must be counted before the first sum
+    clip_remedy : remedy if the aggregation clipped an element; None if that does no harm
     """
 
     ratings: Ratings
@@ -111,7 +106,7 @@ class Training(ABC, Generic[State, Steps]):
         """Return the state after the sum, in which only its survivors have made their step."""
 
     def round_over(self, state: State, number: int) -> State:
-        """Return the state after round `number`, whether its sum was lost or not."""
+        """Return the state after round `number`, also if its sum was lost."""
         return state
 
     def measured(self, record: RoundRecord, state: State, raters: Raters | None) -> RoundRecord:
@@ -147,21 +142,9 @@ class Loop:
             yield done
 
     def count(self, ratings: Ratings, number: int, users: Users) -> tuple[Raters, Aggregate]:
-        """Let users count the raters of each item by a sum of its own.
+        """Let `users`, ascending, count the raters of each item by a sum of its own.
 
-        Parameters
-        ----------
-        ratings
-            Ratings of these users and others.
-        number
-            Number of the round, whose dropouts from counting are drawn.
-        users
-            int64, ascending: the users who count.
-
-        Raises
-        ------
-        RoundAborted
-            If too few users are left.
+        Returns the raters and the sum; raises RoundAborted if too many users drop out.
         """
         counted = self.aggregation.count(
             _Marks(ratings, (ratings.n_items, 1)).vectors(users),
@@ -222,7 +205,7 @@ class Loop:
 def keep(
     rounds: Iterable[Round[State]], start: State, tell: Callable[[RoundRecord], None]
 ) -> tuple[State, History]:
-    """Return the state after the last of `Loop.iterate`'s rounds, and the history of them all.
+    """Return the state after the last round of `Loop.iterate`, and the history of all rounds.
 
     A KeyboardInterrupt ends the training early and keeps the finished rounds, `start` if there
     is none. `tell` is called with the record of each round.

@@ -19,10 +19,10 @@ BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015
 
 
 class Optimiser(Protocol):
-    """Makes steps from gradients."""
+    """Maker of steps from gradients."""
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """Return a function from a gradient to what is to be subtracted, with no past yet."""
+        """Return a function, without a past yet, from a gradient to the step to subtract."""
         ...
 
 
@@ -32,14 +32,13 @@ class Descent(Settings):
 
     Parameters
     ----------
-    rate
-        γ > 0. Of a *sum* over users it has to be far below 1 over their number.
+    rate : float, γ > 0; for a *sum* over users far below 1 over their number
     """
 
     rate: Positive
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """Return a function from a gradient to the step; see `Optimiser`."""
+        """See `Optimiser`."""
         return lambda gradient: np.asarray(self.rate * gradient)
 
 
@@ -52,12 +51,9 @@ class Adam(Settings):
 
     Parameters
     ----------
-    rate
-        γ > 0, about how far an element moves in one step.
-    beta1, beta2
-        0 ≤ β < 1, how much the averages of gradients and squared gradients keep of the past.
-    epsilon
-        ε > 0 of eq. 17, which keeps a zero gradient from being divided by zero.
+    rate : float, γ > 0, about the change of an element in one step
+    beta1, beta2 : float, decays of the mean gradient and squared gradient, 0 ≤ β < 1
+    epsilon : float, ε > 0 of eq. 17, which keeps a zero gradient from a division by zero
     """
 
     rate: Positive = 0.2
@@ -66,22 +62,15 @@ class Adam(Settings):
     epsilon: Positive = 1e-8
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """Return a function from a gradient to the step; see `Optimiser`."""
-        return _AdamSteps(self)
+        """See `Optimiser`."""
+        m, v, t = np.zeros(()), np.zeros(()), 0
 
+        def step(gradient: Floats) -> Floats:
+            nonlocal m, v, t
+            m = self.beta1 * m + (1 - self.beta1) * gradient
+            v = self.beta2 * v + (1 - self.beta2) * gradient**2
+            t += 1
+            mean, square = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
+            return np.asarray(self.rate / (np.sqrt(square) + self.epsilon) * mean)
 
-class _AdamSteps:
-    def __init__(self, settings: Adam) -> None:
-        self._settings = settings
-        self._t = 0
-        self._m: Floats = np.zeros(())
-        self._v: Floats = np.zeros(())
-
-    def __call__(self, gradient: Floats) -> Floats:
-        adam = self._settings
-        self._t += 1
-        self._m = adam.beta1 * self._m + (1 - adam.beta1) * gradient
-        self._v = adam.beta2 * self._v + (1 - adam.beta2) * gradient**2
-        mean = self._m / (1 - adam.beta1**self._t)
-        square = self._v / (1 - adam.beta2**self._t)
-        return np.asarray(adam.rate / (np.sqrt(square) + adam.epsilon) * mean)
+        return step

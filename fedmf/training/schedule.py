@@ -1,4 +1,4 @@
-"""Who takes part in a round, and who vanishes in which phase: drawn from the seed alone."""
+"""Cohorts and dropouts of the rounds, drawn from the seed alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
 
 
 class Draw(IntEnum):
-    """What random numbers are drawn for."""
+    """Purpose of random numbers."""
 
     START = 0
     COHORT = 1
@@ -36,26 +36,18 @@ class Draw(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Settings):
-    """The random choices of a training; each purpose and round has a generator of its own.
-
-    So they do not depend on what happened before, nor on how the sums are made.
+    """Random choices of a training, independent of its course and of the kind of sum.
 
     Parameters
     ----------
     seed
-        At least 0. Whoever knows it knows the cohort of every round: where sampling is to help
-        privacy, it must be as secret as a key, and as hard to guess.
+        Seed, ≥ 0. It reveals the cohort of every round: where sampling is to help privacy, it
+        must be as secret as a key, and as hard to guess.
     cohort
-        A number of users of at least 3, a fraction of them in (0, 1], or None for everyone.
-        A fraction is rounded up to whole users, so that the part of them that takes part,
-        the rate `fedmf.models.noise_multiplier` wants, is ``size(n_users) / n_users``.
-    dropout
-        The probability in [0, 1) with which a user vanishes in a round.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+        A number of users of at least 3, a fraction of them in (0, 1], or None for everyone. A
+        fraction is rounded up to whole users: `fedmf.models.noise_multiplier` takes the rate
+        ``size(n_users) / n_users``.
+    dropout : float, probability with which a user drops out of a round, in [0, 1)
     """
 
     seed: Seed = 0
@@ -83,13 +75,7 @@ class Schedule(Settings):
         return np.random.default_rng((self.seed, draw, number))
 
     def size(self, n_users: int) -> int:
-        """Return how many of `n_users` take part in each round.
-
-        Raises
-        ------
-        SettingError
-            If there are not enough of them.
-        """
+        """Return how many of `n_users` take part in a round; raises SettingError if too few."""
         size = n_users if self.cohort is None else self.cohort
         if isinstance(size, float):
             size = part_of(size, n_users)
@@ -101,9 +87,9 @@ class Schedule(Settings):
         return size
 
     def users(self, number: int, n_users: int) -> NDArray[np.int64]:
-        """Return the users of round `number`, ascending; SettingError as of `size`.
+        """Return the users of round `number`, ascending; raises SettingError as `size` does.
 
-        Everyone, however few they are, where there is no cohort.
+        Without a cohort that is everyone, however few.
         """
         if self.cohort is None:
             return np.arange(n_users)
@@ -111,9 +97,9 @@ class Schedule(Settings):
         return np.sort(drawn).astype(np.int64)
 
     def dropouts(self, draw: Draw, number: int, users: NDArray[np.int64]) -> dict[int, Phase]:
-        """Return who vanishes in round `number`, and before the message of which phase.
+        """Return the users who drop out of round `number`, each with the phase that it misses.
 
-        Every user does with the same probability, and every phase is as likely.
+        Every user drops out with the same probability, and every phase is as likely.
         """
         rng = self.rng(draw, number)
         gone = rng.random(users.size) < self.dropout
@@ -129,8 +115,7 @@ class Scheduled(Estimator):
 
     Attributes
     ----------
-    history_ : History
-        A record of each round.
+    history_ : History, a record of each round
     """
 
     model: object

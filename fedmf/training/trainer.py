@@ -22,9 +22,8 @@ from fedmf.errors import SettingError
 from fedmf.models import Factors, FederatedModel, FedMF
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, Fraction, Has, Seed
-from fedmf.training.history import RoundRecord
+from fedmf.training.history import RoundRecord, mae, rmse
 from fedmf.training.loop import LocalSteps, Loop, Training, keep
-from fedmf.training.metrics import mae, rmse
 from fedmf.training.schedule import Draw, Scheduled, Summing
 
 __all__ = ["Trainer"]
@@ -40,36 +39,26 @@ class Trainer(Scheduled):
     Parameters
     ----------
     model
-        What is trained: the hyper-parameters and steps, `FedMF` for one.
+        Hyper-parameters and steps; `FedMF()` by default.
     aggregation
-        How the users' gradients are summed.
-    rounds
-        How many, at least 1.
+        Sum of the users' gradients; `PlainSum()` by default.
+    rounds : int, number of rounds, ≥ 1
     seed
-        Of every random choice that training makes, at least 0. (The keys and masks of secure
-        aggregation come from the operating system; the sum does not depend on them.)
+        Seed of every random choice of the training, ≥ 0. Keys and masks of secure aggregation
+        come from the operating system; the sum does not depend on them.
     cohort
-        Who takes part in a round: a number of users of at least 3, a fraction of them in
-        (0, 1], or None for everyone. A sampled cohort counts the raters of the items in each
-        round anew; everyone counts only once.
+        See `Schedule`. A sampled cohort counts the raters of the items in each round; everyone
+        counts only once.
     dropout
-        The probability in [0, 1) with which a user vanishes in a round, before sending the
-        message of a phase that is drawn evenly from all four. Those who vanish before their
-        masked input are not in the sum and keep their factors.
-    callbacks
-        Called with the record of each round when it is over.
+        Probability in [0, 1) with which a user drops out of a round, before the message of an
+        evenly drawn phase. Users without a masked input are not in the sum and keep their
+        factors.
+    callbacks : functions that are called with the record of each finished round
 
     Attributes
     ----------
-    factors_ : Factors
-        What was learnt.
-    history_ : History
-        A record of each round.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+    factors_ : Factors, the trained model
+    history_ : History, a record of each round
     """
 
     factors_: Factors
@@ -99,20 +88,19 @@ class Trainer(Scheduled):
     def fit(self, train: Ratings, test: Ratings | None = None) -> Self:
         """Train from the start, and measure the errors after each round.
 
-        A KeyboardInterrupt ends the training early: what the finished rounds taught is kept,
-        and ``history_.interrupted`` says so. After an error, its own or a callback's, the
+        A KeyboardInterrupt ends the training early and keeps the finished rounds;
+        ``history_.interrupted`` is then True. After an error, its own or a callback's, the
         trainer is as if it had never been fitted.
 
         Parameters
         ----------
-        train, test
-            Over the same users and items, as of `Split`.
+        train, test : parts over the same users and items; see `Split`
 
         Raises
         ------
         SettingError
-            If the settings do not fit the data, the factors grow beyond all bounds, or what
-            must not be clipped was.
+            If the settings do not fit the data, the factors diverge, or the aggregation clipped
+            a vector of a model that does not bear that.
         DataError
             If there is no rating in `train` or `test`.
         """
@@ -139,14 +127,10 @@ class FactorSteps(LocalSteps):
 
     Parameters
     ----------
-    model
-        Hyper-parameters and steps.
-    factors
-        P and Q before the round.
-    ratings
-        Ratings of all users.
-    raters
-        Raters of each item; None if they are not counted.
+    model : hyper-parameters and steps
+    factors : P and Q before the round
+    ratings : ratings of all users
+    raters : raters of each item; None if they are not counted
     """
 
     def __init__(
@@ -180,7 +164,7 @@ class FactorSteps(LocalSteps):
 
 
 class FactorTraining(Training[Factors, FactorSteps]):
-    """Training of a `FederatedModel` on ratings, and on those of a test if there is one."""
+    """Training of a `FederatedModel` on ratings; a test part is measured if there is one."""
 
     def __init__(
         self, model: FederatedModel, ratings: Ratings, test: Ratings | None = None
@@ -197,7 +181,7 @@ class FactorTraining(Training[Factors, FactorSteps]):
         return FactorSteps(self.model, state, self.ratings, raters)
 
     def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
-        """Return Q after the server's step, and the users' factors as they then are."""
+        """Return Q after the server's step, with the users' factors after it."""
         model, table = self.model, total.sum.reshape(steps.shape)
         q = model.server_step(state.item_factors, table, steps.raters)
         check_finite(model, q)  # before users solve with it
@@ -226,6 +210,6 @@ class FactorTraining(Training[Factors, FactorSteps]):
 
 
 def check_finite(model: FederatedModel, *tables: Table) -> None:
-    """Validate that no number has grown beyond all bounds; raises SettingError."""
+    """Validate that all numbers are finite; raises SettingError with the model's remedy."""
     if not all(np.isfinite(table).all() for table in tables):
         raise SettingError(f"the factors have grown beyond all bounds: {model.remedy}")

@@ -1,4 +1,4 @@
-"""The interface of all aggregations: users' tables in, their exact integer sum out.
+"""Interface of all aggregations: users' tables in, their exact integer sum out.
 
 All of them encode alike and leave out the same users, so that the same training gives the same
 integers, bit for bit; `Aggregate.digest` is there to compare them.
@@ -45,11 +45,11 @@ Dropouts = Mapping[int, Phase]
 
 
 class RoundAborted(FedMFError):
-    """Too few users were left for a sum: nothing was revealed, and nothing can be learnt."""
+    """Too few users were left for a sum; nothing was revealed."""
 
 
 class Aggregation(Protocol):
-    """Sums or counts the tables of a cohort; each is looked up once at most.
+    """Sums or counts the tables of a cohort, looking up each once at most.
 
     `dropouts` maps users' ids to the phase before whose message they drop out; `session` names
     the round.
@@ -66,7 +66,13 @@ class Aggregation(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerSum(Settings, ABC):
-    """Base class of aggregations that sum integers: the encoding of the tables."""
+    """Base class of aggregations that sum integers.
+
+    Parameters
+    ----------
+    clip, fractional_bits
+        Fixed-point encoding: floats in [−clip, clip] as multiples of 2^−fractional_bits.
+    """
 
     clip: float = 16.0
     fractional_bits: int = 16
@@ -84,7 +90,7 @@ class IntegerSum(Settings, ABC):
 
     @property
     def encoding(self) -> secagg.FixedPoint:
-        """The encoding of floats; it rounds to nearest, hence repeatably."""
+        """Encoding of floats; it rounds to nearest, hence repeatably."""
         return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
 
     @abstractmethod
@@ -94,26 +100,21 @@ class IntegerSum(Settings, ABC):
 
 
 class Stopwatch:
-    """Adds up the seconds of what is done while it runs.
-
-    Attributes
-    ----------
-    seconds : float
-    """
+    """Sum of the `seconds` in which it runs."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     @contextmanager
     def running(self, *, for_each_of: int = 1) -> Iterator[None]:
-        """Time what is done once and stands for what so many do."""
+        """Time a step that is done once and stands for so many."""
         start = perf_counter()
         yield
         self.seconds += (perf_counter() - start) * for_each_of
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
-    """Return, ascending, the users whose vector is sent: all but those who drop out before it.
+    """Return, ascending, the users who do not drop out before they send their vector.
 
     The vector goes out with the masked input: a user who drops out of "unmasking" has sent it.
     """

@@ -1,4 +1,4 @@
-"""The FedMMF paper's mixed mode: some parties send plain gradients, the others secure ones."""
+"""Mixed mode of the FedMMF paper: some parties send plain gradients, the others secure ones."""
 
 from __future__ import annotations
 
@@ -19,30 +19,20 @@ __all__ = ["MixedSum"]
 
 @dataclass(frozen=True, eq=False)
 class MixedSum(Settings):
-    """The sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
+    """Sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
-    **Use it to reproduce the paper, not to protect anybody**: see `warning`. The integers are
-    those of a secure sum over all users.
-
-    `FedMF.min_raters` does not hold here (docs/privacy.md).
+    **Use it to reproduce the paper, not to protect anybody**: see `warning`, which is issued if
+    anybody is exposed, and docs/privacy.md. The integers are those of a secure sum over all
+    users.
 
     Parameters
     ----------
     secure
-        How the others' gradients are summed; its encoding is everybody's.
+        Sum of the others' gradients, a `SecAggSum` or `PaillierSum`; its encoding is
+        everybody's.
     exposed
-        The users whose gradients the server sees. There is no default: who is exposed has to
-        be said. `fedmf.masks.privacy.well_masked` is the paper's choice.
-
-    Raises
-    ------
-    SettingError
-        If `secure` is not a secure sum.
-
-    Warns
-    -----
-    UserWarning
-        With the text of `warning`, if anybody is exposed.
+        Users whose gradients the server sees, to be named; `fedmf.masks.privacy.well_masked` is
+        the paper's choice.
     """
 
     secure: SecAggSum | PaillierSum

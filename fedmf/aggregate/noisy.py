@@ -29,41 +29,32 @@ WORDS = 3  # for one number of noise: a sign and a significand, and twice an exp
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySum(Settings):
-    """An `Aggregation` that clips each user's table and adds Gaussian noise to the sum.
+    """`Aggregation` that clips each user's table and adds Gaussian noise to the sum.
+
+    The noise is added to integers, on the grid of the inner encoding (docs/privacy.md).
+    Counting raters raises SettingError, as exact counts are not covered by noise.
 
     Parameters
     ----------
     inner
-        Sums the clipped tables. Its clip must leave room for the noise that users add.
-    clip_norm
-        C > 0, the L2 norm that a table is scaled down to where it is longer.
+        Sum of the clipped tables. Its clip must leave room for the noise that users add.
+    clip_norm : float, C > 0, the L2 norm that a longer table is scaled down to
     noise_multiplier
         z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.models.dp.noise_multiplier`.
     where
-        ``"central"``: whoever knows the exact sum adds N(0, σ²), and must be trusted.
+        ``"central"``: a trusted party that knows the exact sum adds N(0, σ²).
         ``"distributed"``: each user adds a share of it before sending, so that under secure
         aggregation nobody ever knows the exact sum, and the accuracy is that of "central".
         ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation; the
         sum then has the noise of all of them, √n times as much.
     honest
-        Share of the cohort in (0, 1], with "distributed": these users' noise alone must be
-        enough. A round that fewer survive is aborted. Users who collude with a reader of the
-        sum, and the reader, count as dropped out, but cannot be told.
+        Share of the cohort in (0, 1], with "distributed", whose noise alone is enough: a round
+        with fewer survivors is aborted. Users who collude with a reader of the sum, and the
+        reader, count as dropped out, but cannot be detected.
     entropy
-        Where the noise comes from: a function from a number of bytes to as many of them.
-        `os.urandom` is what privacy needs; ``np.random.default_rng(seed).bytes`` makes an
-        experiment repeatable, and whoever knows the seed can take the noise away again. Another
-        number of bytes than asked for is refused.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range, or the inner clip could cut the noise off.
-
-    Notes
-    -----
-    The noise is added to integers, on the grid of the inner encoding; docs/privacy.md has what
-    that changes. Counting raters is refused, as exact counts are not covered by noise.
+        Source of the noise: a function from a number of bytes to as many of them. Privacy needs
+        `os.urandom`; ``np.random.default_rng(seed).bytes`` makes an experiment repeatable, and
+        lets a holder of the seed remove the noise.
     """
 
     inner: IntegerSum
@@ -89,10 +80,10 @@ class NoisySum(Settings):
         Raises
         ------
         SettingError
-            If the inner clip could cut the noise off, a share of the noise is lost on the
-            grid, the grid is too fine for it, or `entropy` gives another number of bytes.
+            If the inner clip could cut the noise off, a share of the noise is lost on the grid,
+            the grid is too fine for it, or `entropy` gives another number of bytes.
         RoundAborted
-            If fewer than the honest are left, or the inner sum is aborted.
+            If fewer than the honest users are left, or the inner sum is aborted.
         """
         if self.where == "central":
             total = self.inner.sum(
@@ -127,7 +118,7 @@ class NoisySum(Settings):
         )
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
-        """Refuse: see the notes of the class."""
+        """Raise SettingError: exact counts are not private."""
         raise SettingError(
             "exact counts of raters would not be differentially private: train a model that "
             "needs none, such as DPFedMF(), or has min_raters=1"
@@ -146,7 +137,7 @@ class NoisySum(Settings):
         return self.noise_multiplier * self.clip_norm * share * self.inner.encoding.scale
 
     def _check_room(self, share: float) -> None:
-        """Refuse an inner encoding in which the users' noise has no room or is lost."""
+        """Validate that the inner encoding neither clips nor loses the users' noise."""
         sigma = self.noise_multiplier * self.clip_norm * share
         needed = self.clip_norm + TAIL * sigma
         if needed > self.inner.clip:

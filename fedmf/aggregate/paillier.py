@@ -1,4 +1,4 @@
-"""The sum by homomorphic encryption: the server adds ciphertexts that it cannot read."""
+"""Sum by homomorphic encryption: the server adds ciphertexts that it cannot read."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ FEWEST = 3  # as secret sharing: in the sum of two, either is all that the other
 
 @dataclass(frozen=True, kw_only=True)
 class PaillierSum(IntegerSum):
-    """The sum by Paillier encryption, in the integers that `PlainSum` and `SecAggSum` give.
+    """Sum by Paillier encryption, in the integers that `PlainSum` and `SecAggSum` give.
 
-    A user sends one message. Who vanishes before the message of a phase up to "masked_input"
-    has not sent it; "unmasking" comes after it, so who vanishes then is in the sum. These are
-    the users that the other aggregations leave out, too. Fewer than three make no sum.
+    A user sends one message, in the place of the masked input, so that it leaves out the same
+    users as the other aggregations. Fewer than three make no sum.
 
     **Whoever can decrypt the sum can decrypt every single vector.** So the trust model has to
     be named; there is no default.
@@ -58,23 +57,20 @@ class PaillierSum(IntegerSum):
         every user's vector.* The dealer makes the key, hands out the shares
         and must forget it; where no key is given, the dealer is this process.
     trustees, threshold
-        How many hold a share, and how many of them it takes: 2 ≤ threshold ≤ trustees ≤ 100.
-        To be given for "threshold" without a key, and only then.
-    bits
-        Of the key that is made where none is given: 2048 to 8192, a multiple of 64.
+        Numbers of shares, and of shares that decrypt: 2 ≤ threshold ≤ trustees ≤ 100. Required
+        for "threshold" without a key, and only then.
+    bits : int, size of the key if none is given, 2048 to 8192, a multiple of 64
     key
         A private key of `secagg.paillier`; for "threshold", the shares that
-        `secagg.threshold.deal` gave. None: one is made for this object, when it is first
-        needed.
-    progress
-        Called now and then with what is being done, and how many of how many are through it.
+        `secagg.threshold.deal` gave. None: one is made at first use.
+    progress : function of the current phase and of how many of how many are through it
     clip, fractional_bits
-        The fixed-point encoding, as of `PlainSum`.
+        See `IntegerSum`.
 
     Raises
     ------
     SettingError
-        If a value is out of range; what depends on the cohort is refused when it is summed.
+        If a value is out of range; settings that depend on the cohort are checked at the sum.
     """
 
     trust: Trust
@@ -144,24 +140,22 @@ class PaillierSum(IntegerSum):
 
     @property
     def warning(self) -> str:
-        """The assumption behind the trust model, in one sentence."""
+        """Assumption behind the trust model, in one sentence."""
         return WARNINGS[self.trust]
 
     @cached_property
     def parties(self) -> Parties:
-        """Those who encrypt and decrypt, with their keys."""
+        """Parties that encrypt and decrypt, with their keys."""
         key = self.key
         if key is None:
             self._tell("making the key", 0, 1)
-            key = self._make_key()
+            if self.trustees is None or self.threshold is None:
+                key = generate_keypair(self.bits)
+            else:
+                key = deal(self.trustees, self.threshold, bits=self.bits)[1]
         if isinstance(key, tuple):
             return Trustees(key)
         return SharedClientKey(key) if self.trust == "shared client key" else KeyHolder(key)
-
-    def _make_key(self) -> PrivateKey | tuple[KeyShare, ...]:
-        if self.trustees is None or self.threshold is None:
-            return generate_keypair(self.bits)
-        return deal(self.trustees, self.threshold, bits=self.bits)[1]
 
     def _add(
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
@@ -209,7 +203,7 @@ class PaillierSum(IntegerSum):
 
 
 class _Server:
-    """Adds what it is sent as it comes; it has the public key and nothing else."""
+    """Adds messages as they arrive; it has the public key and nothing else."""
 
     def __init__(self, public_key: PublicKey, packing: secagg.Packing) -> None:
         self._public_key, self._packing = public_key, packing
@@ -220,7 +214,7 @@ class _Server:
         self._total = vector if self._total is None else self._total + vector
 
     def sum(self) -> bytes:
-        """Return the sum, blinded anew; raises RoundAborted."""
+        """Return the sum, blinded again; raises RoundAborted."""
         summands = 0 if self._total is None else self._total.added
         if self._total is None or summands < FEWEST:
             raise RoundAborted(

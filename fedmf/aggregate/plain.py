@@ -1,4 +1,4 @@
-"""Sums in the clear, which private ones are compared with: in fixed and in floating point."""
+"""Sums in the clear, for comparison with private ones: in fixed and in floating point."""
 
 from __future__ import annotations
 
@@ -27,28 +27,21 @@ __all__ = ["FloatSum", "PlainSum"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlainSum(IntegerSum):
-    """The sum in the clear: no privacy, but the integers that the private sums give.
+    """Sum in the clear: no privacy, but the integers that the private sums give.
 
-    It counts what the vectors themselves weigh on the wire, has no threshold, and is aborted
-    only when nobody is left.
+    Its bytes are those of the vectors alone, and it is aborted only when nobody is left. Raises
+    SettingError if the encoding is impossible.
 
     Parameters
     ----------
     clip, fractional_bits
-        The fixed-point encoding: floats in [−clip, clip] as multiples of 2^−fractional_bits.
-
-    Raises
-    ------
-    SettingError
-        If the encoding is impossible.
+        See `IntegerSum`.
     """
 
     def _add(
         self, vectors: Vectors, dropouts: Dropouts, session: bytes, encoding: Encoding
     ) -> Aggregate:
-        survivors = in_the_sum(vectors, dropouts)
-        if not survivors:
-            raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+        survivors = _survivors(vectors, dropouts)
         total = np.zeros(vectors.shape, dtype=np.int64)
         clipped, server_seconds, start = 0, 0.0, perf_counter()
         for rows in vectors.blocks(survivors):
@@ -73,23 +66,15 @@ class PlainSum(IntegerSum):
 
 @dataclass(frozen=True)
 class FloatSum(Settings):
-    """The sum in the clear of float64 as they are: no privacy, no rounding, no clip.
+    """Sum in the clear of float64 as they are: no privacy, no rounding, no clip.
 
     It leaves out the same users as the other aggregations. Its `Aggregate.integers` are the
-    bits of the floats, so that digests still tell whether two sums are the same.
+    bits of the floats, so that digests still show equal sums.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
-        """Sum tables of floats; see `Aggregation`.
-
-        Raises
-        ------
-        SettingError
-            If there is NaN or infinity in a table, as the other aggregations do.
-        """
-        survivors = in_the_sum(vectors, dropouts)
-        if not survivors:
-            raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+        """Sum tables of floats, see `Aggregation`; raises SettingError for NaN or infinity."""
+        survivors = _survivors(vectors, dropouts)
         total, start = np.zeros(vectors.shape), perf_counter()
         for rows in vectors.blocks(survivors):
             _fast.add_rows(total, rows.indices, rows.values)
@@ -110,6 +95,13 @@ class FloatSum(Settings):
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Add up tables of zeros and ones, as `PlainSum` does."""
         return PlainSum().count(vectors, dropouts=dropouts, session=session)
+
+
+def _survivors(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
+    survivors = in_the_sum(vectors, dropouts)
+    if not survivors:
+        raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+    return survivors
 
 
 def _integers(encoding: Encoding, vector: Table) -> tuple[NDArray[np.int64], int]:

@@ -1,4 +1,4 @@
-"""The sum by secret sharing, each user a client of the protocol."""
+"""Sum by secret sharing, each user a client of the protocol."""
 
 from __future__ import annotations
 
@@ -28,29 +28,27 @@ NEIGHBOURS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class SecAggSum(IntegerSum):
-    """The sum by secure aggregation, each user a client of the protocol: only it is learnt.
+    """Sum by secure aggregation, each user a client of the protocol: only the sum is revealed.
 
     Parameters
     ----------
     neighbours
-        With how many others each user exchanges keys and shares: an even number (Bell et al.
-        2020), None for all of them (Bonawitz et al. 2017), or "auto" for all of them in
+        Number of others with whom each user exchanges keys and shares: an even number (Bell et
+        al. 2020), None for all of them (Bonawitz et al. 2017), or "auto" for all of them in
         cohorts up to 100 and 60 in larger ones.
     threshold
-        How many of the n (or neighbours + 1) holders of a user's shares it takes to
-        reconstruct them; None for two thirds, rounded up. A higher one withstands more
-        colluding users, a lower one more dropouts. Of n it must be more than half; of
-        neighbours, enough for one user in twenty to collude and one to vanish
-        (`secagg.ClientPolicy`).
-    progress
-        Called now and then with the phase, and how many clients of how many are through it.
+        Number of the n (or neighbours + 1) holders of a user's shares that reconstruct them;
+        None for two thirds, rounded up. A higher one withstands more colluding users, a lower
+        one more dropouts. Of n it must be more than half; of neighbours, enough for one user in
+        twenty to collude and one to drop out (`secagg.ClientPolicy`).
+    progress : function of the phase and of how many clients of how many are through it
     clip, fractional_bits
-        The fixed-point encoding, as of `PlainSum`.
+        See `IntegerSum`.
 
     Raises
     ------
     SettingError
-        If a value is out of range; what depends on the cohort is refused when it is summed.
+        If a value is out of range; settings that depend on the cohort are checked at the sum.
     """
 
     neighbours: int | Literal["auto"] | None = "auto"
@@ -68,13 +66,7 @@ class SecAggSum(IntegerSum):
     def params(
         self, n_clients: int, length: int, encoding: Encoding, session: bytes
     ) -> secagg.RoundParams:
-        """Return the parameters of a round among `n_clients` users.
-
-        Raises
-        ------
-        SettingError
-            If the settings do not fit the cohort.
-        """
+        """Return the parameters of a round of `n_clients` users; raises SettingError."""
         neighbours = self.neighbours
         if neighbours == "auto":
             neighbours = None if n_clients <= COMPLETE_UP_TO else NEIGHBOURS
@@ -102,12 +94,11 @@ class SecAggSum(IntegerSum):
             )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error
-        survivors = tuple(sorted(result.survivors))
         n_clients = len(vectors)
         return Aggregate(
             sum=np.asarray(result.sum, dtype=np.float64),
             integers=result.integers,
-            survivors=survivors,
+            survivors=tuple(sorted(result.survivors)),
             clipped=result.clipped,
             client_seconds=result.client_seconds,
             server_seconds=result.server_seconds,

@@ -1,7 +1,7 @@
 """Trust models of homomorphic encryption, and the parties of each.
 
 The server adds ciphertexts that it cannot read. A holder of the key can read every single
-vector as well as the sum; the models differ in who that is.
+vector as well as the sum; the models differ in the holder.
 """
 
 from __future__ import annotations
@@ -54,19 +54,7 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Decryption:
-    """A sum that was read, and the time each role took to read it.
-
-    Parameters
-    ----------
-    total
-        The sum.
-    user_seconds
-        What each user took, 0 where users do not decrypt.
-    server_seconds
-        What the server took, besides adding.
-    key_holder_seconds
-        What the parties that are neither users nor server took together.
-    """
+    """A decrypted sum, and the seconds of each user, the server and the key holders."""
 
     total: DecryptedSum
     user_seconds: float = 0.0
@@ -75,7 +63,7 @@ class Decryption:
 
 
 class Parties(ABC):
-    """Users who encrypt, a server that has the public key only, and those who decrypt."""
+    """Users who encrypt, a server with the public key only, and a holder of the key."""
 
     users_decrypt: ClassVar[bool] = False
     """True if the encrypted sum goes to the users."""
@@ -83,7 +71,7 @@ class Parties(ABC):
     @property
     @abstractmethod
     def public_key(self) -> PublicKey:
-        """The key that the server checks and adds with."""
+        """Key that the server checks and adds with."""
 
     def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
         """Encrypt as a user does; raises secagg.ParameterError."""
@@ -96,7 +84,7 @@ class Parties(ABC):
 
 @dataclass(frozen=True)
 class KeyHolder(Parties):
-    """A party apart from users and server holds the private key, and is given sums only."""
+    """A party apart from users and server that holds the private key and is given sums only."""
 
     private_key: PrivateKey
 
@@ -107,20 +95,16 @@ class KeyHolder(Parties):
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""
-        total, seconds = self._read(data, packing, summands)
-        return Decryption(total=total, key_holder_seconds=seconds)
-
-    def _read(self, data: bytes, packing: Packing, summands: int) -> tuple[DecryptedSum, float]:
         watch = Stopwatch()
         with watch.running():
             vector = self.public_key.load_vector(data, packing, summands)
             total = self.private_key.decrypt_vector(vector)
-        return total, watch.seconds
+        return Decryption(total=total, key_holder_seconds=watch.seconds)
 
 
 @dataclass(frozen=True)
 class SharedClientKey(KeyHolder):
-    """All users hold the private key, the server does not (Chai et al. 2020, §4; Basu).
+    """Users who all hold the private key, unlike the server (Chai et al. 2020, §4; Basu).
 
     Users encrypt with it, which is faster than with the public key, and each of them decrypts
     the sum. Here it is decrypted once, and the time stands for that of each.
@@ -134,23 +118,23 @@ class SharedClientKey(KeyHolder):
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
         """See `Parties`."""
-        total, seconds = self._read(data, packing, summands)
-        return Decryption(total=total, user_seconds=seconds)
+        read = super().decrypt(data, packing, summands)
+        return Decryption(total=read.total, user_seconds=read.key_holder_seconds)
 
 
 @dataclass(frozen=True)
 class Trustees(Parties):
-    """The private key is shared out; the server combines what t of the trustees answer.
+    """Holders of shares of the private key, of whom the first t answer the server.
 
-    Each trustee helps to read what the header says is a sum of as many vectors as the round
-    has: the server's word, which it takes (see `KeyShare`). The first t of them answer.
+    Each trustee takes the server's word that a message is a sum of so many vectors; see
+    `KeyShare`.
     """
 
     shares: tuple[KeyShare, ...]
 
     @property
     def key(self) -> ThresholdKey:
-        """The public part of the threshold key."""
+        """Public part of the threshold key."""
         return self.shares[0].key
 
     @property

@@ -18,19 +18,16 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An (m, k) table that is zero outside a few rows: what a user has to send, in short.
+    """An (m, k) table that is zero outside a few rows: a user's message, in short.
 
-    What leaves the user is `dense()`. The short form is for adding up in the clear, where it
-    is quicker and gives the same integers; there it may also hold the rows of many users.
+    The user sends `dense()`. The short form is for adding up in the clear, where it is quicker
+    and gives the same integers; there it may also hold the rows of many users.
 
     Parameters
     ----------
-    indices
-        Shape (n,), 0 ≤ index < n_rows: the rows that are given; each once, if one user's.
-    values
-        Shape (n, k): float64 to be summed, or int64 zeros and ones to be counted.
-    n_rows
-        m.
+    indices : shape (n,), the given rows, 0 ≤ index < n_rows; each once, if one user's
+    values : shape (n, k), float64 to be summed, or int64 zeros and ones to be counted
+    n_rows : int, m
     """
 
     indices: NDArray[np.int32]
@@ -64,19 +61,16 @@ class _Lazy(Mapping[int, Item]):
 
 
 class Vectors(_Lazy[Rows]):
-    """The tables of a cohort by user id; none is kept, so that memory holds one at a time.
+    """Tables of a cohort by user id; none is kept, so that memory holds one at a time.
 
     Parameters
     ----------
-    users
-        The ids, whole numbers of at least 0.
-    compute
-        Called with an id whenever that user's table is looked up.
-    shape
-        (m, k), the shape of every table.
+    users : ids, whole numbers of at least 0
+    compute : function from an id to the user's table, called at each look-up
+    shape : (m, k), the shape of every table
     compute_blocks
-        Called with ids, ascending, for all their tables in few pieces; it must give the rows
-        that `compute` gives, value by value. None: user by user.
+        Function from ids, ascending, to all their tables in few pieces, with the rows that
+        `compute` gives, value by value. None: user by user.
     """
 
     def __init__(
@@ -90,16 +84,13 @@ class Vectors(_Lazy[Rows]):
         self.shape, self._compute_blocks = shape, compute_blocks
 
     def blocks(self, users: Sequence[int]) -> Iterator[Rows]:
-        """Return the rows of some of the users, in no more pieces than needed.
-
-        For adding up in the clear: whose rows they are is lost.
-        """
+        """Return the rows of some users in few pieces, without their owners, for plain sums."""
         if self._compute_blocks is not None:
             return self._compute_blocks(users)
         return (self[user] for user in users)
 
     def dense(self) -> Mapping[int, Table]:
-        """Return the same mapping with every table in full, as it leaves the user."""
+        """Return the same mapping with every table in full, as the users send it."""
         return _Lazy(self, lambda user: self[user].dense())
 
 
@@ -109,20 +100,14 @@ class Aggregate:
 
     Parameters
     ----------
-    sum
-        float64, shape (m · k,): the sum over the survivors.
-    integers
-        int64, shape (m · k,): the same as the exact sum of the encoded integers.
-    survivors
-        The ids of the users whose vectors are in the sum, ascending (U3 of the protocol).
-    clipped
-        How many elements, over all users, lay beyond the encoding's clip.
+    sum : float64, shape (m · k,), sum over the survivors
+    integers : int64, shape (m · k,), exact sum of the encoded integers
+    survivors : ids of the users whose vectors are in the sum, ascending (U3 of the protocol)
+    clipped : number of elements, over all users, beyond the encoding's clip
     client_seconds, server_seconds
-        The time all clients together (their local steps included) and the server took.
-    key_holder_seconds
-        The time it took those who decrypt and are neither, together; 0 where there are none.
-    bytes_up, bytes_down
-        What one user sent and received on average, the model itself not counted.
+        Time of all clients together, their local steps included, and of the server.
+    key_holder_seconds : time of those who decrypt and are neither, 0 if there are none
+    bytes_up, bytes_down : mean bytes that a user sent and received, without the model itself
     """
 
     sum: NDArray[np.float64]

@@ -5,9 +5,9 @@ own data, and subtracted from its ratings (eq. 11). One-order, two-order and hig
 of section 4.1 are `RidgeMask`, `FMMask` and `NNMask`; `MeanMask` is the user's mean. Their own
 predictions are the paper's LocalLR, LocalFM and LocalNN.
 
-A mask is no protection against a server that sees plain gradients: masked ratings follow from
-those, and the ratings from the masked ones, because a trained mask is a known function of what
-it was trained on. It makes the recommender better; what protects is secure aggregation.
+A mask makes the recommender better, but is no protection against a server that sees plain
+gradients. Masked ratings follow from those, and the ratings from the masked ones, as a trained
+mask is a known function of its training data. Secure aggregation protects.
 """
 
 from __future__ import annotations

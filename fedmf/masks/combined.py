@@ -1,4 +1,4 @@
-"""A recommender to which every user adds something private: a mask, or a head."""
+"""Recommender to which every user adds something private: a mask, or a head."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDTH = 2.0**20  # of the scale of differences: wider than any, and a public con
 
 
 class Base(Identified, Protocol):
-    """A recommender that knows the ids of users and items: `Factors`, or `Combined`."""
+    """Recommender with the ids of users and items: `Factors`, or `Combined`."""
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
         """Return r̂ of each pair."""
@@ -33,18 +33,14 @@ class Base(Identified, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Combined(Trained):
-    """The sum of a recommender, each user's private model and a public constant.
+    """Sum of a recommender, each user's private model and a public constant.
 
     Parameters
     ----------
-    base
-        The recommender.
-    private
-        What each user adds.
-    constant
-        What is added for everybody.
-    train
-        The ratings that both were fitted on: what a user has rated is not recommended.
+    base : the recommender
+    private : each user's private model
+    constant : float, added for everybody
+    train : ratings that both were fitted on; rated items are not recommended
 
     Raises
     ------
@@ -84,15 +80,10 @@ class Combined(Trained):
         return f"<Combined: {self.base!r} and a private model of each user>"
 
     def factors(self) -> Factors:
-        """Return the same model as factors alone, to be saved: what is private as some more.
+        """Return the same model as `Factors`, to be saved: the private part as more columns.
 
-        b_u + w_u · x_i is the product of (b_u, w_u), which only the user knows, and (1, x_i),
-        which everybody does.
-
-        Raises
-        ------
-        ModelError
-            If the private models are not linear in their parameters (`NNMask`).
+        b_u + w_u · x_i is the product of the user's (b_u, w_u) and the public (1, x_i). Raises
+        ModelError if the private models are not linear in their parameters (`NNMask`).
         """
         base = self.base.factors() if isinstance(self.base, Combined) else self.base
         if not isinstance(base, Factors):
@@ -109,12 +100,12 @@ class Combined(Trained):
 
 
 def around(centre: float) -> tuple[float, float]:
-    """Return a scale for what leaves the ratings' own, with its neutral point at `centre`."""
+    """Return a scale for values beyond the ratings' own, with its neutral point at `centre`."""
     return centre - NEUTRAL_PART * WIDTH, centre + (1 - NEUTRAL_PART) * WIDTH
 
 
 def check_same_data(model: Base, ratings: Ratings) -> None:
-    """Raise ModelError if the model is of other users or items than the ratings."""
+    """Validate that model and ratings have the same users and items; raises ModelError."""
     if not hasattr(model, "user_ids"):
         raise ModelError(
             f"{type(model).__name__} is not a fitted recommender: pass trainer.factors_ or "

@@ -1,4 +1,4 @@
-"""The two-order mask: a factorisation machine on what the items are."""
+"""Two-order mask: a factorisation machine on the items' features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.masks.padded import Padded, adam, padded
+from fedmf.masks.padded import Gradient, Padded, adam, padded
 from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import Count, NotNegative, Settings
 
@@ -28,12 +28,9 @@ class FMMask(Settings):
 
     Parameters
     ----------
-    k
-        The length of the v_i, k ≥ 1.
-    l2
-        At least 0.
-    rate, steps
-        Of Adam on all of a user's ratings at once.
+    k : int, length of the v_i, ≥ 1
+    l2 : float, weight of the penalty, ≥ 0
+    rate, steps : step and number of steps of Adam on all of a user's ratings at once
     """
 
     k: Count = 4
@@ -50,46 +47,35 @@ class FMMask(Settings):
             np.zeros((n_users, d, self.k)),
         )  # fmt: skip
         for block in padded(x, ratings):
-            starts = [
-                np.random.default_rng((seed, user)).normal(0, SPREAD, (d, self.k))
-                for user in block.users.tolist()
-            ]
-            w0, w, v = (
-                np.zeros((block.users.size, 1)),
-                np.zeros((block.users.size, d)),
-                np.stack(starts),
-            )
-            adam((w0, w, v), _Descent(block, self.l2), self.steps, self.rate)
+            b = block.users.size
+            w0, w, v = np.zeros((b, 1)), np.zeros((b, d)), np.empty((b, d, self.k))
+            for place, user in enumerate(block.users.tolist()):
+                v[place] = np.random.default_rng((seed, user)).normal(0, SPREAD, v[place].shape)
+            adam((w0, w, v), _descent(block, self.l2), self.steps, self.rate)
             fitted.constants[block.users] = block.means + w0[:, 0]
             fitted.weights[block.users] = w
             fitted.interactions[block.users] = v
         return fitted
 
 
-class _Descent:
-    """The gradient of a block's losses."""
+def _descent(block: Padded, l2: float) -> Gradient:
+    """Return the gradient of a block's losses."""
+    squares, x_t = block.x**2, np.swapaxes(block.x, 1, 2)
+    squares_t = np.swapaxes(squares, 1, 2)
 
-    def __init__(self, block: Padded, l2: float) -> None:
-        self._block = block
-        self._squares = block.x**2
-        self._x_t = np.swapaxes(block.x, 1, 2)
-        self._squares_t = np.swapaxes(self._squares, 1, 2)
-        self._l2 = l2
-
-    def __call__(self, parameters: Sequence[Floats]) -> tuple[Floats, ...]:
+    def gradient(parameters: Sequence[Floats]) -> tuple[Floats, ...]:
         w0, w, v = parameters
-        block = self._block
         sums = block.x @ v  # Σ_i v_if x_i, shape (b, n, k)
-        pairs = 0.5 * ((sums**2).sum(-1) - (self._squares @ (v**2).sum(-1)[:, :, None])[..., 0])
+        pairs = 0.5 * ((sums**2).sum(-1) - (squares @ (v**2).sum(-1)[:, :, None])[..., 0])
         found = w0 + (block.x @ w[:, :, None])[..., 0] + pairs
         e = 2 * block.share * (found - block.values)  # of the mean square
         return (
             e.sum(axis=1, keepdims=True),
-            (self._x_t @ e[:, :, None])[..., 0] + 2 * self._l2 * w,
-            self._x_t @ (e[:, :, None] * sums)
-            - (self._squares_t @ e[:, :, None]) * v
-            + 2 * self._l2 * v,
+            (x_t @ e[:, :, None])[..., 0] + 2 * l2 * w,
+            x_t @ (e[:, :, None] * sums) - (squares_t @ e[:, :, None]) * v + 2 * l2 * v,
         )
+
+    return gradient
 
 
 class FittedFMMask(FittedMask):
@@ -98,7 +84,7 @@ class FittedFMMask(FittedMask):
     Parameters
     ----------
     features
-        As of `FittedMask`.
+        See `FittedMask`.
     constants, weights, interactions
         Shapes (n_users,), (n_users, d) and (n_users, d, k): w0, w and V.
     """
@@ -107,9 +93,7 @@ class FittedFMMask(FittedMask):
         self, features: Floats, constants: Floats, weights: Floats, interactions: Floats
     ) -> None:
         super().__init__(features, constants.size)
-        self.constants = constants
-        self.weights = weights
-        self.interactions = interactions
+        self.constants, self.weights, self.interactions = constants, weights, interactions
 
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
         v = self.interactions[users]

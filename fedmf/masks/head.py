@@ -1,4 +1,4 @@
-"""The local head: what a finished recommender gets wrong, each user corrects in private."""
+"""Local head: each user corrects a finished recommender's errors in private."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ __all__ = ["LocalHead"]
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHead(Settings):
-    """A ridge regression of each user's own training residuals on what the items are.
+    """Ridge regression of each user's own training residuals on the items' features.
 
-    It takes no communication, so nothing more is revealed, and works on top of any fitted
-    recommender. It is FedMMF the other way round: there the private model comes first and the
-    factors explain its residuals; here it only explains what the factors could not. Not in the
-    papers.
+    It needs no communication, so nothing more is revealed, and works on top of any fitted
+    recommender. FedMMF fits the private model first and the factors to its residuals; the head
+    is fitted to the residuals of the factors. Not in the papers.
 
     Parameters
     ----------
-    penalty
-        On the squared weights, as of `RidgeMask`; at least 0. The intercept is free.
+    penalty : float, on the squared weights as in `RidgeMask`, ≥ 0; the intercept is free
     """
 
     penalty: NotNegative = 20.0
@@ -38,13 +36,11 @@ class LocalHead(Settings):
 
         Parameters
         ----------
-        base
-            The fitted recommender: ``trainer.factors_``, or ``fedmmf.model_``.
-        train
-            The ratings that it was fitted on.
+        base : fitted recommender, ``trainer.factors_`` or ``fedmmf.model_``
+        train : ratings that it was fitted on
         features
-            A row for each item; by default genres and year. Where nothing is known of the
-            items, as of Last.fm without its tags, the head is an intercept only.
+            A row for each item; by default genres and year. Without a feature, as for Last.fm
+            without its tags, the head is an intercept only.
 
         Raises
         ------

@@ -21,21 +21,20 @@ TINY = 2.0**-40  # below this part of all squares a penalty counts as none
 class RidgeMask(Settings):
     """Linear regression with a squared penalty on the weights (LocalLR; section 4.1).
 
-    Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², which is what
+    Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², as
     ``sklearn.linear_model.Ridge(alpha=penalty)`` does; the intercept b is free. Eq. 10 has no
     penalty; without one, users with fewer ratings than features would learn their ratings by
     heart and leave nothing to train on.
 
     Parameters
     ----------
-    penalty
-        At least 0.
+    penalty : float, ≥ 0
     """
 
     penalty: NotNegative = 4.0
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedRidgeMask:
-        """Solve each user's regression exactly; `seed` does not matter, see `Mask.fit`."""
+        """Solve each user's regression exactly; `seed` is unused, see `Mask.fit`."""
         x = check_features(features, ratings)
         d = x.shape[1]
         intercepts = np.full(ratings.n_users, neutral(ratings))
@@ -62,15 +61,14 @@ class FittedRidgeMask(FittedMask):
     Parameters
     ----------
     features
-        As of `FittedMask`.
+        See `FittedMask`.
     intercepts, weights
         Shapes (n_users,) and (n_users, d): b and w.
     """
 
     def __init__(self, features: Floats, intercepts: Floats, weights: Floats) -> None:
         super().__init__(features, intercepts.size)
-        self.intercepts = intercepts
-        self.weights = weights
+        self.intercepts, self.weights = intercepts, weights
 
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
         products = np.einsum("nd,nd->n", x, self.weights[users])
@@ -87,18 +85,17 @@ class FittedRidgeMask(FittedMask):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanMask(Settings):
-    """The mean of the user's ratings, drawn towards the neutral constant where they are few.
+    """Mean of the user's ratings, drawn towards the neutral constant where they are few.
 
     Parameters
     ----------
-    shrink
-        How many ratings of the neutral constant are added to the user's own, shrink ≥ 0.
+    shrink : float, number of neutral ratings that are added to the user's own, ≥ 0
     """
 
     shrink: NotNegative = 0.0
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMeanMask:
-        """Take each user's mean, whatever the features and `seed`; see `Mask.fit`."""
+        """Take each user's mean; features and `seed` are unused, see `Mask.fit`."""
         centre = neutral(ratings)
         rated = np.diff(ratings.indptr)
         above = np.bincount(
@@ -117,9 +114,8 @@ class FittedMeanMask(FittedMask):
     Parameters
     ----------
     features
-        As of `FittedMask`.
-    means
-        Shape (n_users,).
+        See `FittedMask`.
+    means : shape (n_users,)
     """
 
     def __init__(self, features: Floats, means: Floats) -> None:

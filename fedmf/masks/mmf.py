@@ -1,4 +1,4 @@
-"""FedMMF: federated matrix factorisation of what each party cannot predict by itself.
+"""FedMMF: federated matrix factorisation of the residuals of each party's own mask.
 
 Yang et al. 2021, "Practical and Secure Federated Recommendation with Personalized Masks",
 section 3.2 and algorithm 2 (whose output q_1…n is to be read q_1…m).
@@ -27,39 +27,27 @@ Floats = NDArray[np.float64]
 
 
 class FedMMF(Estimator):
-    """Trains a federated model on masked ratings, under whatever sum its trainer makes.
+    """Trains a federated model on masked ratings, under the trainer's aggregation.
 
     Each party fits its mask f_u on its own ratings, without any communication, and the trainer
     gets r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i)
-    (eq. 12). **The mask hides nothing**: from plain gradients the masked ratings follow, and
-    from those, for the masks here, nearly all ratings. Train with `SecAggSum`.
+    (eq. 12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`.
 
     Parameters
     ----------
-    mask
-        The personalised mask of every party.
-    trainer
-        What is trained federatedly on the masked ratings, and how it is summed.
+    mask : personalised mask of every party, `RidgeMask()` by default
+    trainer : `Trainer` of the masked ratings
     offset
-        Whether to train on r − f + 3.5 (the neutral point of the ratings' scale, a public
+        True to train on r − f + 3.5 (the neutral point of the ratings' scale, a public
         constant) and to subtract 3.5 afterwards. With ``FedMF(start="neutral")`` the factors
-        then start where their product is 3.5, and not at zero, where the gradients vanish.
-        Not in the paper.
+        then start where their product is 3.5, and not at zero, where the gradients vanish. Not
+        in the paper.
 
     Attributes
     ----------
-    mask_ : FittedMask
-        The parties' masks; their own predictions are LocalLR, LocalFM and LocalNN.
-    model_ : Combined
-        What was learnt.
-    history_ : History
-        Of the federated training. Its errors are those of eq. 12: adding f and subtracting the
-        constant changes predictions and ratings alike.
-
-    Raises
-    ------
-    SettingError
-        If a mask or a trainer is something else.
+    mask_ : FittedMask, the parties' masks; they predict as LocalLR, LocalFM and LocalNN
+    model_ : Combined, the trained model
+    history_ : History of the federated training, whose errors are those of eq. 12
     """
 
     mask_: FittedMask
@@ -88,26 +76,21 @@ class FedMMF(Estimator):
     def fit(
         self, train: Ratings, test: Ratings | None = None, features: Features | None = None
     ) -> Self:
-        """Fit the masks, and train on what they leave.
-
-        Interrupts and errors leave behind what `Trainer.fit` says.
+        """Fit the masks, and train on their residuals; see `Trainer.fit`.
 
         Parameters
         ----------
-        train, test
-            Over the same users and items, as of `Split`.
+        train, test : parts over the same users and items; see `Split`
         features
-            A row for each item, what the masks know of it; by default genres and year. A
-            profile of the user would be the same in all of a user's ratings: a mask could
-            learn nothing from it.
+            A row for each item, for the masks; by default genres and year. A user's profile is
+            the same in all of the user's ratings: a mask could learn nothing from it.
 
         Raises
         ------
         SettingError
-            As of `Trainer.fit`, if `features` is something else, such as an array, or if a
-            mask has not found what it is to predict.
+            As in `Trainer.fit`; also if `features` is something else, or a mask diverged.
         DataError
-            As of `Trainer.fit` and `Mask.fit`.
+            As in `Trainer.fit` and `Mask.fit`.
         """
         self._forget()
         check_parts(train, test)
@@ -135,20 +118,9 @@ class FedMMF(Estimator):
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:
     """Return r − f_u(i) + centre (eq. 11) in place of each rating.
 
-    Parameters
-    ----------
-    ratings
-        Of the users and items that the masks were fitted on.
-    mask
-        The parties' masks.
-    centre
-        A constant, which becomes the neutral point of the new scale; that has no other
-        meaning, for masked ratings are not bounded.
-
-    Raises
-    ------
-    DataError
-        If one is beyond half a million, or not a number.
+    The constant `centre` becomes the neutral point of the new scale, which has no other
+    meaning, as masked ratings are not bounded. Raises DataError if one is beyond half a million
+    or no number.
     """
     f = mask.predict(ratings.users, ratings.items)
     return ratings.with_values(ratings.values - f + centre, around(centre))

@@ -1,4 +1,4 @@
-"""The high-order mask: a small neural network on what the items are."""
+"""High-order mask: a small neural network on the items' features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.masks.padded import Padded, adam, padded
+from fedmf.masks.padded import Gradient, Padded, adam, padded
 from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
 from fedmf.settings import Count, NotNegative, Settings
 
@@ -28,12 +28,9 @@ class NNMask(Settings):
 
     Parameters
     ----------
-    hidden
-        How many units, at least 1.
-    l2
-        At least 0.
-    rate, steps
-        Of Adam on all of a user's ratings at once.
+    hidden : int, number of units, ≥ 1
+    l2 : float, weight of the penalty, ≥ 0
+    rate, steps : step and number of steps of Adam on all of a user's ratings at once
     """
 
     hidden: Count = 16
@@ -57,8 +54,12 @@ class NNMask(Settings):
                 inner[place] = rng.normal(0, np.sqrt(2 / d), (d, h))
                 outer[place] = rng.normal(0, np.sqrt(1 / h), h)
             biases, constants = np.zeros((b, h)), np.zeros((b, 1))
-            parameters = (inner, biases, outer, constants)
-            adam(parameters, _Descent(block, self.l2), self.steps, self.rate)
+            adam(
+                (inner, biases, outer, constants),
+                _descent(block, self.l2),
+                self.steps,
+                self.rate,
+            )
             fitted.inner[block.users] = inner
             fitted.biases[block.users] = biases
             fitted.outer[block.users] = outer
@@ -66,27 +67,24 @@ class NNMask(Settings):
         return fitted
 
 
-class _Descent:
-    """The gradient of a block's losses."""
+def _descent(block: Padded, l2: float) -> Gradient:
+    """Return the gradient of a block's losses."""
+    x_t = np.swapaxes(block.x, 1, 2)
 
-    def __init__(self, block: Padded, l2: float) -> None:
-        self._block = block
-        self._x_t = np.swapaxes(block.x, 1, 2)
-        self._l2 = l2
-
-    def __call__(self, parameters: Sequence[Floats]) -> tuple[Floats, ...]:
+    def gradient(parameters: Sequence[Floats]) -> tuple[Floats, ...]:
         inner, biases, outer, constants = parameters
-        block = self._block
         units = np.maximum(block.x @ inner + biases[:, None, :], 0.0)
         found = constants + (units @ outer[:, :, None])[..., 0]
         e = 2 * block.share * (found - block.values)  # of the mean square
         back = np.where(units > 0, e[:, :, None] * outer[:, None, :], 0.0)
         return (
-            self._x_t @ back + 2 * self._l2 * inner,
+            x_t @ back + 2 * l2 * inner,
             back.sum(axis=1),
-            (np.swapaxes(units, 1, 2) @ e[:, :, None])[..., 0] + 2 * self._l2 * outer,
+            (np.swapaxes(units, 1, 2) @ e[:, :, None])[..., 0] + 2 * l2 * outer,
             e.sum(axis=1, keepdims=True),
         )
+
+    return gradient
 
 
 class FittedNNMask(FittedMask):
@@ -95,24 +93,16 @@ class FittedNNMask(FittedMask):
     Parameters
     ----------
     features
-        As of `FittedMask`.
+        See `FittedMask`.
     inner, biases, outer, constants
         Shapes (n_users, d, hidden), twice (n_users, hidden) and (n_users,): W, b, a and c.
     """
 
     def __init__(
-        self,
-        features: Floats,
-        inner: Floats,
-        biases: Floats,
-        outer: Floats,
-        constants: Floats,
+        self, features: Floats, inner: Floats, biases: Floats, outer: Floats, constants: Floats
     ) -> None:
         super().__init__(features, constants.size)
-        self.inner = inner
-        self.biases = biases
-        self.outer = outer
-        self.constants = constants
+        self.inner, self.biases, self.outer, self.constants = inner, biases, outer, constants
 
     def _at(self, users: NDArray[np.integer[Any]], x: Floats) -> Floats:
         units = np.einsum("nd,ndh->nh", x, self.inner[users]) + self.biases[users]

@@ -1,4 +1,4 @@
-"""Many users' small regressions as few large arrays, and the descent that trains them."""
+"""Padded arrays of many users' small regressions, and the descent that trains them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,24 @@ from fedmf.masks.protocol import Floats
 from fedmf.training import Adam
 from fedmf.training.optimisers import BETA_1, BETA_2
 
-__all__ = ["Padded", "adam", "padded"]
+__all__ = ["Gradient", "Padded", "adam", "padded"]
+
+Gradient = Callable[[Sequence[Floats]], Sequence[Floats]]
 
 ELEMENTS = 1 << 17  # of features in a block: 1 MB, which stays in a processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """Users with about as many ratings as each other, each a slice of every array.
+    """Users with similar numbers of ratings, each a slice of every array.
 
     Parameters
     ----------
-    users
-        Shape (b,): their numbers; each has a rating.
-    x
-        Shape (b, n, d): the features of the items that they rated, zero beyond n_u.
-    values
-        Shape (b, n): the ratings less the user's mean, zero beyond n_u.
-    means
-        Shape (b,).
-    share
-        Shape (b, n): 1 / n_u for each rating, zero beyond n_u, so that Σ share · e² is the
-        mean of eq. 10.
+    users : shape (b,), their numbers; each has a rating
+    x : shape (b, n, d), features of the items that they rated, zero beyond n_u
+    values : shape (b, n), ratings less the user's mean, zero beyond n_u
+    means : shape (b,)
+    share : shape (b, n), 1 / n_u for each rating, zero beyond: Σ share · e² is eq. 10's mean
     """
 
     users: NDArray[np.int64]
@@ -73,25 +69,11 @@ def _block(users: NDArray[np.int64], features: Floats, ratings: Ratings) -> Padd
     )
 
 
-def adam(
-    parameters: Sequence[Floats],
-    gradient: Callable[[Sequence[Floats]], Sequence[Floats]],
-    steps: int,
-    rate: float,
-) -> None:
-    """Move the parameters, in place, by Adam with its usual decays.
+def adam(parameters: Sequence[Floats], gradient: Gradient, steps: int, rate: float) -> None:
+    """Move the parameters, arrays of any shapes, in place by Adam with its usual decays.
 
-    Every element has its own step, so that users side by side in one array do not touch each
-    other.
-
-    Parameters
-    ----------
-    parameters
-        Arrays of any shapes.
-    gradient
-        Returns the loss' derivative with respect to each of them.
-    steps, rate
-        How many steps, and α of Kingma and Ba 2015.
+    Every element has its own step, so users side by side in one array do not touch each other.
+    `gradient` returns the loss' derivative with respect to each array.
     """
     adam = Adam(rate=rate, beta1=BETA_1, beta2=BETA_2)
     moves = [adam.fresh() for _ in parameters]

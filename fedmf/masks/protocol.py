@@ -1,4 +1,4 @@
-"""The interface of masks: fitted on each party's own ratings, predicting for that party."""
+"""Interface of masks: fitted on each party's own ratings, predicting for that party."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from fedmf.errors import DataError, ModelError
 from fedmf.models.mf import NEUTRAL_PART
 from fedmf.models.recommender import pairs
 
-__all__ = [
-    "FittedMask",
-    "Floats",
-    "Mask",
-    "check_features",
-    "neutral",
-]
+__all__ = ["FittedMask", "Floats", "Mask", "check_features", "neutral"]
 
 Floats = NDArray[np.float64]
 
@@ -28,19 +22,16 @@ PAIRS = 8192  # predicted at a time: a neural network's weights are then some 20
 
 
 class Mask(Protocol):
-    """The hyper-parameters of a personalised mask."""
+    """Hyper-parameters of a personalised mask."""
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMask:
         """Train every party's mask on that party's ratings alone (eq. 10).
 
         Parameters
         ----------
-        features
-            A row for each item: what is publicly known of it.
-        ratings
-            Of all parties; each sees its own row only.
-        seed
-            Of the starting parameters, at least 0; each party draws from (seed, user).
+        features : a row for each item, publicly known
+        ratings : ratings of all parties; each sees its own row only
+        seed : int, ≥ 0; each party draws its starting parameters from (seed, user)
 
         Raises
         ------
@@ -58,11 +49,10 @@ class FittedMask(ABC):
 
     Parameters
     ----------
-    features
-        Shape (n_items, d): the matrix of those of the fit.
+    features : shape (n_items, d), the matrix of the features of the fit
     n_users
-        The number of parties. One without a rating has learnt nothing: its mask is the
-        neutral constant, 3.5 on a scale of 1 to 5.
+        Number of parties. The mask of one without a rating is the neutral constant, 3.5 on a
+        scale of 1 to 5.
     """
 
     def __init__(self, features: Floats, n_users: int) -> None:
@@ -70,19 +60,7 @@ class FittedMask(ABC):
         self.n_users = n_users
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return f_u(i) of each pair, not clipped to the scale.
-
-        Parameters
-        ----------
-        users, items
-            Integers of one shape, 0 ≤ user < n_users and 0 ≤ item < n_items.
-
-        Raises
-        ------
-        ModelError
-            If a number is out of range or the shapes differ: the mask was fitted on other
-            data.
-        """
+        """Return f_u(i) of each pair, not clipped to the scale; see `Recommender.predict`."""
         rows, columns = pairs(users, items, self.n_users, self.features.shape[0])
         found, shape = np.empty(rows.size), rows.shape
         rows, columns = rows.reshape(-1), columns.reshape(-1)
@@ -98,10 +76,7 @@ class FittedMask(ABC):
     def linear(self) -> tuple[Floats, Floats]:
         """Return tables A (n_users, l) and B (n_items, l) with f_u(i) = A_u · B_i.
 
-        Raises
-        ------
-        ModelError
-            If the mask is not linear in its parameters.
+        Raises ModelError if the mask is not linear in its parameters.
         """
         raise ModelError(
             f"{type(self).__name__} is not linear in its parameters and cannot be written as "
@@ -110,7 +85,7 @@ class FittedMask(ABC):
 
 
 def neutral(ratings: Ratings) -> float:
-    """Return the public constant that stands for "nothing known", 5/8 of the scale."""
+    """Return the public constant for an unknown rating, 5/8 of the scale."""
     low, high = ratings.scale
     return low + NEUTRAL_PART * (high - low)
 
@@ -118,19 +93,8 @@ def neutral(ratings: Ratings) -> float:
 def check_features(features: Features, ratings: Ratings, *, some: bool = True) -> Floats:
     """Return the matrix of features.
 
-    Parameters
-    ----------
-    features, ratings
-        A row for each item of the ratings.
-    some
-        Whether there must be a feature, as for all masks but `MeanMask`.
-
-    Raises
-    ------
-    SettingError
-        If something else is passed.
-    DataError
-        If there is not one row per item, or no feature in it where there must be some.
+    Raises SettingError if `features` is something else, and DataError unless it has a row per
+    item and, if `some`, a feature; only `MeanMask` needs none.
     """
     check_are_features(features=features)
     if some and not features.names:

@@ -1,4 +1,4 @@
-"""FedMMF's presets: for each mask and each preset of FedMF, what goes together."""
+"""FedMMF's presets: a mask and a federated part for each mask and each preset of FedMF."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ __all__ = ["Recipe", "recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A FedMMF, and what is trained on its masked ratings.
-
-    Parameters
-    ----------
-    mask, offset
-        As of `FedMMF`.
-    preset
-        The federated part.
-    """
+    """Mask and offset of a `FedMMF`, and the preset that is trained on its masked ratings."""
 
     mask: Mask
     offset: bool
@@ -65,12 +57,11 @@ TUNED_MASKS: Mapping[str, Mask] = {
 
 
 def recipe(mask: str, preset_name: str) -> Recipe:
-    """Return the FedMMF of that mask and that preset, of parts that may be changed.
+    """Return the FedMMF of a mask and a preset, with parts of its own.
 
     Parameters
     ----------
-    mask
-        "ridge", "fm", "nn" or "mean".
+    mask : "ridge", "fm", "nn" or "mean"
     preset_name
         ``"paper"`` reproduces the paper. The name of any other preset of `FedMF`, such as
         ``"tuned"`` or ``"fast"``, trains that one, with the offset, on tuned masks.

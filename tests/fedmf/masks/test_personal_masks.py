@@ -9,8 +9,8 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FMMask, MeanMask, NNMask, RidgeMask
-from fedmf.masks.fm import _Descent as FMDescent
-from fedmf.masks.nn import _Descent as NNDescent
+from fedmf.masks.fm import _descent as fm_descent
+from fedmf.masks.nn import _descent as nn_descent
 from fedmf.masks.padded import adam, padded
 
 MASKS = [MeanMask(), MeanMask(shrink=3), RidgeMask(), FMMask(), NNMask()]
@@ -107,8 +107,8 @@ def nn_loss(x, r, parameters, l2):
 @pytest.mark.parametrize(
     ("descent", "loss", "shapes"),
     [
-        (FMDescent, fm_loss, lambda d: ((1,), (d,), (d, 2))),
-        (NNDescent, nn_loss, lambda d: ((d, 4), (4,), (4,), (1,))),
+        (fm_descent, fm_loss, lambda d: ((1,), (d,), (d, 2))),
+        (nn_descent, nn_loss, lambda d: ((d, 4), (4,), (4,), (1,))),
     ],
 )
 def test_the_gradients_are_the_losses_differences(ratings, features, descent, loss, shapes):

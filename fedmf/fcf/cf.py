@@ -1,4 +1,4 @@
-"""CF: centralised alternating least squares on implicit feedback, what FCF is compared with."""
+"""CF: centralised alternating least squares on implicit feedback, the reference for FCF."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ Floats = NDArray[np.float64]
 
 
 class CF(Estimator):
-    """Collaborative filtering by one who sees all ratings (Hu, Koren and Volinsky 2008).
+    """Centralised collaborative filtering on all ratings (Hu, Koren and Volinsky 2008).
 
     Parameters
     ----------
-    model
-        The hyper-parameters; `Implicit()` by default.
-    epochs
-        How often all x_u (eq. 7) and then all y_i (eq. 9) are solved for, at least 1.
-    seed
-        Of the starting Y, at least 0.
-    progress
-        Called after each epoch with what was done, and how many of how many are over.
+    model : hyper-parameters, `Implicit()` by default
+    epochs : int, how often all x_u (eq. 7) and then all y_i (eq. 9) are solved for, ≥ 1
+    seed : int, seed of the starting Y, ≥ 0
+    progress : function of the current phase and of how many of how many are over
     """
 
     def __init__(
@@ -63,17 +59,9 @@ class CF(Estimator):
         return self
 
     def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
-        """Learn step by step, without keeping what is learnt.
+        """Yield X (n_users, k) and Y (n_items, k) after each epoch, X exact for Y.
 
-        Parameters
-        ----------
-        ratings
-            As of `fit`; errors, too.
-
-        Yields
-        ------
-        x, y : float64 arrays, shapes (n_users, k) and (n_items, k)
-            After each epoch Y, and the X that is exact for it.
+        Ratings and errors are those of `fit`; nothing is kept.
         """
         users = self.model.confidence(ratings).tables()
         items = users[0].T, users[1].T

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class SparseTable(Protocol):
-    """Operations of a scipy.sparse table that are used."""
+    """The operations of a scipy.sparse table that are used here."""
 
     @property
     def T(self) -> SparseTable:  # noqa: D102
@@ -50,15 +50,7 @@ class SparseTable(Protocol):
 def views(ratings: Ratings) -> Ratings:
     """Return the ratings as views: every one becomes 1, whatever its value (section 5.2).
 
-    Parameters
-    ----------
-    ratings
-        On any scale; users, items, order and times stay as they are.
-
-    Raises
-    ------
-    SettingError
-        If it is something else, such as a `Split`.
+    Users, items, order and times stay; raises SettingError if it is no `Ratings`.
     """
     check_ratings(ratings=ratings)
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
@@ -73,8 +65,7 @@ class Confidence:
     excess, weighted
         Shape (n_ratings,): c_ui − 1 = α r_ui and c_ui p_ui of each rating, in the ratings'
         order. Where there is no rating both are 0, as p = 0 and c = 1.
-    ratings
-        Whose these are.
+    ratings : the ratings
     """
 
     excess: Floats
@@ -82,19 +73,9 @@ class Confidence:
     ratings: Ratings
 
     def of_users(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the ratings of some users.
+        """Return the ratings of some users: places in `users`, and places in `ratings`.
 
-        Parameters
-        ----------
-        users
-            Their numbers, 0 ≤ user < n_users, in any order.
-
-        Returns
-        -------
-        row : int64 array, shape (n,)
-            Of each of their n ratings, the place of its user in `users`.
-        rated : int64 array, shape (n,)
-            Where it stands in `ratings`.
+        Both are int64 arrays with an element for each rating of these users, in any order.
         """
         first = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - first
@@ -115,21 +96,17 @@ class Confidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Implicit(Settings):
-    """The hyper-parameters of a factorisation of implicit feedback.
+    """Hyper-parameters of a factorisation of implicit feedback.
 
     Parameters
     ----------
-    k
-        K, the number of latent factors, k ≥ 1.
+    k : int, K, number of latent factors, ≥ 1
     alpha
-        α of eq. 4, by how much a rating r raises the confidence above 1, alpha > 0. Of counts
-        take the logarithm, or an α such that α times the largest is some 10 to 50; the clip
-        that FCF has by default bears 5.
-    reg
-        λ of eq. 5, per user and per item (not per rating, as of FedMF), reg > 0.
+        α of eq. 4, > 0: a rating r has the confidence 1 + α r. Of counts take the logarithm, or
+        an α such that α times the largest is some 10 to 50; FCF's default clip bears 5.
+    reg : float, λ of eq. 5, per user and per item, not per rating as in FedMF, > 0
     spread
-        The standard deviation of the starting item factors, around 0; spread > 0. The paper
-        does not say how it starts.
+        Standard deviation of the starting item factors around 0, > 0. The paper names no start.
     """
 
     k: Count = 4
@@ -138,42 +115,23 @@ class Implicit(Settings):
     spread: Positive = 0.1
 
     def start(self, ratings: Ratings, seed: int) -> Floats:
-        """Draw the starting item factors Y; the users' follow by eq. 7.
+        """Draw the starting item factors Y, float64 (n_items, k); the users' follow by eq. 7.
 
-        Parameters
-        ----------
-        ratings
-            Whose items are to have factors; only their number counts.
-        seed
-            Of the generator, at least 0.
-
-        Returns
-        -------
-        float64 array, shape (n_items, k)
-
-        Raises
-        ------
-        SettingError
-            If the seed is not an integer of at least 0.
+        Raises SettingError if the seed is not an integer of at least 0.
         """
         check(Seed, seed=seed)
         rng = np.random.default_rng(seed)
         return rng.normal(scale=self.spread, size=(ratings.n_items, self.k))
 
     def confidence(self, ratings: Ratings) -> Confidence:
-        """Return what the ratings say by eq. 3 and 4.
-
-        Parameters
-        ----------
-        ratings
-            Of at least 0 each. A rating of 0 is taken as none.
+        """Return preferences and confidences of ratings (eq. 3 and 4); a rating of 0 is none.
 
         Raises
         ------
         DataError
             If a rating is negative, or there is none.
         SettingError
-            If it is something else than ratings, such as a `Split`.
+            If `ratings` is something else, such as a `Split`.
         """
         check_parts(ratings)
         if ratings.values.min() < 0:
@@ -204,17 +162,14 @@ def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: float)
     """Return every row's exact factors given the other side's (eq. 7, transposed: eq. 9).
 
     x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row, where the sum over *all* columns
-    is YᵀY, made once, and a row adds (c − 1) y yᵀ of what it rated (Hu et al., section 4). A
-    row without ratings becomes 0.
+    is YᵀY, made once, and a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row
+    without ratings becomes 0.
 
     Parameters
     ----------
-    fixed
-        Y, shape (columns, k).
-    excess, weighted
-        c − 1 and c · p, a row for each row of the result.
-    reg
-        λ > 0, so that there always is a solution.
+    fixed : Y, shape (columns, k)
+    excess, weighted : c − 1 and c · p, a row for each row of the result
+    reg : float, λ > 0, so that there always is a solution
     """
     k = fixed.shape[1]
     normal = symmetric(excess @ packed_products(fixed), k)

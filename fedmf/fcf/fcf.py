@@ -2,7 +2,7 @@
 
 Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. What the paper leaves
 open is decided as follows. An epoch is one update of the x_u (eq. 7) and then several sums of
-gradients, 10 by default, over which the x_u are held fixed; Adam starts anew in each epoch
+gradients, 10 by default, over which the x_u are held fixed. Adam starts again in each epoch
 (carried on over epochs it ends further from CF: table fcf-2 has both), with the powers t that
 eq. 15 and 16 omit.
 """
@@ -40,18 +40,10 @@ BLOCK = 1 << 18  # elements of several users' gradients that are made at once: t
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one sum of gradients brought.
+    """State after one sum of gradients, the `step`-th of an epoch; both count from 1.
 
-    Parameters
-    ----------
-    epoch, step
-        1, 2, …; the step within the epoch.
-    user_factors
-        X, shape (n_users, k), that the gradients are of.
-    item_factors
-        Y, shape (n_items, k), after the server's step.
-    aggregate
-        The sum; None if it was lost, as too few users stayed.
+    X, shape (n_users, k), is that of the gradients, and Y, shape (n_items, k), that after the
+    server's step. `aggregate` is None if the sum was lost, as too few users stayed.
     """
 
     epoch: int
@@ -64,42 +56,20 @@ class Step:
 class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
-    Every user sends f(u, i) of *all* items, m · K elements: an item that is not rated has
-    p = 0 and c = 1, and pulls the prediction to 0.
+    Every user sends f(u, i) of *all* items, m · K elements: an unrated item has p = 0 and c =
+    1, and pulls the prediction to 0. The paper's protocol has no minimum of raters:
+    `min_raters` of 1. Dropouts within an epoch expose users; see docs/privacy.md.
 
     Parameters
     ----------
-    model
-        The hyper-parameters that CF has too; `Implicit()` by default.
+    model, epochs, min_raters, dropout, seed, progress
+        See `FederatedRecommender`.
     aggregation
-        How the users' gradients are summed; ``PlainSum(clip=16, fractional_bits=24)`` by
-        default. An element is at most (1 + α r) · |x| in size or so.
-    optimiser
-        How the server moves: `Adam` by default, or plain `Descent` (eq. 10).
-    epochs, steps
-        How many, and how many sums of gradients in each; at least 1.
-    reset
-        Whether the optimiser forgets the past when an epoch begins.
-    min_raters
-        Ratings of items that fewer users rated, 3 by default, are left out as if they were not
-        there; `FederatedRecommender` says what is prevented so, and what is not. The paper's
-        protocol has no such minimum: 1.
-    dropout
-        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
-        sum of those who stayed is scaled to all users; a sum that is lost, as too few stayed,
-        leaves Y as it is. Whoever is missing from one sum of an epoch and not from the others
-        is exposed, as their x_u, held fixed, makes out the difference. With ``steps=1`` no two
-        sums are of the same x_u; but of an item whose raters but one vanish, one sum tells.
-    seed
-        Of the starting Y and of who vanishes, at least 0. CF with the same seed has the same
-        start.
-    progress
-        Called after each sum with what was done, and how many of how many are over.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+        Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. An
+        element is at most (1 + α r) · |x| in size or so.
+    optimiser : step of the server, `Adam` by default, or plain `Descent` (eq. 10)
+    steps : int, number of sums of gradients in an epoch, ≥ 1
+    reset : bool, True if the optimiser forgets the past when an epoch begins
     """
 
     def __init__(
@@ -117,10 +87,15 @@ class FCF(FederatedRecommender):
         progress: Progress = lambda what, done, of: None,
     ) -> None:
         fine = PlainSum(clip=16.0, fractional_bits=24)
-        summing = fine if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
-        self.model = Implicit() if model is None else model
-        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
+        super().__init__(
+            model,
+            fine if aggregation is None else aggregation,
+            epochs=epochs,
+            min_raters=min_raters,
+            dropout=dropout,
+            seed=seed,
+            progress=progress,
+        )
         self.optimiser: Optimiser = Adam() if optimiser is None else optimiser
         self.steps, self.reset = steps, reset
         self.__post_init__()
@@ -131,21 +106,21 @@ class FCF(FederatedRecommender):
         Raises
         ------
         DataError
-            If a rating is negative.
+            If a rating is negative, or no item has enough raters.
         SettingError
-            If the gradients exceed the aggregation's clip, or the factors all bounds.
+            If the users' numbers exceed the aggregation's clip, or the factors diverge.
         RoundAborted
             If the raters cannot be counted, or no sum at all comes about.
         KeyboardInterrupt
-            On Ctrl-C before the first sum came about; later it ends the training early, and
-            what the finished sums taught is kept.
+            On Ctrl-C before the first sum came about, with nothing fitted. Later it ends the
+            training early and keeps the finished sums.
         """
         self._forget()
         training = _Descent(self, self._confidence(ratings))
         return self._learn(training, ratings, self.epochs * self.steps, "sums")
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
-        """Yield what each sum brought; errors as of `fit`."""
+        """Yield the state after each sum; errors as in `fit`."""
         training = _Descent(self, self._confidence(ratings))
         x = training.start.x
         for one in self._rounds(training, self.epochs * self.steps):
@@ -208,12 +183,9 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) ->
 
     Parameters
     ----------
-    x, y
-        Shapes (n_users, k) and (m, k).
-    confidence
-        What the users rated.
-    users
-        Whose gradients to return, b of them.
+    x, y : shapes (n_users, k) and (m, k)
+    confidence : confidences of all ratings
+    users : the b users whose gradients to return
 
     Returns
     -------

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.aggregate import Aggregate, RoundAborted
+from fedmf.aggregate import Aggregate, PlainSum, RoundAborted
 from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.errors import DataError
 from fedmf.fcf.confidence import Confidence, Implicit, solve
 from fedmf.models import Factors
+from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.loop import Loop, Round, Steps, Training, keep
-from fedmf.training.schedule import Scheduled
+from fedmf.training.schedule import Scheduled, Summing
 
 __all__ = ["XY", "FederatedRecommender", "ImplicitTraining"]
 
@@ -30,17 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Training on implicit feedback; every user updates x_u, whoever is in the sum.
-
-    Parameters
-    ----------
-    model
-        Hyper-parameters.
-    confidence
-        Preferences and confidences of the ratings that are trained.
-    seed
-        Seed of the starting Y, at least 0.
-    """
+    """Training on implicit feedback; every user updates x_u, also one who is not in the sum."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -57,42 +48,56 @@ class ImplicitTraining(Training[XY, Steps]):
 
 
 class FederatedRecommender(Scheduled):
-    """Learns from sums over users, each of whom may vanish from any of them.
+    """Learns from sums over users, each of whom may drop out of any of them.
 
-    Ratings of items that fewer than `min_raters` users rated are left out of the training, as
-    if they were not there: users count first, by a sum of its own. 1 leaves none out and counts
-    nothing. The sums tell Σ_u (c − 1) x_u x_uᵀ and Σ_u c p x_u over an item's raters (of FCF
-    those of one epoch together, where x_u is held fixed and Y is known). Over one rater that is
-    x_u itself, which 3 prevents where nobody vanishes. Over fewer raters than K it is the space
-    that their x_u span, and a user of several such items is found where the spaces meet: K and
-    more are safe from that, which is no proof. Where users vanish a margin must be added as of
-    `FedMF.min_raters`, there times the rounds, here times all sums: raters are counted once.
+    Ratings of items with fewer than `min_raters` raters are left out of the training: users
+    count first, by a sum of its own. docs/privacy.md says what a minimum prevents.
+
+    Parameters
+    ----------
+    model : hyper-parameters that CF has too, `Implicit()` by default
+    aggregation : sum of the users' vectors
+    epochs : int, number of epochs, ≥ 1
+    min_raters : int, least number of raters of a trained item; 1 counts nothing
+    dropout
+        Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum of
+        the others is scaled to all users. A sum that is lost leaves Y as it is.
+    seed : int, seed of the starting Y, which is that of `CF`, and of the dropouts, ≥ 0
+    progress : function of the current phase and of how many of how many sums are over
 
     Attributes
     ----------
-    factors_ : Factors
-        X and Y, and what each user has seen.
-    history_ : History
-        A record of each sum, without errors.
+    factors_ : Factors, X and Y
+    history_ : History, a record of each sum, without errors
     """
 
     model: Implicit
-    epochs: int
-    min_raters: int
-    progress: Progress
     factors_: Factors
+
+    def __init__(
+        self,
+        model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
+        aggregation: Summing | None = None,
+        *,
+        epochs: Count = 20,
+        min_raters: Count = 3,
+        dropout: Fraction = 0.0,
+        seed: Seed = 0,
+        progress: Progress = lambda what, done, of: None,
+    ) -> None:
+        fine = PlainSum(clip=256.0, fractional_bits=32)
+        summing = fine if aggregation is None else aggregation
+        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
+        self.model: Implicit = Implicit() if model is None else model
+        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
+        self.__post_init__()
 
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Keep what so many rounds teach; `what` names them to `progress`.
+        """Train by so many rounds and keep the result; `what` names them to `progress`.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            On Ctrl-C before the first sum came about, with nothing fitted, as the factors are
-            still noise; also on a second one while X is solved for the Y of an interrupted
-            training, with Y and the X before fitted.
+        A second KeyboardInterrupt, while X is solved for, leaves Y and the X before fitted.
         """
         state, history = keep(
             self._rounds(training, number),
@@ -117,17 +122,7 @@ class FederatedRecommender(Scheduled):
             raise _nothing_learnt(lost)
 
     def _confidence(self, ratings: Ratings) -> Confidence:
-        """Return what the ratings of items with raters enough say.
-
-        A count that is lost is repeated.
-
-        Raises
-        ------
-        DataError, SettingError
-            As of `Implicit.confidence`; also if no item has raters enough.
-        RoundAborted
-            If it is lost `epochs` times.
-        """
+        """Return the confidences of items with enough raters, counted up to `epochs` times."""
         confidence = self.model.confidence(ratings)  # of all: the checks come first
         if self.min_raters == 1:
             return confidence

@@ -1,7 +1,7 @@
 """CF, exactly, from secure sums: the users send moments of x_u instead of gradients.
 
 The y_i of eq. 9 (Ammad-ud-din et al. 2019) needs no more of the users than Σ_u c_ui x_u x_uᵀ
-and Σ_u c_ui p_ui x_u. With c = 1 for what is not rated, the first is Σ_u x_u x_uᵀ, one table
+and Σ_u c_ui p_ui x_u. With c = 1 for unrated items, the first is Σ_u x_u x_uᵀ, one table
 for all items, plus (c − 1) x_u x_uᵀ of those who rated the item. So K(K+1)/2 + K numbers per
 item, once in an epoch, take the place of K numbers in each of ten sums, and the result is not
 close to CF's but equal to it, up to the rounding of the fixed-point numbers. The paper says
@@ -10,22 +10,19 @@ that eq. 9 cannot be used for want of the users' data; their sums are enough.
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate import Aggregate, PlainSum
-from fedmf.aggregate.aggregation import Progress
+from fedmf.aggregate import Aggregate
 from fedmf.aggregate.vectors import Rows
 from fedmf.data import Ratings
 from fedmf.data.blocks import Block
-from fedmf.fcf.confidence import Confidence, Implicit, packed_products, symmetric
+from fedmf.fcf.confidence import Confidence, packed_products, symmetric
 from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
 from fedmf.models.federated import Raters
-from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training.loop import LocalSteps
-from fedmf.training.schedule import Summing
 
 __all__ = ["FederatedCF", "moments"]
 
@@ -37,65 +34,20 @@ BLOCK = 64  # users whose moments are made at once
 class FederatedCF(FederatedRecommender):
     """Alternating least squares on implicit feedback with one secure sum per epoch.
 
+    With a `min_raters` of 1 the result is CF's on all ratings. Once x_u hardly moves, a user
+    missing from one sum is exposed by its difference to the next; see docs/privacy.md.
+
     Parameters
     ----------
-    model
-        The hyper-parameters; `Implicit()` by default.
+    model, epochs, min_raters, dropout, seed, progress
+        See `FederatedRecommender`.
     aggregation
-        How the users' moments are summed; ``PlainSum(clip=256, fractional_bits=32)`` by
-        default: each user's numbers are rounded by at most 2^−33, and the sum of ten thousand
-        users takes 55 bits.
-    epochs, seed, progress
-        As of `CF`; with the same seed it has the same start.
-    min_raters
-        Ratings of items that fewer users rated, 3 by default, are left out as if they were not
-        there; `FederatedRecommender` says what is prevented so, and what is not. With 1 the
-        result is CF's on all ratings.
-    dropout
-        The probability in [0, 1) with which a user vanishes in a sum, as of `Schedule`. The
-        sum of those who stayed is scaled to all users, and everyone updates x_u by what comes
-        of it; a sum that is lost, as too few stayed, leaves Y as it is. Once x_u hardly moves
-        any more, whoever is missing from one sum is made out by its difference to the next.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+        Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default:
+        numbers are rounded by at most 2^−33, and the sum of ten thousand users takes 55 bits.
     """
 
-    def __init__(
-        self,
-        model: Annotated[Implicit, Has("confidence", "Implicit()")] | None = None,
-        aggregation: Summing | None = None,
-        *,
-        epochs: Count = 20,
-        min_raters: Count = 3,
-        dropout: Fraction = 0.0,
-        seed: Seed = 0,
-        progress: Progress = lambda what, done, of: None,
-    ) -> None:
-        fine = PlainSum(clip=256.0, fractional_bits=32)
-        summing = fine if aggregation is None else aggregation
-        super().__init__(summing, seed=seed, cohort=None, dropout=dropout)
-        self.model = Implicit() if model is None else model
-        self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
-        self.__post_init__()
-
     def fit(self, ratings: Ratings) -> Self:
-        """Learn X and Y from ratings of at least 0, such as `fedmf.fcf.views` of them.
-
-        Raises
-        ------
-        DataError
-            If a rating is negative.
-        SettingError
-            If a moment exceeds the aggregation's clip: what came out would not be CF.
-        RoundAborted
-            If the raters cannot be counted, or no sum at all comes about.
-        KeyboardInterrupt
-            On Ctrl-C before the first sum came about; later it ends the training early, and
-            what the finished epochs taught is kept.
-        """
+        """Learn X and Y from ratings of at least 0; see `FCF.fit`."""
         self._forget()
         training = _Alternating(self.model, self._confidence(ratings), self.seed)
         return self._learn(training, ratings, self.epochs, "epochs")
@@ -135,22 +87,10 @@ class _Alternating(ImplicitTraining[_Moments]):
 
 
 def moments(x: Floats, confidence: Confidence, users: ArrayLike) -> Rows:
-    """Return users' parts of the sums that eq. 9 is made of.
+    """Return users' parts of the sums of eq. 9, from X, shape (n_users, k), and confidences.
 
-    Parameters
-    ----------
-    x
-        Shape (n_users, k).
-    confidence
-        What the users rated.
-    users
-        Whose parts to return.
-
-    Returns
-    -------
-    Rows
-        Of m + 1 rows of k(k+1)/2 + k numbers: that of item i holds the upper triangle of
-        (c − 1) x xᵀ and then c p x; the last one the upper triangle of x xᵀ, and zeros.
+    They have m + 1 rows of k(k+1)/2 + k numbers. Row i holds the upper triangle of
+    (c − 1) x xᵀ and then c p x; the last one the upper triangle of x xᵀ, and zeros.
     """
     numbers = np.asarray(users, dtype=np.int64)
     row, rated = confidence.of_users(numbers)

@@ -1,8 +1,8 @@
 """Measures of the items that are recommended first, as FCF's paper uses them.
 
 The paper (Ammad-ud-din et al. 2019, section 6.3) keeps their definitions in a supplement that
-is not to be had. Those here are the usual ones (Bobadilla et al. 2013), chosen where there are
-several such that the paper's own figures come out best.
+is not available. Those here are the usual ones (Bobadilla et al. 2013); among several, the one
+that suits the paper's own figures best.
 """
 
 from __future__ import annotations
@@ -32,16 +32,13 @@ class Ranking:
 
     Parameters
     ----------
-    precision
-        H / k.
-    recall
-        H / n.
+    precision : H / k
+    recall : H / n
     f1
         2 · precision · recall / (precision + recall) of each user, 0 where H = 0. (The F1 of
         the averages would be higher: the paper's .155 is not that of .301 and .134.)
     map
-        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j over min(k, n), what it would be if
-        all that could be recommended were.
+        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j over min(k, n), its greatest value.
     rmse
         √(mean (1 − r̂)²) over the test items of all users together, whose preference is 1; it
         depends on no k. (Averaged over users it would be about .82 on MovieLens, and over the
@@ -60,15 +57,12 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
 
     Parameters
     ----------
-    factors
-        What was learnt; predicts r̂.
-    test
-        What is to be found; only that there is a rating counts, not its value.
+    factors : trained factors, which predict r̂
+    test : ratings to be found, whatever their values
     hidden
-        What is not recommended: the ratings of the training, and of the validation if there
-        is one. Over the same users and items, and without those of `test`.
-    k
-        How many, 1 ≤ k ≤ n_items. Equal predictions are ordered by item number.
+        Ratings that are not recommended, those of training and validation: over the same users
+        and items, and without those of `test`.
+    k : int, 1 ≤ k ≤ n_items; equal predictions are ordered by item number
 
     Raises
     ------
@@ -77,7 +71,7 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
     SettingError
         If `k` is not an integer in that range.
     ModelError
-        If a factor is not a finite number, as after a training that diverged.
+        If a factor is not finite, as after a training that diverged.
     """
     shape = (factors.n_users, factors.n_items)
     if shape != (test.n_users, test.n_items) or shape != (hidden.n_users, hidden.n_items):
@@ -110,7 +104,7 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
 def _of_users(
     factors: Factors, test: Ratings, hidden: Ratings, k: int, start: int, stop: int
 ) -> NDArray[np.float64]:
-    """Return the four measures of those of the users start, … that have test ratings."""
+    """Return the four measures of each of the users start, … who has test ratings."""
     # As `Factors.predict` adds up, from the first factor to the last: a product of matrices may
     # round items of the same factors differently, and what is equal must go by number.
     p, q = factors.user_factors[start:stop], factors.item_factors.T.copy()
@@ -131,7 +125,7 @@ def _of_users(
 
 
 def _marked(ratings: Ratings, start: int, stop: int) -> NDArray[np.bool_]:
-    """Return which items the users start, … rated."""
+    """Return the marks of the items that the users start, … rated."""
     row = slice(ratings.indptr[start], ratings.indptr[stop])
     marks = np.zeros((stop - start, ratings.n_items), dtype=np.bool_)
     marks[ratings.users[row] - start, ratings.items[row]] = True

@@ -20,7 +20,7 @@ from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, Settin
 from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
 from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
 from fedmf.training import History, RoundRecord, Trainer
-from secagg import __version__, _Moved
+from secagg import Moved, __version__
 
 __all__ = [
     "Aggregate",
@@ -75,4 +75,4 @@ _MOVED = {
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
 }
-sys.meta_path.insert(0, _Moved(_MOVED))
+sys.meta_path.insert(0, Moved(_MOVED))

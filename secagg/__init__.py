@@ -86,7 +86,7 @@ if not TYPE_CHECKING:  # there an unknown name is an error
         return sorted({*globals(), *__all__})
 
 
-class _Moved(Loader, MetaPathFinder):
+class Moved(Loader, MetaPathFinder):
     """Import hook for documented modules of 0.4 that were renamed.
 
     Parameters
@@ -139,4 +139,4 @@ _MOVED = {
     "secagg.rounds": "secagg.protocol.phases",
     "secagg.threshold_key": "secagg.threshold.key",
 }
-sys.meta_path.insert(0, _Moved(_MOVED))  # first: the new folder has the submodules too
+sys.meta_path.insert(0, Moved(_MOVED))  # first: the new folder has the submodules too

@@ -1,4 +1,4 @@
-"""The errors of fedmf. A refused setting raises secagg's error, under a name of its own too."""
+"""Errors of fedmf; a setting out of range raises secagg's error, under a name of fedmf."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ A class that inherits from `Settings` declares a setting by its annotation::
         update: Literal["paper", "ridge"] = "ridge"
 
 Numbers with a range, ``bool``, ``Literal`` and parts with a method (`Has`) are validated;
-anything else, and what relates several settings, is for `_check`. `check` validates the
+anything else, and relations between settings, are for `_check`. `check` validates the
 arguments of functions by the same declarations.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from inspect import Parameter, get_annotations, signature
 from types import NoneType, SimpleNamespace
@@ -57,16 +57,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Range:
-    """Interval of the numbers that a setting may be. NaN, infinity and bool never are.
+    """Interval of the numbers that a setting may be; NaN, infinity and bool never are.
 
     Parameters
     ----------
-    kind
-        int, or float for whole numbers and others.
-    low, high
-        Ends of the interval.
-    ends
-        Brackets: "[" and "]" where the end belongs to the interval, "(" and ")" where not.
+    kind : int, or float for whole numbers and others
+    low, high : ends of the interval
+    ends : brackets: "[" and "]" where the end belongs to the interval, "(" and ")" where not
     """
 
     kind: type[int] | type[float]
@@ -95,21 +92,19 @@ class Range:
 
 @dataclass(frozen=True)
 class Has:
-    """Declares a part that is called by a method, such as "sum" of an aggregation.
+    """Declaration of a part that is called by a method, such as "sum" of an aggregation.
 
     Parameters
     ----------
-    method
-        Name of the method.
-    such
-        Remedy in the message: an object to pass instead.
+    method : name of the method
+    such : remedy in the message, an object to pass instead
     """
 
     method: str
     such: str
 
     def check(self, name: str, value: object) -> None:
-        """Validate an object, which no class and no name of one is; raises SettingError."""
+        """Validate an object that has the method and is no class; raises SettingError."""
         if isinstance(value, type) or not callable(getattr(value, self.method, None)):
             raise SettingError(f"{name} = {value!r} must be an object such as {self.such}")
 
@@ -154,7 +149,7 @@ class Settings:
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the names of the constructor's parameters, with those it passes on."""
+        """Return the names of the constructor's parameters, and of those it passes on."""
         names: dict[str, None] = {}
         for base in cls.__mro__:
             if "__init__" not in vars(base):
@@ -168,7 +163,7 @@ class Settings:
 
     @classmethod
     def _declarations(cls) -> dict[str, object]:
-        """Return what the class and its bases declare, each read in its own module."""
+        """Return the declarations of the class and its bases, each read in its own module."""
         if "_declared" not in vars(cls):
             found: dict[str, object] = {}
             for base in reversed(cls.__mro__):
@@ -185,16 +180,10 @@ class Settings:
         self._check()
 
     def _check(self) -> None:
-        """Validate what relates several settings; raises SettingError."""
+        """Validate relations between settings; raises SettingError."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Return the settings by name, as scikit-learn does.
-
-        Parameters
-        ----------
-        deep
-            Whether settings of parts are added as ``part__setting``.
-        """
+        """Return the settings by name, as scikit-learn does; `deep` adds ``part__setting``."""
         found = {name: getattr(self, name) for name in self._names()}
         if deep:
             for name, part in list(found.items()):
@@ -205,18 +194,8 @@ class Settings:
     def set_params(self, **params: object) -> Self:
         """Change settings in place, all of them or, after an error, none.
 
-        A part whose settings change is replaced by a copy, as others may share it. Fitted
-        attributes stay.
-
-        Parameters
-        ----------
-        params
-            Settings by name; ``part__setting`` for those of a part.
-
-        Raises
-        ------
-        SettingError
-            If a setting is unknown or out of range.
+        A part is named ``part__setting``; it is replaced by a copy, as others may share it.
+        Fitted attributes stay. Raises SettingError if a setting is unknown or out of range.
         """
         wanted = self.get_params(deep=False)
         known = list(wanted)
@@ -248,13 +227,8 @@ class Settings:
 def check(declared: object, **values: object) -> None:
     """Validate arguments by a declaration, such as ``check(Count, k=k)``; raises SettingError.
 
-    Parameters
-    ----------
-    declared
-        An annotation: a type with a `Range` or `Has`, bool, a Literal, or one of these or
-        None. Others are not validated.
-    values
-        Arguments by name.
+    The declaration is a type with a `Range` or `Has`, bool, a Literal, or one of these or None;
+    any other validates nothing.
     """
     for name, value in values.items():
         if NoneType in get_args(declared):
@@ -273,11 +247,10 @@ def check(declared: object, **values: object) -> None:
 
 def _own_declarations(cls: type) -> dict[str, object]:
     """Return the annotations of a class's own fields, or of its own constructor."""
-    if "__dataclass_fields__" in vars(cls):  # its constructor has the bases' fields, too
-        names = {one.name for one in fields(cls)}
-        own = {name: one for name, one in get_annotations(cls).items() if name in names}
-    else:
-        own = get_annotations(vars(cls).get("__init__", object.__init__))
+    init = vars(cls).get(
+        "__init__", object.__init__
+    )  # of dataclasses: all bases'
+    own = get_annotations(cls if "__dataclass_fields__" in vars(cls) else init)
     module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     return {name: _resolved(one, module) for name, one in own.items() if name != "return"}
 
@@ -300,12 +273,12 @@ def _python_number(value: object) -> object:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Tell whether a value is an integer, numpy's included; True and False are none."""
+    """Return True for an integer, numpy's included; True and False are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell whether a value is a number, numpy's included; True and False are none."""
+    """Return True for a number, numpy's included; True and False are none."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 

@@ -1,4 +1,4 @@
-"""The compiled steps of the recommenders and their twins: one choice at import.
+"""Compiled steps of the recommenders and their twins: one choice at import.
 
 The results are the same, bit for bit, whichever runs. ``SECAGG_PURE=1`` forces the twins, as
 it does for secagg, and they run where the package was built without a compiler.

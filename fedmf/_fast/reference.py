@@ -1,4 +1,4 @@
-"""What the compiled kernels compute, in plain numpy: their specification.
+"""Specification of the compiled kernels, in plain numpy.
 
 Every sum runs in the order of its terms, one after the other, and no library decides about it.
 So a user's numbers do not depend on which other users are in the block, on the machine, or on

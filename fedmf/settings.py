@@ -247,9 +247,7 @@ def check(declared: object, **values: object) -> None:
 
 def _own_declarations(cls: type) -> dict[str, object]:
     """Return the annotations of a class's own fields, or of its own constructor."""
-    init = vars(cls).get(
-        "__init__", object.__init__
-    )  # of dataclasses: all bases'
+    init = vars(cls).get("__init__", object.__init__)  # of dataclasses: all bases'
     own = get_annotations(cls if "__dataclass_fields__" in vars(cls) else init)
     module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     return {name: _resolved(one, module) for name, one in own.items() if name != "return"}

@@ -1,7 +1,7 @@
 """Interface of all aggregations: users' tables in, their exact integer sum out.
 
-All of them encode alike and leave out the same users, so that the same training gives the same
-integers, bit for bit; `Aggregate.digest` is there to compare them.
+All of them encode alike and leave out the same users. So the same training gives the same
+integers, bit for bit; `Aggregate.digest` compares them.
 
 To add an aggregation, inherit from `IntegerSum` and write `_add`, or implement `Aggregation`.
 Export it from `fedmf.aggregate`; ``fedmf train`` takes it once `fedmf.cli.choices` names it.
@@ -78,7 +78,7 @@ class IntegerSum(Settings, ABC):
     fractional_bits: int = 16
 
     def _check(self) -> None:
-        _ = self.encoding  # an impossible one is refused at once
+        _ = self.encoding  # raises at once
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum tables of floats, as fixed-point integers; see `Aggregation`."""

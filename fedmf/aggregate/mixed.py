@@ -72,7 +72,7 @@ class MixedSum(Settings):
             _part(vectors, rest), dropouts=_of(rest, dropouts), session=session
         )
         seen = _part(vectors, there)
-        if not in_the_sum(seen, dropouts):  # none was exposed, or all who were have vanished
+        if not in_the_sum(seen, dropouts):  # none is exposed, or all have dropped out
             return hidden
         shown = plain.sum(seen, dropouts=_of(there, dropouts), session=session)
         integers = shown.integers + hidden.integers

@@ -39,23 +39,23 @@ class PaillierSum(IntegerSum):
     A user sends one message, in the place of the masked input, so that it leaves out the same
     users as the other aggregations. Fewer than three make no sum.
 
-    **Whoever can decrypt the sum can decrypt every single vector.** So the trust model has to
-    be named; there is no default.
+    **A party that can decrypt the sum can decrypt every single vector.** So the trust model
+    must be named; there is no default.
 
     Parameters
     ----------
     trust
-        "shared client key": all users hold the private key, the server does not (Chai et al.
+        "shared client key": all users have the private key, the server does not (Chai et al.
         2020; Basu's thesis). *One user who colludes with the server, or a server that poses as
         a user, reads every user's vector.*
-        "key holder": a party apart from users and server holds it. *If it colludes with the
+        "key holder": a party apart from users and server has it. *If it colludes with the
         server, the two read every user's vector; and a server that deviates from the protocol
         can have one user's vector read as if it were the sum.*
-        "threshold": trustees hold shares of it, of which `threshold` decrypt together (Damgård
+        "threshold": trustees have shares of it, of which `threshold` decrypt together (Damgård
         and Jurik 2001). *No single party can decrypt as long as the server follows the
         protocol, with the same reservation; so many trustees who collude with the server read
-        every user's vector.* The dealer makes the key, hands out the shares
-        and must forget it; where no key is given, the dealer is this process.
+        every user's vector.* The dealer makes the key, hands out the shares and must forget it;
+        where no key is given, the dealer is this process.
     trustees, threshold
         Numbers of shares, and of shares that decrypt: 2 ≤ threshold ≤ trustees ≤ 100. Required
         for "threshold" without a key, and only then.
@@ -148,7 +148,7 @@ class PaillierSum(IntegerSum):
         """Parties that encrypt and decrypt, with their keys."""
         key = self.key
         if key is None:
-            self._tell("making the key", 0, 1)
+            self._report("making the key", 0, 1)
             if self.trustees is None or self.threshold is None:
                 key = generate_keypair(self.bits)
             else:
@@ -172,7 +172,7 @@ class PaillierSum(IntegerSum):
         of_clients, of_server = Stopwatch(), Stopwatch()
         clipped = bytes_up = 0
         for done, user in enumerate(survivors):
-            self._tell("encrypting", done, len(survivors))
+            self._report("encrypting", done, len(survivors))
             with of_clients.running():
                 vector = parties.encrypt(vectors[user].dense(), packing)
                 message = vector.to_bytes()
@@ -182,7 +182,7 @@ class PaillierSum(IntegerSum):
             bytes_up += len(message)
         with of_server.running():
             encrypted = server.sum()
-        self._tell("decrypting", 0, 1)
+        self._report("decrypting", 0, 1)
         read = parties.decrypt(encrypted, packing, len(survivors))
         bytes_down = len(encrypted) * len(survivors) if parties.users_decrypt else 0
         return Aggregate(
@@ -197,7 +197,7 @@ class PaillierSum(IntegerSum):
             bytes_down=bytes_down / len(vectors),
         )
 
-    def _tell(self, what: str, done: int, of: int) -> None:
+    def _report(self, what: str, done: int, of: int) -> None:
         if self.progress is not None:
             self.progress(what, done, of)
 

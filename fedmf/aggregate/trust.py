@@ -84,7 +84,7 @@ class Parties(ABC):
 
 @dataclass(frozen=True)
 class KeyHolder(Parties):
-    """A party apart from users and server that holds the private key and is given sums only."""
+    """A party apart from users and server with the private key; it is given sums only."""
 
     private_key: PrivateKey
 
@@ -104,7 +104,7 @@ class KeyHolder(Parties):
 
 @dataclass(frozen=True)
 class SharedClientKey(KeyHolder):
-    """Users who all hold the private key, unlike the server (Chai et al. 2020, §4; Basu).
+    """Users with the private key, and a server without it (Chai et al. 2020, §4; Basu).
 
     Users encrypt with it, which is faster than with the public key, and each of them decrypts
     the sum. Here it is decrypted once, and the time stands for that of each.

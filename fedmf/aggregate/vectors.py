@@ -20,8 +20,8 @@ Item = TypeVar("Item")
 class Rows:
     """An (m, k) table that is zero outside a few rows: a user's message, in short.
 
-    The user sends `dense()`. The short form is for adding up in the clear, where it is quicker
-    and gives the same integers; there it may also hold the rows of many users.
+    The user sends `dense()`. The short form is for adding up in the clear: it is quicker, gives
+    the same integers, and may contain the rows of many users.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class _Lazy(Mapping[int, Item]):
 
 
 class Vectors(_Lazy[Rows]):
-    """Tables of a cohort by user id; none is kept, so that memory holds one at a time.
+    """Tables of a cohort by user id, computed at each look-up so that memory has one at a time.
 
     Parameters
     ----------
     users : ids, whole numbers of at least 0
-    compute : function from an id to the user's table, called at each look-up
+    compute : function from an id to the user's table
     shape : (m, k), the shape of every table
     compute_blocks
         Function from ids, ascending, to all their tables in few pieces, with the rows that
@@ -106,7 +106,7 @@ class Aggregate:
     clipped : number of elements, over all users, beyond the encoding's clip
     client_seconds, server_seconds
         Time of all clients together, their local steps included, and of the server.
-    key_holder_seconds : time of those who decrypt and are neither, 0 if there are none
+    key_holder_seconds : time of the other parties that decrypt, 0 if there are none
     bytes_up, bytes_down : mean bytes that a user sent and received, without the model itself
     """
 

@@ -18,6 +18,7 @@ from fedmf.data.checks import check_ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
+from fedmf.models.mf import neutral
 from fedmf.models.recommender import Recommender, Trained, pairs
 from fedmf.settings import Count, Fraction, Has, Seed
 from fedmf.training import Adam
@@ -36,7 +37,6 @@ aggregation has by default, and the number is a multiple of its 2^-16, hence exa
 """
 
 SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
-CENTRE = 0.625  # of the scale, as of a neutral start of FedMF: 3.5 on 1 to 5
 
 
 class ContextTrainer(Scheduled):
@@ -108,16 +108,12 @@ class ContextTrainer(Scheduled):
                     f"there are features of {len(features)} {what}s but ratings of {n}: take "
                     "both from the same data set"
                 )
-        self.schedule.size(train.n_users)  # an impossible cohort is refused before any work
+        self.schedule.size(train.n_users)  # raises before any work
         training = _ContextTraining(self.model, train, items.matrix, users.matrix)
-        low, high = train.scale
-        start = self.model.initial(
-            items.matrix.shape[1] + users.matrix.shape[1],
-            low + CENTRE * (high - low),
-            self.schedule.rng(Draw.START),
-        )
+        n_features = items.matrix.shape[1] + users.matrix.shape[1]
+        start = self.model.initial(n_features, neutral(train), self.schedule.rng(Draw.START))
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        self.parameters_, self.history_ = keep(rounds, start, self._tell)
+        self.parameters_, self.history_ = keep(rounds, start, self._report)
         self.model_ = _Fitted(train, training, self.parameters_)
         return self
 
@@ -131,7 +127,7 @@ class ContextTrainer(Scheduled):
         """True if Ctrl-C ended the training early; the finished rounds are kept."""
         return self.history_.interrupted
 
-    def _tell(self, record: RoundRecord) -> None:
+    def _report(self, record: RoundRecord) -> None:
         self.progress(type(self.model).__name__, record.round, self.rounds)
 
 

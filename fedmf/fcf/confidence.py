@@ -1,9 +1,8 @@
 """Implicit feedback: the model that CF, FCF and exact federated CF have in common.
 
-Symbols and equations are those of Ammad-ud-din et al. 2019, "Federated Collaborative
-Filtering for Privacy-Preserving Personalized Recommendation System" (FCF), section 3, which are
-those of Hu, Koren and Volinsky 2008. (The paper's Cᵘ is of size M × M and its Cⁱ of size N × N;
-it has the two sizes exchanged.)
+Symbols and equations are those of section 3 of FCF (see `fedmf.fcf`), taken from Hu, Koren and
+Volinsky 2008. The paper's Cᵘ is of size M × M and its Cⁱ of size N × N; it has the two sizes
+exchanged.
 """
 
 from __future__ import annotations
@@ -161,9 +160,9 @@ def symmetric(packed: Floats, k: int) -> Floats:
 def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: float) -> Floats:
     """Return every row's exact factors given the other side's (eq. 7, transposed: eq. 9).
 
-    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row, where the sum over *all* columns
-    is YᵀY, made once, and a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row
-    without ratings becomes 0.
+    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row. The sum over *all* columns is
+    YᵀY, made once; a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row without
+    ratings becomes 0.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. What the paper leaves
 open is decided as follows. An epoch is one update of the x_u (eq. 7) and then several sums of
-gradients, 10 by default, over which the x_u are held fixed. Adam starts again in each epoch
-(carried on over epochs it ends further from CF: table fcf-2 has both), with the powers t that
+gradients, 10 by default, over which the x_u are held fixed. Adam starts again in each epoch;
+carried on over epochs it ends further from CF (table fcf-2 has both). It has the powers t that
 eq. 15 and 16 omit.
 """
 
@@ -170,7 +170,7 @@ class _Descent(ImplicitTraining[_Gradients]):
         return XY(x, y - self._move(slope))
 
     def round_over(self, state: XY, number: int) -> XY:
-        """Let an epoch end: the users update x_u, and the optimiser may start anew."""
+        """Let an epoch end: the users update x_u, and the optimiser may start again."""
         if number % self._fcf.steps:
             return state
         if self._fcf.reset:

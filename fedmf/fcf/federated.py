@@ -31,7 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Training on implicit feedback; every user updates x_u, also one who is not in the sum."""
+    """Training on implicit feedback; users who are not in the sum update x_u, too."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -50,8 +50,9 @@ class ImplicitTraining(Training[XY, Steps]):
 class FederatedRecommender(Scheduled):
     """Learns from sums over users, each of whom may drop out of any of them.
 
-    Ratings of items with fewer than `min_raters` raters are left out of the training: users
-    count first, by a sum of its own. docs/privacy.md says what a minimum prevents.
+    Ratings of items with fewer than `min_raters` raters are left out of the training;
+    docs/privacy.md has the reason and its limits. Users count the raters first, by a sum of its
+    own.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class FederatedRecommender(Scheduled):
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Train by so many rounds and keep the result; `what` names them to `progress`.
+        """Train by so many rounds, called `what` in `progress`, and keep the result.
 
         A second KeyboardInterrupt, while X is solved for, leaves Y and the X before fitted.
         """

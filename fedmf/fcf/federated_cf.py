@@ -1,11 +1,11 @@
 """CF, exactly, from secure sums: the users send moments of x_u instead of gradients.
 
 The y_i of eq. 9 (Ammad-ud-din et al. 2019) needs no more of the users than Σ_u c_ui x_u x_uᵀ
-and Σ_u c_ui p_ui x_u. With c = 1 for unrated items, the first is Σ_u x_u x_uᵀ, one table
-for all items, plus (c − 1) x_u x_uᵀ of those who rated the item. So K(K+1)/2 + K numbers per
-item, once in an epoch, take the place of K numbers in each of ten sums, and the result is not
-close to CF's but equal to it, up to the rounding of the fixed-point numbers. The paper says
-that eq. 9 cannot be used for want of the users' data; their sums are enough.
+and Σ_u c_ui p_ui x_u. As c = 1 for unrated items, the first is Σ_u x_u x_uᵀ, one table for all
+items, plus (c − 1) x_u x_uᵀ of the item's raters. So K(K+1)/2 + K numbers per item and epoch
+take the place of K numbers in each of ten sums. The result is CF's, up to the rounding of the
+fixed-point numbers. The paper says that eq. 9 cannot be used for want of the users' data; their
+sums are enough.
 """
 
 from __future__ import annotations

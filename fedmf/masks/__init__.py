@@ -1,7 +1,7 @@
 """Personalised masks: models of one user each, trained on the user's own ratings alone.
 
-Section 3.2 of Yang et al. 2021 (FedMMF): the mask f_u of eq. 10 is trained by each party on its
-own data, and subtracted from its ratings (eq. 11). One-order, two-order and high-order masks
+Section 3.2 of Yang et al. 2021 (FedMMF): each party trains its mask f_u (eq. 10) on its own
+data and subtracts it from its ratings (eq. 11). One-order, two-order and high-order masks
 of section 4.1 are `RidgeMask`, `FMMask` and `NNMask`; `MeanMask` is the user's mean. Their own
 predictions are the paper's LocalLR, LocalFM and LocalNN.
 

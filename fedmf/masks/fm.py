@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.masks.padded import Gradient, Padded, adam, padded
-from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
+from fedmf.masks.protocol import FittedMask, Floats, check_features
+from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FMMask", "FittedFMMask"]

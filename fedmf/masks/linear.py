@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
-from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
+from fedmf.masks.protocol import FittedMask, Floats, check_features
+from fedmf.models.mf import neutral
 from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedMeanMask", "FittedRidgeMask", "MeanMask", "RidgeMask"]

@@ -17,7 +17,8 @@ from fedmf.data.features import item_features
 from fedmf.errors import DataError, SettingError
 from fedmf.masks.combined import Combined, around
 from fedmf.masks.linear import RidgeMask
-from fedmf.masks.protocol import FittedMask, Mask, neutral
+from fedmf.masks.protocol import FittedMask, Mask
+from fedmf.models.mf import neutral
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
 
@@ -29,9 +30,9 @@ Floats = NDArray[np.float64]
 class FedMMF(Estimator):
     """Trains a federated model on masked ratings, under the trainer's aggregation.
 
-    Each party fits its mask f_u on its own ratings, without any communication, and the trainer
-    gets r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i)
-    (eq. 12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`.
+    Each party fits its mask f_u on its own ratings, without any communication. The trainer gets
+    r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i) (eq.
+    12). **The mask hides nothing** (see `fedmf.masks`): train with `SecAggSum`.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ class FedMMF(Estimator):
     offset
         True to train on r − f + 3.5 (the neutral point of the ratings' scale, a public
         constant) and to subtract 3.5 afterwards. With ``FedMF(start="neutral")`` the factors
-        then start where their product is 3.5, and not at zero, where the gradients vanish. Not
-        in the paper.
+        then start where their product is 3.5, and not at zero, where the gradients are zero.
+        Not in the paper.
 
     Attributes
     ----------
@@ -96,7 +97,7 @@ class FedMMF(Estimator):
         check_parts(train, test)
         known = item_features(train) if features is None else features
         centre = neutral(train) if self.offset else 0.0
-        with np.errstate(over="ignore", invalid="ignore"):  # told by _rest
+        with np.errstate(over="ignore", invalid="ignore"):  # _rest raises
             mask = self.mask.fit(known, train, self.trainer.schedule.seed)
             rest = self._rest(train, mask, centre)
             rest_of_test = None if test is None else self._rest(test, mask, centre)

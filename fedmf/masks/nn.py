@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fedmf.data import Features, Ratings
 from fedmf.masks.padded import Gradient, Padded, adam, padded
-from fedmf.masks.protocol import FittedMask, Floats, check_features, neutral
+from fedmf.masks.protocol import FittedMask, Floats, check_features
+from fedmf.models.mf import neutral
 from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FittedNNMask", "NNMask"]
@@ -23,8 +24,8 @@ class NNMask(Settings):
 
     f_u(x) = c + a · max(0, W x + b), from c at the user's mean, b = 0, and a and W at random
     after He et al. 2015 (variance 2 and 1 per input). Each user minimises the mean of eq. 10,
-    plus l2 · (|a|² + |W|²). Batched over users here: ``sklearn.neural_network.MLPRegressor``
-    does the same for one user at a time.
+    plus l2 · (|a|² + |W|²). Unlike ``sklearn.neural_network.MLPRegressor`` it trains many users
+    at a time.
 
     Parameters
     ----------

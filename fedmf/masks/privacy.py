@@ -1,6 +1,6 @@
 """Privacy indicator of the FedMMF paper (section 3.3).
 
-It tells how well a mask fits and **is no measure of protection**: masked ratings with a J
+It measures how well a mask fits and **is no measure of protection**. Masked ratings with a J
 however small give the ratings away (`fedmf.attacks.from_ridge`), because the mask was fitted
 to those ratings by a public rule.
 """

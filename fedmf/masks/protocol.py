@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data import Features, Ratings
 from fedmf.data.features import check_are_features
 from fedmf.errors import DataError, ModelError
-from fedmf.models.mf import NEUTRAL_PART
 from fedmf.models.recommender import pairs
 
-__all__ = ["FittedMask", "Floats", "Mask", "check_features", "neutral"]
+__all__ = ["FittedMask", "Floats", "Mask", "check_features"]
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +44,7 @@ class Mask(Protocol):
 
 
 class FittedMask(ABC):
-    """Every party's mask, side by side; a simulation holds them all, a party only its own.
+    """Masks of all parties, side by side; outside a simulation each party has only its own.
 
     Parameters
     ----------
@@ -82,12 +81,6 @@ class FittedMask(ABC):
             f"{type(self).__name__} is not linear in its parameters and cannot be written as "
             "factors"
         )
-
-
-def neutral(ratings: Ratings) -> float:
-    """Return the public constant for an unknown rating, 5/8 of the scale."""
-    low, high = ratings.scale
-    return low + NEUTRAL_PART * (high - low)
 
 
 def check_features(features: Features, ratings: Ratings, *, some: bool = True) -> Floats:

@@ -1,10 +1,10 @@
 """Exact federated ALS for explicit ratings: users sum moments where FedMF sums gradients.
 
-Alternating least squares on eq. 2 of the FedMMF paper, its λ once per rating (weighted-λ, Zhou
-et al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize"). With P held
-fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u. Both
-sides are sums over users, so secure aggregation gives the server the exact step, in
-k (k + 1) / 2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
+Alternating least squares on eq. 2 of the FedMMF paper, its λ once per rating: weighted-λ of
+Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize". With P
+held fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u.
+Both sides are sums over users, so secure aggregation gives the server the exact step, in k (k +
+1) / 2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
 """
 
 from __future__ import annotations

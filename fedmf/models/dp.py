@@ -4,9 +4,9 @@ Each user's vector is clipped to norm C and Gaussian noise is added to the sum. 
 ever leave the server together are (ε, δ)-differentially private for a user's *whole* history.
 
 The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
-2015: an untrusted recommender, noise put together from the users' own shares, user factors that
-stay at home. By its abstract, all of it that was at hand, they perturb the objective. Here
-every round's gradients are perturbed and accounted for, and all data of a user are protected.
+2015: an untrusted recommender, noise from the users' own shares, user factors that stay at
+home. By its abstract, all of it that was at hand, they perturb the objective. Here every
+round's gradients are perturbed and accounted for, and all data of a user are protected.
 """
 
 from __future__ import annotations

@@ -52,12 +52,12 @@ class Raters:
 class FederatedModel(Protocol):
     """Hyper-parameters, and the steps of a factorisation r̂_ui = q_i · p_u.
 
-    The server holds Q, float64 (m, k), and every user their own p_u, float64 (k,). In a round
+    The server has Q, float64 (m, k), and every user their own p_u, float64 (k,). In a round
     users compute on their own and send a table of m rows, which is summed; from the sum the
     server computes the next Q. A model is a frozen dataclass of hyper-parameters only.
 
     Users' steps take a block of users. A user's numbers must not depend on the rest of the
-    block: then plain sums, in large blocks, and private ones, user by user, give the same
+    block. Then plain sums, in large blocks, and private ones, user by user, give the same
     integers.
     """
 

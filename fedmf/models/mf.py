@@ -1,9 +1,9 @@
 """FedMF: a user's local step, and the server's step of the item factors.
 
 Symbols and equations are those of Yang et al., "Practical and Secure Federated Recommendation
-with Personalized Masks" (FedMMF), sections 2.1 and 2.2. What the paper leaves open or gets
-wrong is decided as follows: eq. 7 must step *against* the gradient; its λ counts once per
-rating, as in eq. 4; and e_ui of eq. 6 is computed again from the p_u that eq. 7 gave.
+with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points are decided otherwise or
+for the paper. Eq. 7 steps *against* the gradient. Its λ counts once per rating, as in eq. 4.
+And e_ui of eq. 6 is computed again from the p_u that eq. 7 gave.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fedmf.errors import SettingError
 from fedmf.models.federated import Raters
 from fedmf.settings import Count, NotNegative, Positive, Settings
 
-__all__ = ["NEUTRAL_PART", "WIDE", "FedMF"]
+__all__ = ["NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
 
 Floats = NDArray[np.float64]
 
@@ -100,9 +100,8 @@ class FedMF(Settings):
         Only the ratings' scale and numbers of users and items matter. A scale with a negative
         neutral point has no neutral start: the factors are then drawn around zero.
         """
-        low, high = ratings.scale
-        neutral = max(low + NEUTRAL_PART * (high - low), 0.0)
-        centre = math.sqrt(neutral / self.k) if self.start == "neutral" else 0.0
+        mean = max(neutral(ratings), 0.0)
+        centre = math.sqrt(mean / self.k) if self.start == "neutral" else 0.0
         q = rng.normal(centre, self.spread, size=(ratings.n_items, self.k))
         p = rng.normal(centre, self.spread, size=(ratings.n_users, self.k))
         if not self.biases:
@@ -157,8 +156,8 @@ class FedMF(Settings):
     ) -> tuple[Floats, Rows]:
         """Do the users' part of a round (steps 2 and 3 of section 2.2.1); see `FederatedModel`.
 
-        They send η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of the rated items that are
-        trained and zero in all others: m · k elements, whatever a user rated.
+        They send η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of trained rated items, and zero
+        in all others: m · k elements, whatever a user rated.
         """
         p = self.find_users(q, p, block)
         eta = np.empty((block.items.size, self.width))
@@ -190,9 +189,15 @@ class FedMF(Settings):
         return moved
 
 
+def neutral(ratings: Ratings) -> float:
+    """Return the public constant for an unknown rating, 5/8 of the scale."""
+    low, high = ratings.scale
+    return low + NEUTRAL_PART * (high - low)
+
+
 def _shortest(rated: Floats, rest: Floats) -> Floats:
     """Return the shortest least-squares solution, or NaN if there is none in floating point."""
-    if np.isfinite(rated).all() and np.isfinite(rest).all():  # LAPACK prints what it refuses
+    if np.isfinite(rated).all() and np.isfinite(rest).all():  # LAPACK prints its errors
         try:
             return np.asarray(np.linalg.lstsq(rated, rest)[0])
         except np.linalg.LinAlgError:

@@ -28,7 +28,7 @@ class RoundRecord:
     train_rmse, test_rmse, test_mae : float, errors after the round; None if not measured
     client_seconds, server_seconds
         Time that the users together and the server took to aggregate, counting included.
-    key_holder_seconds : float, time of those who decrypt and are neither, 0 if there are none
+    key_holder_seconds : float, time of other parties that decrypt, 0 if there are none
     seconds : float, the whole round by the clock, metrics included
     bytes_up, bytes_down : float, mean per user as in `Aggregate`, counting included
     clipped : int, elements beyond the clip of the fixed-point encoding

@@ -1,4 +1,4 @@
-"""Training loop: cohort, local steps, sum, server step, record; round by round.
+"""Training loop: cohort, local steps, sum, server step and record, round by round.
 
 Each round's cohort and dropouts are drawn from the seed and the number of the round alone. So
 two trainings with the same seed and different aggregations see the same users doing the same,
@@ -136,7 +136,7 @@ class Loop:
         """Yield each round when it is over; an interrupt loses only the one under way."""
         state, raters = start, None
         for number in range(1, self.rounds + 1):
-            with np.errstate(all="ignore"):  # trainings look for infinite numbers themselves
+            with np.errstate(all="ignore"):  # trainings check for infinite numbers
                 done = self._round(training, number, state, raters)
             state, raters = done.state, done.raters
             yield done
@@ -203,19 +203,19 @@ class Loop:
 
 
 def keep(
-    rounds: Iterable[Round[State]], start: State, tell: Callable[[RoundRecord], None]
+    rounds: Iterable[Round[State]], start: State, report: Callable[[RoundRecord], None]
 ) -> tuple[State, History]:
     """Return the state after the last round of `Loop.iterate`, and the history of all rounds.
 
     A KeyboardInterrupt ends the training early and keeps the finished rounds, `start` if there
-    is none. `tell` is called with the record of each round.
+    is none. `report` is called with the record of each round.
     """
     done: tuple[State, tuple[RoundRecord, ...]] = (start, ())
     interrupted = False
     try:
         for one in rounds:
             done = (one.state, (*done[1], one.record))  # at once: an interrupt parts no pair
-            tell(one.record)
+            report(one.record)
     except KeyboardInterrupt:
         interrupted = True
     return done[0], History(done[1], interrupted)

@@ -19,7 +19,7 @@ __all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings that go without saying their names
-TELLS = ("callbacks", "progress")  # settings that change nothing of what is learnt
+REPORTS = ("callbacks", "progress")  # settings that change nothing of what is learnt
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
 """An aggregation as a declared setting."""
@@ -148,6 +148,6 @@ class Scheduled(Estimator):
         return self.schedule.dropout
 
     def __repr__(self) -> str:
-        shown = [name for name in self._names() if name not in FIRST + TELLS]
+        shown = [name for name in self._names() if name not in FIRST + REPORTS]
         rest = [f"{one}={getattr(self, one)!r}" for one in shown if hasattr(self, one)]
         return f"{type(self).__name__}({self.model!r}, {self.aggregation!r}, {', '.join(rest)})"

@@ -1,6 +1,6 @@
 """Federated training of factors: `FedMF`, `FedALS`, `DPFedMF` and the like.
 
-The errors that are recorded after each round are the simulation's, which sees all ratings; in
+The errors that are recorded after each round are the simulation's, which sees all ratings. In
 a deployment the users would have to sum their squared errors securely, too.
 """
 
@@ -106,16 +106,16 @@ class Trainer(Scheduled):
         """
         self._forget()
         check_parts(train, test)
-        self.schedule.size(train.n_users)  # an impossible cohort is refused before any work
+        self.schedule.size(train.n_users)  # raises before any work
         p, q = self.model.initial(train, self.schedule.rng(Draw.START))
         check_finite(self.model, p, q)
         training = FactorTraining(self.model, train, test)
         start = Factors.of(p, q, train)
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
-        self.factors_, self.history_ = keep(rounds, start, self._tell)
+        self.factors_, self.history_ = keep(rounds, start, self._report)
         return self
 
-    def _tell(self, record: RoundRecord) -> None:
+    def _report(self, record: RoundRecord) -> None:
         for callback in self.callbacks:
             callback(record)
 

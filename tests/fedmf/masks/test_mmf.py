@@ -12,8 +12,8 @@ from fedmf.errors import DataError, ModelError, SettingError
 from fedmf.masks import FedMMF, FMMask, MeanMask, NNMask, RidgeMask
 from fedmf.masks.combined import Combined, around
 from fedmf.masks.mmf import masked
-from fedmf.masks.protocol import neutral
 from fedmf.models import Factors, FedMF
+from fedmf.models.mf import neutral
 from fedmf.training import Trainer, mae, rmse
 
 MASKS = [RidgeMask(), NNMask(steps=20)]

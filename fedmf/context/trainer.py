@@ -57,13 +57,13 @@ class ContextTrainer(Scheduled):
     Attributes
     ----------
     parameters_ : float64 array, θ as `model` lays it out
-    model_ : Recommender, the model at θ for the users and items of the training
+    recommender_ : Recommender, the model at θ for the users and items of the training
     history_ : History, a record of each round, without errors
     """
 
     parameters_: Floats
-    model_: Recommender
-    _learnt = "model_"
+    recommender_: Recommender
+    _learnt = "recommender_"
 
     def __init__(
         self,
@@ -114,7 +114,9 @@ class ContextTrainer(Scheduled):
         start = self.model.initial(n_features, neutral(train), self.schedule.rng(Draw.START))
         rounds = Loop(self.aggregation, self.schedule, self.rounds).iterate(training, start)
         self.parameters_, self.history_ = keep(rounds, start, self._report)
-        self.model_ = _Fitted(train, training, self.parameters_)
+        self.recommender_ = _Fitted(
+            train, self.model, self.parameters_, items.matrix, users.matrix
+        )
         return self
 
     @property
@@ -136,14 +138,15 @@ class _Fitted(Trained):
     """Model at the θ that was learnt, for the users and items of its training."""
 
     train: Ratings
-    training: _ContextTraining
+    model: ContextModel
     theta: Floats
+    items: Floats
+    users: Floats
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        of = self.training
         rows, columns = pairs(users, items, self.n_users, self.n_items)
-        x = np.hstack((of.users[rows.reshape(-1)], of.items[columns.reshape(-1)]))
-        return of.model.predict(self.theta, x).reshape(rows.shape)
+        x = np.hstack((self.users[rows.reshape(-1)], self.items[columns.reshape(-1)]))
+        return self.model.predict(self.theta, x).reshape(rows.shape)
 
 
 class _ContextSteps(LocalSteps):

@@ -187,7 +187,7 @@ def test_an_interrupt_keeps_the_finished_rounds():
     np.testing.assert_array_equal(trainer.parameters_, two.parameters_)
 
 
-@pytest.mark.parametrize("after", ["history_", "parameters_", "model_"])
+@pytest.mark.parametrize("after", ["history_", "parameters_", "recommender_"])
 def test_interrupt_as_fit_ends_leaves_no_older_data(after):
     class Stopped(ContextTrainer):
         stops = False
@@ -201,7 +201,7 @@ def test_interrupt_as_fit_ends_leaves_no_older_data(after):
     Stopped.stops = True
     with pytest.raises(KeyboardInterrupt):
         trainer.fit(*small(n_users=9, n_items=14))
-    if after == "model_":
+    if after == "recommender_":
         assert (trainer.n_users, trainer.n_items) == (9, 14)
         assert not trainer.interrupted_
     else:

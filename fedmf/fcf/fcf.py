@@ -56,9 +56,9 @@ class Step:
 class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
-    Every user sends f(u, i) of *all* items, m · K elements: an unrated item has p = 0 and c =
-    1, and pulls the prediction to 0. The paper's protocol has no minimum of raters:
-    `min_raters` of 1. Dropouts within an epoch expose users; see docs/privacy.md.
+    Every user sends f(u, i) of *all* items, m · K elements: an unrated item has p = 0, c = 1,
+    and pulls the prediction to 0. The paper has no minimum of raters, as with `min_raters=1`.
+    Dropouts within an epoch expose users; see docs/privacy.md.
 
     Parameters
     ----------

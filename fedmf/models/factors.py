@@ -23,16 +23,15 @@ Floats = NDArray[np.float64]
 class Factors(Recommender):
     """Item and user factors, and the items that each user rated.
 
-    A deployment's server holds only Q, and each user their own p_u and ratings. A simulation
-    and its file hold all of them: keep that file as carefully as the ratings.
+    A deployment's server has only Q, and each user their own p_u and ratings. A simulation and
+    its file have all of them: keep that file as carefully as the ratings.
 
     Parameters
     ----------
     user_factors
         P, float64, shape (n_users, k), k ≥ 1: row u is p_u of the FedMMF paper's eq. 1.
     item_factors
-        Q, float64, shape (n_items, k): row i is q_i. Other number types and layouts are
-        converted.
+        Q, float64, shape (n_items, k): row i is q_i. Other number types are converted.
     seen_indptr, seen_items
         int64 (n_users + 1,) and int32: the items each user rated in training; see `Ratings`.
     user_ids, item_ids : int64, the data set's own ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import DataError
 
-__all__ = ["from_triples"]
+__all__ = ["from_triples", "titles_alone"]
 
 
 def from_triples(
@@ -91,7 +92,7 @@ def from_triples(
             f"{name}: item {what[first]} is rated (items[{first}]) but not in the item list"
         )
     if catalogue is None:
-        catalogue = _nothing_known(known_ids)
+        catalogue = titles_alone(map(str, known_ids.tolist()))
     user_ids, row = np.unique(who, return_inverse=True)
     order = np.argsort(row, kind="stable")
     return Ratings(
@@ -185,11 +186,8 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
     return DataError(f"{shown} is not an integer{remedy}")
 
 
-def _nothing_known(item_ids: NDArray[np.int64]) -> Catalogue:
-    n_items = item_ids.size
-    return Catalogue(
-        titles=tuple(map(str, item_ids.tolist())),
-        years=np.zeros(n_items, dtype=np.int16),
-        genres=np.zeros((n_items, 0), dtype=np.bool_),
-        genre_names=(),
-    )
+def titles_alone(titles: Iterable[str]) -> Catalogue:
+    """Return a catalogue without years and genres."""
+    known = tuple(titles)
+    n_items = len(known)
+    return Catalogue(known, np.zeros(n_items, np.int16), np.zeros((n_items, 0), np.bool_), ())

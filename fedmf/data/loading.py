@@ -8,7 +8,7 @@ from pathlib import Path
 from fedmf.data.ratings import Ratings
 from fedmf.data.sets import lastfm, movielens
 from fedmf.data.sets.folders import folder_of
-from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ratings", "Split", "check_size"]
+__all__ = ["Catalogue", "Ratings", "Split", "check_size", "seal"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Catalogue:
     genre_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _seal(self, years=np.int16, genres=np.bool_)
+        seal(self, years=np.int16, genres=np.bool_)
         n_items = len(self.titles)
         if self.years.shape != (n_items,) or self.genres.shape != (
             n_items,
@@ -108,8 +108,8 @@ class Ratings:
     catalogue: Catalogue
 
     def __post_init__(self) -> None:
-        _seal(self, indptr=np.int64, items=np.int32, values=np.float64, times=np.int64)
-        _seal(self, user_ids=np.int64, item_ids=np.int64)
+        seal(self, indptr=np.int64, items=np.int32, values=np.float64, times=np.int64)
+        seal(self, user_ids=np.int64, item_ids=np.int64)
         n_ratings = self.values.size
         low, high = self.scale
         sound = {
@@ -255,7 +255,7 @@ def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> 
         )
 
 
-def _seal(owner: object, **dtypes: type[np.generic]) -> None:
+def seal(owner: object, **dtypes: type[np.generic]) -> None:
     """Replace the named arrays by read-only views, after a check of their dtypes."""
     for field, dtype in dtypes.items():
         array = getattr(owner, field)

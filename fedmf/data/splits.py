@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fedmf.data.checks import check_ratings
 from fedmf.data.ratings import Ratings, Split
 from fedmf.data.sets.folders import folder_of
-from fedmf.data.sets.formats import FORMATS
-from fedmf.data.sets.lines import RatingTable, damaged, read_rating_table
+from fedmf.data.sets.lines import RatingTable, damaged
+from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, SettingError
 from fedmf.settings import Count, Proportion, Seed, check, is_whole
@@ -138,13 +138,7 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     test = np.zeros(ratings.n_ratings, dtype=np.bool_)
     for part in ("base", "test"):
         path = folder / f"u{fold}.{part}"
-        table = read_rating_table(
-            path,
-            separator=form.separator,
-            header=form.header,
-            scale=form.scale,
-            step=form.step,
-        )
+        table = form.read_table(path)
         found = _positions(ratings, table)
         lost = (found < 0) | seen[found]
         if lost.any():

@@ -1,4 +1,4 @@
-"""Where data sets are sought: below ``FEDMF_DATA``, then in the cache that ``fetch`` fills."""
+"""Folders of the data sets: below ``FEDMF_DATA``, then in the cache that ``fetch`` fills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["cache_folder", "folder_of", "found_folder"]
 def cache_folder() -> Path:
     """Return the folder that ``fedmf data fetch`` fills; it need not exist.
 
-    It is the one that the environment variable ``FEDMF_CACHE`` names, else "fedmf" in
+    The environment variable ``FEDMF_CACHE`` names it; else it is "fedmf" in
     ``XDG_CACHE_HOME`` or in "~/.cache".
     """
     if named := os.environ.get("FEDMF_CACHE", ""):
@@ -25,31 +25,18 @@ def cache_folder() -> Path:
 
 
 def found_folder(source: Source, root: Path | None = None) -> Path | None:
-    """Return the folder that holds this source's files, or None if it is nowhere.
+    """Return the folder that holds this source's files, or None if there is none.
 
-    Parameters
-    ----------
-    root
-        Where to look, and nowhere else; None looks in ``FEDMF_DATA``, then in the cache.
+    It is sought in `root` alone; if that is None, in ``FEDMF_DATA`` and then in the cache.
     """
-    if root is not None:
-        roots = [root]
-    else:
-        named = os.environ.get("FEDMF_DATA", "")
-        roots = [*([Path(named)] if named else []), cache_folder()]
+    named = os.environ.get("FEDMF_DATA", "")
+    roots = [root] if root else [*([Path(named)] if named else []), cache_folder()]
     return next((one / source.folder for one in roots if (one / source.folder).is_dir()), None)
 
 
 def folder_of(source: Source, root: Path | None = None) -> Path:
-    """Return the folder that holds this source's files, as `found_folder`.
-
-    Raises
-    ------
-    DataError
-        If there is no such folder; the message tells the ways to get it.
-    """
-    folder = found_folder(source, root)
-    if folder is not None:
+    """Return the folder that `found_folder` returns, or raise DataError if there is none."""
+    if folder := found_folder(source, root):
         return folder
     named = os.environ.get("FEDMF_DATA", "")
     if root is not None:

@@ -1,4 +1,4 @@
-"""Last.fm (HetRec 2011): how often who listened to whom, as ratings 1 to 5.
+"""Last.fm (HetRec 2011): listening counts of users and artists, as ratings 1 to 5.
 
 FedMMF (Yang et al. 2021, section 5.1) sets "bins for the listening counts" and does not say
 which, so each way is a data set of its own:
@@ -12,7 +12,6 @@ which, so each way is a data set of its own:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,9 +19,16 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.columns import from_triples
-from fedmf.data.ratings import Catalogue, Ratings, check_size
-from fedmf.data.sets.lines import NUMBER, damaged, read_lines, read_numbers, refuse_repeated
+from fedmf.data.columns import from_triples, titles_alone
+from fedmf.data.ratings import Ratings, check_size
+from fedmf.data.sets.lines import (
+    NUMBER,
+    check_distinct,
+    damaged,
+    read_fields,
+    read_id,
+    read_numbers,
+)
 from fedmf.errors import DataError
 
 __all__ = ["BINS", "SIZE", "read"]
@@ -37,10 +43,7 @@ Column = NDArray[np.int64]
 
 
 def _fifths(groups: Column, counts: Column) -> NDArray[np.float64]:
-    """Return 1 to 5 by the rank of each count in its group; equal counts share the middle rank.
-
-    So somebody's only count, or counts that are all equal, are rated 3.
-    """
+    """Return 1 to 5 by each count's rank in its group; equal counts share the middle rank."""
     by_group = np.lexsort((counts, groups))
     key = groups * 10**9 + counts
     ordered = key[by_group]
@@ -76,25 +79,24 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
     Parameters
     ----------
     size
-        The numbers of users, artists and ratings that there must be; None accepts any.
+        Expected numbers of users, artists and ratings; None accepts any.
 
     Raises
     ------
     DataError
-        If a file is missing or damaged, if an artist is unknown, or if the numbers are not
-        as they should be; the message names file and line.
+        If a file is missing or damaged, an artist is unknown, or the size is another; the
+        message names file and line.
     """
     artist_ids, names = _artists(folder / ARTISTS)
     path = folder / COUNTS
     header = "userID\tartistID\tweight"
     first, numbers = read_numbers(path, FIELDS, separator="\t", header=header)
     users, artists, counts = numbers.astype(np.int64).T
-    refuse_repeated(path, first, users, artists, "has listened to artist")
+    check_distinct(path, first, users, artists, "has listened to artist")
     known = np.isin(artists, artist_ids)
     if not known.all():
         worst = int(np.argmin(known))
         raise damaged(path, first + worst, f"artist {artists[worst]} is not in {ARTISTS}")
-    n_artists = artist_ids.size
     ratings = from_triples(
         users,
         artists,
@@ -102,9 +104,7 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
         scale=(1.0, 5.0),
         name=name,
         item_ids=artist_ids,
-        catalogue=Catalogue(
-            names, np.zeros(n_artists, np.int16), np.zeros((n_artists, 0), np.bool_), ()
-        ),
+        catalogue=titles_alone(names),
     )
     if size is not None:
         check_size(ratings, size, f"{COUNTS} or {ARTISTS} in {folder}")
@@ -114,19 +114,8 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
 def _artists(path: Path) -> tuple[Column, tuple[str, ...]]:
     """Read the artists; return their ids, ascending, and their names in that order."""
     names: dict[int, str] = {}
-    for line, text in enumerate(read_lines(path, "utf-8"), start=1):
-        if line == 1:
-            if text != HEADER:
-                raise damaged(path, 1, f"expected the header {HEADER!r}, found {text[:60]!r}")
-            continue
-        fields = text.split("\t")
-        if len(fields) != 4:
-            raise damaged(path, line, f"expected 4 fields between tabs, found {len(fields)}")
-        if not re.fullmatch("[0-9]{1,9}", fields[0]):
-            raise damaged(
-                path, line, f"the artist id {fields[0]!r} is not a number as expected"
-            )
-        artist = int(fields[0])
+    for line, fields in read_fields(path, "utf-8", "\t", 4, header=HEADER):
+        artist = read_id(path, line, "artist", fields[0])
         if artist in names:
             raise damaged(path, line, f"artist {artist} is listed a second time")
         names[artist] = fields[1].strip()

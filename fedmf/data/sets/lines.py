@@ -1,8 +1,10 @@
-"""Strict reading of text tables: whatever is not as expected is named with file and line."""
+"""Strict reading of text tables: an error names the file and the first damaged line."""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +17,17 @@ __all__ = [
     "NUMBER",
     "Field",
     "RatingTable",
+    "check_distinct",
     "damaged",
     "read_bytes",
+    "read_fields",
+    "read_id",
     "read_lines",
     "read_numbers",
     "read_rating_table",
-    "refuse_repeated",
 ]
 
-# One column of a table of numbers: its name, for messages, and the pattern of what it may hold.
+# One column of a table of numbers: its name, for messages, and the pattern of its entries.
 Field = tuple[str, bytes]
 NUMBER = rb"[0-9]{1,9}"
 
@@ -42,7 +46,7 @@ CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 class RatingTable:
     """The four columns of a file of ratings, in the file's order, each of shape (n_ratings,).
 
-    `users`, `items` and `times` are int64 as written, 0 <= id < 10**9; `values` is float64.
+    `users`, `items` and `times` are int64 as written, 0 ≤ id < 10**9; `values` is float64.
     """
 
     users: NDArray[np.int64]
@@ -57,13 +61,7 @@ def damaged(path: Path, line: int, what: str) -> DataError:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, unreadable, empty, or ends in the middle of a line.
-    """
+    """Return a file's content, which ends with a line end, or raise DataError."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -84,7 +82,7 @@ def read_lines(path: Path, encoding: str) -> list[str]:
     Raises
     ------
     DataError
-        As `read_bytes`, and if a line is not printable text in this encoding.
+        See `read_bytes`; also if a line is not printable text in this encoding.
     """
     lines = []
     for number, raw in enumerate(read_bytes(path).split(b"\n")[:-1], start=1):
@@ -99,6 +97,61 @@ def read_lines(path: Path, encoding: str) -> list[str]:
     return lines
 
 
+def read_fields(
+    path: Path,
+    encoding: str,
+    separator: str,
+    count: int,
+    *,
+    header: str = "",
+    free: int | None = None,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of each line of a text table.
+
+    Parameters
+    ----------
+    separator
+        Text between two fields; fields between commas may be quoted, as in CSV.
+    count
+        Number of fields in a line.
+    header
+        First line, which is not yielded, or "" if the file has none.
+    free
+        Position of the field that may hold the separator.
+
+    Raises
+    ------
+    DataError
+        See `read_lines`; also if the header or a number of fields is another.
+    """
+    for line, text in enumerate(read_lines(path, encoding), start=1):
+        if header and line == 1:
+            if text != header:
+                what = f"expected the header {header!r}, found {text[:60]!r}"
+                raise damaged(path, 1, what)
+            continue
+        try:
+            quoted = separator == ","
+            fields = next(csv.reader([text], strict=True)) if quoted else text.split(separator)
+        except csv.Error as error:
+            raise damaged(path, line, str(error)) from None
+        if free is not None and len(fields) > count:
+            end = free + 1 + len(fields) - count
+            fields[free:end] = [separator.join(fields[free:end])]
+        if len(fields) != count:
+            what = f"expected {count} fields between {separator!r}, found {len(fields)}"
+            raise damaged(path, line, what)
+        yield line, fields
+
+
+def read_id(path: Path, line: int, what: str, field: str) -> int:
+    """Return an id, 0 ≤ id < 10**9, or raise DataError."""
+    if not re.fullmatch("[0-9]{1,9}", field):
+        what = f"the {what} id {field[:60]!r} is not a number as expected"
+        raise damaged(path, line, what)
+    return int(field)
+
+
 def read_rating_table(
     path: Path, *, separator: str, header: str, scale: tuple[float, float], step: float
 ) -> RatingTable:
@@ -106,18 +159,15 @@ def read_rating_table(
 
     Parameters
     ----------
-    separator
-        What stands between two fields.
-    header
-        The first line, or "" if the file has none.
+    separator, header
+        See `read_fields`.
     scale, step
-        A rating is one of low, low + step, ..., high.
+        Possible ratings: low, low + step, ..., high.
 
     Raises
     ------
     DataError
-        As `read_bytes`, and if a line has other fields than these four numbers, a rating is
-        not on the scale, or a user rates an item twice.
+        See `read_numbers`; also if a rating is off the scale, or a user rates an item twice.
     """
     first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
     users, items, times = (numbers[:, column].astype(np.int64) for column in (0, 1, 3))
@@ -128,7 +178,7 @@ def read_rating_table(
         worst = int(np.argmax(off))
         what = f"rating {table.values[worst]:g} is not in {low:g} to {high:g} by {step:g}"
         raise damaged(path, first + worst, what)
-    refuse_repeated(path, first, users, items, "rates item")
+    check_distinct(path, first, users, items, "rates item")
     return table
 
 
@@ -142,19 +192,19 @@ def read_numbers(
     fields
         The columns; every number must be one that float64 holds exactly.
     separator, header
-        As for `read_rating_table`.
+        See `read_fields`.
 
     Returns
     -------
     first
-        The line that the table begins with: 1, or 2 after a header.
+        Number of the table's first line: 1, or 2 after a header.
     numbers
         float64, shape (n_lines, len(fields)).
 
     Raises
     ------
     DataError
-        As `read_bytes`, and if a line is not as `fields` say.
+        See `read_bytes`; also if a line does not match `fields`.
     """
     content = read_bytes(path)
     first = 1
@@ -179,15 +229,13 @@ def read_numbers(
     return first, numbers.reshape(-1, len(fields))
 
 
-def refuse_repeated(
+def check_distinct(
     path: Path, first: int, users: NDArray[np.int64], items: NDArray[np.int64], verb: str
 ) -> None:
-    """Refuse a table in which a pair of user and item, ids below 10**9, stands twice.
+    """Raise DataError for the first line that repeats a pair of user and item.
 
-    Raises
-    ------
-    DataError
-        Naming the first line that repeats an earlier one, as "user 1 <verb> 2 a second time".
+    Ids are below 10**9, and the first pair is in line `first`. The message reads "user 1
+    <verb> 2 a second time".
     """
     pair = users * 10**9 + items
     order = np.argsort(pair, kind="stable")
@@ -204,7 +252,7 @@ def _shown(raw: bytes) -> str:
 
 
 def _complaint(line: bytes, fields: tuple[Field, ...], separator: str) -> str:
-    """Say what is wrong with a line that is not these numbers."""
+    """Describe the first flaw of a line that is not these numbers."""
     found = line.split(separator.encode())
     if len(found) != len(fields):
         names = separator.join(name for name, _ in fields)
@@ -212,4 +260,4 @@ def _complaint(line: bytes, fields: tuple[Field, ...], separator: str) -> str:
     for (name, form), text in zip(fields, found, strict=True):
         if not re.fullmatch(form, text):
             return f"the {name} {_shown(text)} is not a number as expected"
-    raise AssertionError(line)  # the pattern refused it, so one of the above holds
+    raise AssertionError(line)  # the pattern does not match, so one of the fields does not

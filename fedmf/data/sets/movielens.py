@@ -7,6 +7,9 @@ user downloads them from GroupLens, by hand or with ``fedmf data fetch``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +17,150 @@ from numpy.typing import NDArray
 
 from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings, check_size
-from fedmf.data.sets.formats import Format
-from fedmf.data.sets.lines import damaged, read_lines, read_rating_table
+from fedmf.data.sets.lines import (
+    RatingTable,
+    damaged,
+    read_fields,
+    read_id,
+    read_lines,
+    read_rating_table,
+)
 from fedmf.errors import DataError
 
-__all__ = ["read"]
+__all__ = ["FORMATS", "GENRES_1M", "Format", "Item", "read"]
 
 # The year in a title, or the first one of a series: "(1995)", "(2006–2007)", "(2015-)".
 YEAR = re.compile(r"\(([0-9]{4})(?:[-–][0-9]{0,4})?\)")
+NO_GENRE = "(no genres listed)"
+GENRES_1M = (
+    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
+    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller",
+    "War", "Western",
+)  # fmt: skip
+GENRES_100K = ("unknown", *GENRES_1M)  # in the order of u.item's flags
+GENRES_LATEST = tuple(
+    sorted("Children" if name == "Children's" else name for name in (*GENRES_1M, "IMAX"))
+)
+
+# One item: its line, its id, its title, the names of its genres.
+Item = tuple[int, int, str, list[str]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """Form of one data set's files.
+
+    Parameters
+    ----------
+    name
+        The data set.
+    ratings, items
+        The names of the two files that are read.
+    separator
+        Text between two fields of the ratings.
+    read_items
+        Yields the items of the file of items.
+    genres
+        The names of all genres.
+    counts
+        The published numbers of users, items and ratings, which show that whole lines are
+        lost; None accepts any.
+    header, scale, step
+        See `fedmf.data.sets.lines.read_rating_table`.
+    keep_unrated
+        Whether items without a rating are numbered too.
+    """
+
+    name: str
+    ratings: str
+    items: str
+    separator: str
+    read_items: Callable[[Path], Iterator[Item]]
+    genres: tuple[str, ...]
+    counts: tuple[int, int, int] | None
+    header: str = ""
+    scale: tuple[float, float] = (1.0, 5.0)
+    step: float = 1.0
+    keep_unrated: bool = False
+
+    def read_table(self, path: Path) -> RatingTable:
+        """Read a file of ratings; see `read_rating_table`."""
+        return read_rating_table(
+            path,
+            separator=self.separator,
+            header=self.header,
+            scale=self.scale,
+            step=self.step,
+        )
+
+
+def _items_100k(path: Path) -> Iterator[Item]:
+    """Yield the items of u.item: id|title|release|video release|URL|19 flags, latin-1."""
+    for line, fields in read_fields(path, "latin-1", "|", 5 + len(GENRES_100K)):
+        flags = fields[5:]
+        if not set(flags) <= {"0", "1"}:
+            raise damaged(path, line, f"the 19 genre flags {flags} are not all 0 or 1")
+        names = [name for name, flag in zip(GENRES_100K, flags, strict=True) if flag == "1"]
+        yield line, read_id(path, line, "item", fields[0]), fields[1].strip(), names
+
+
+def _items(
+    path: Path, separator: str, encoding: str = "utf-8", header: str = ""
+) -> Iterator[Item]:
+    """Yield the items of a file of lines "id, title, genre|genre…"."""
+    for line, fields in read_fields(path, encoding, separator, 3, header=header):
+        genres = [] if fields[2] == NO_GENRE else fields[2].split("|")
+        yield line, read_id(path, line, "item", fields[0]), fields[1].strip(), genres
+
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format(
+            name="ml-100k",
+            ratings="u.data",
+            items="u.item",
+            separator="\t",
+            read_items=_items_100k,
+            genres=GENRES_100K,
+            counts=(943, 1682, 100_000),
+            keep_unrated=True,
+        ),
+        Format(
+            name="ml-1m",
+            ratings="ratings.dat",
+            items="movies.dat",
+            separator="::",
+            read_items=partial(_items, separator="::", encoding="latin-1"),
+            genres=GENRES_1M,
+            counts=(6040, 3706, 1_000_209),
+        ),
+        Format(
+            name="ml-10m",
+            ratings="ratings.dat",
+            items="movies.dat",
+            separator="::",
+            read_items=partial(_items, separator="::"),
+            genres=GENRES_LATEST,
+            counts=(69_878, 10_681, 10_000_054),
+            scale=(0.5, 5.0),
+            step=0.5,
+            keep_unrated=True,  # four of the 10,681
+        ),
+        Format(
+            name="ml-latest-small",
+            ratings="ratings.csv",
+            items="movies.csv",
+            separator=",",
+            read_items=partial(_items, separator=",", header="movieId,title,genres"),
+            genres=GENRES_LATEST,
+            counts=(610, 9724, 100_836),
+            header="userId,movieId,rating,timestamp",
+            scale=(0.5, 5.0),
+            step=0.5,
+        ),
+    )
+}
 
 
 def read(form: Format, folder: Path) -> Ratings:
@@ -31,16 +170,9 @@ def read(form: Format, folder: Path) -> Ratings:
     ------
     DataError
         If a file is missing or damaged (the message names the line), a rated item is unknown,
-        or the numbers of users, items and ratings are not those of ``form.counts``; for
-        ml-100k those of the file u.info, where it is there, take their place.
+        or the size is not ``form.counts`` (for ml-100k that of the file u.info, if present).
     """
-    table = read_rating_table(
-        folder / form.ratings,
-        separator=form.separator,
-        header=form.header,
-        scale=form.scale,
-        step=form.step,
-    )
+    table = form.read_table(folder / form.ratings)
     rated = np.unique(table.items)
     wanted = None if form.keep_unrated else set(rated.tolist())
     item_ids, catalogue = _catalogue(form, folder / form.items, wanted)
@@ -58,7 +190,8 @@ def read(form: Format, folder: Path) -> Ratings:
         item_ids=item_ids,
         catalogue=catalogue,
     )
-    _check_counts(form, folder, ratings)
+    if expected := _counts(form, folder / "u.info"):
+        check_size(ratings, expected, f"{form.ratings} or {form.items} in {folder}")
     return ratings
 
 
@@ -87,15 +220,11 @@ def _catalogue(
     return np.array(kept, dtype=np.int64), Catalogue(titles, years, genres, form.genres)
 
 
-def _check_counts(form: Format, folder: Path, ratings: Ratings) -> None:
-    """Compare the size with the published one: a file may be cut off between two lines."""
-    expected = form.counts
-    info = folder / "u.info"
-    if form.name == "ml-100k" and info.exists():
-        lines = read_lines(info, "ascii")
-        match = re.fullmatch(r"(\d+) users\n(\d+) items\n(\d+) ratings", "\n".join(lines))
-        if not match:
-            raise DataError(f"{info} must hold three lines: '… users', '… items', '… ratings'")
-        expected = (int(match[1]), int(match[2]), int(match[3]))
-    if expected is not None:
-        check_size(ratings, expected, f"{form.ratings} or {form.items} in {folder}")
+def _counts(form: Format, info: Path) -> tuple[int, int, int] | None:
+    """Return the expected size: a file may be cut off between two lines."""
+    if form.name != "ml-100k" or not info.exists():
+        return form.counts
+    text = "\n".join(read_lines(info, "ascii"))
+    if not (match := re.fullmatch(r"(\d+) users\n(\d+) items\n(\d+) ratings", text)):
+        raise DataError(f"{info} must hold three lines: '… users', '… items', '… ratings'")
+    return int(match[1]), int(match[2]), int(match[3])

@@ -1,8 +1,7 @@
-"""What ml-100k and ml-1m tell of their users: age, gender and occupation, read on request.
+"""Age, gender and occupation of the users of ml-100k and ml-1m, read on request.
 
-In a federation each of these rows stands at its user's own device and is private like the
-ratings; here they come in one file. The zip codes are checked for being there and left aside:
-nearly every user has another one, and no model of the papers says how it uses them.
+In a federation each row is on its user's own device and private like the ratings. Zip codes
+are validated and skipped: nearly every user has another one, and no paper says how to use them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedmf.data.ratings import Ratings
+from fedmf.data.ratings import Ratings, seal
 from fedmf.data.sets.folders import folder_of
 from fedmf.data.sets.lines import damaged, read_lines
 from fedmf.data.sets.sources import SOURCES
@@ -48,11 +47,16 @@ class Profiles:
         int16, shape (n_users,), in years; in ml-1m the lowest year of the user's age group
         (1, 18, 25, 35, 45, 50 or 56, where 1 stands for "under 18").
     genders
-        int8, shape (n_users,): the place in `GENDERS`.
+        int8, shape (n_users,): place in `GENDERS`.
     occupations
-        int16, shape (n_users,): the place in `occupation_names`.
+        int16, shape (n_users,): place in `occupation_names`.
     occupation_names
-        The names of all occupations, whether somebody has them or not.
+        Names of all occupations, also of those that no user has.
+
+    Raises
+    ------
+    DataError
+        If a dtype, shape or range is another.
     """
 
     ages: NDArray[np.int16]
@@ -61,6 +65,7 @@ class Profiles:
     occupation_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        seal(self, ages=np.int16, genders=np.int8, occupations=np.int16)
         shape = self.ages.shape
         if len(shape) != 1 or self.genders.shape != shape or self.occupations.shape != shape:
             raise DataError(
@@ -70,10 +75,6 @@ class Profiles:
         for array, end in ((self.genders, 2), (self.occupations, len(self.occupation_names))):
             if ((array < 0) | (array >= end)).any():
                 raise DataError(f"a gender or occupation is not one of 0 to {end - 1}")
-        for field in ("ages", "genders", "occupations"):
-            view = getattr(self, field).view()
-            view.flags.writeable = False
-            object.__setattr__(self, field, view)
 
     def __len__(self) -> int:
         return self.ages.size
@@ -81,13 +82,12 @@ class Profiles:
 
 @dataclass(frozen=True)
 class _Form:
-    """How one file of users is written; `fields` finds id, age, gender and occupation."""
+    """Form of one file of users; `fields` finds id, age, gender and occupation."""
 
     file: str
     fields: re.Pattern[str]
     expected: str
     occupations: tuple[str, ...]
-    coded: bool  # whether an occupation is written as its place, not its name
 
 
 FORMS = {
@@ -99,7 +99,6 @@ FORMS = {
         ),
         expected="id|age|F or M|occupation|zip",
         occupations=OCCUPATIONS_100K,
-        coded=False,
     ),
     "ml-1m": _Form(
         file="users.dat",
@@ -109,7 +108,6 @@ FORMS = {
         ),
         expected="id::F or M::age group::occupation 0 to 20::zip",
         occupations=OCCUPATIONS_1M,
-        coded=True,
     ),
 }
 
@@ -120,15 +118,15 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     Parameters
     ----------
     ratings
-        Of ml-100k or ml-1m, as `fedmf.data.load` returns them, or a part of them.
+        Ratings of ml-100k or ml-1m from `fedmf.data.load`, or a part of them.
     root
-        As for `fedmf.data.load`.
+        See `fedmf.data.load`.
 
     Raises
     ------
     DataError
-        If the data set comes without profiles, or the file is missing or damaged, or its
-        users are not those of the ratings; the message names file and line.
+        If the data set comes without profiles, the file is missing or damaged, or its users
+        are not those of the ratings; the message names file and line.
     """
     form = FORMS.get(ratings.name)
     if form is None:
@@ -138,10 +136,8 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
         )
     path = folder_of(SOURCES[ratings.name], root) / form.file
     place = {str(user): number for number, user in enumerate(ratings.user_ids.tolist())}
-    column = {
-        str(number) if form.coded else name: number
-        for number, name in enumerate(form.occupations)
-    }
+    column = {name: number for number, name in enumerate(form.occupations)}
+    column |= {str(number): number for number in range(len(form.occupations))}  # in ml-1m
     table = np.full((ratings.n_users, 3), -1, dtype=np.int16)
     for line, text in enumerate(read_lines(path, "ascii"), start=1):
         match = form.fields.fullmatch(text)

@@ -10,16 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
+from fedmf.data.sets.movielens import GENRES_1M as GENRES
 from fedmf.errors import SettingError
 
 __all__ = ["simulate"]
-
-GENRES = (
-    "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
-    "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller",
-    "War", "Western",
-)  # fmt: skip
 
 LEAST_PER_USER = 20  # MovieLens 100K and 1M hold only users with at least 20 ratings
 SHARES = (0.061, 0.114, 0.271, 0.342, 0.212)  # of the ratings 1 to 5 in MovieLens 100K
@@ -51,17 +47,16 @@ def simulate(
 ) -> Ratings:
     """Draw ratings 1 to 5 in MovieLens' shape; the same arguments give the same ratings.
 
-    Few users rate much and most rate little, but none less than 20 times (or the mean, where
-    that is below 20); few items are rated often and every item at least once, if there are
-    enough ratings. Users meet more of what they like. `times` are seconds and ascend within
-    each user.
+    Every user has at least 20 ratings (or the mean, if lower) and, if there are enough
+    ratings, every item has one. Users rate more items that they like. `times` are seconds and
+    ascend within each user.
 
     Parameters
     ----------
     n_users, n_items, n_ratings
-        The shape, with 1 <= n_users <= n_ratings <= n_users · n_items.
+        Shape, with 1 ≤ n_users ≤ n_ratings ≤ n_users · n_items.
     seed
-        Of the generator, seed >= 0.
+        Seed of the generator, ≥ 0.
 
     Raises
     ------
@@ -102,18 +97,16 @@ def simulate(
     steps = np.quantile(score, np.cumsum(SHARES)[:-1])
     gaps = rng.exponential(60.0, size=n_ratings).astype(np.int64)
     since_start = np.cumsum(gaps)
-    first = np.concatenate(([0], np.cumsum(counts)))
+    first = np.cumsum(counts) - counts  # of each user's ratings
     start = rng.integers(875_000_000, 893_000_000, size=n_users)
-    return Ratings(
-        name="simulated",
-        indptr=first.astype(np.int64),
-        items=items.astype(np.int32),
-        values=1.0 + np.searchsorted(steps, score, side="left"),
-        times=start[users] + since_start - since_start[first[users]],
-        n_items=n_items,
+    return from_triples(
+        users + 1,
+        items + 1,
+        1.0 + np.searchsorted(steps, score, side="left"),
         scale=(1.0, 5.0),
-        user_ids=np.arange(1, n_users + 1, dtype=np.int64),
-        item_ids=np.arange(1, n_items + 1, dtype=np.int64),
+        name="simulated",
+        times=start[users] + since_start - since_start[first[users]],
+        item_ids=np.arange(1, n_items + 1),
         catalogue=catalogue,
     )
 
@@ -138,10 +131,8 @@ def _catalogue(rng: np.random.Generator, n_items: int) -> Catalogue:
 def _counts(
     rng: np.random.Generator, n_users: int, n_items: int, n_ratings: int
 ) -> NDArray[np.int64]:
-    """Draw each user's number of ratings: long-tailed, n_ratings in all.
-
-    Nobody rates more than half of the items, unless the mean comes near to that.
-    """
+    """Draw each user's number of ratings: long-tailed, n_ratings in all."""
+    # half of the items, unless the mean comes near to that
     most = min(n_items, max(n_items // 2, 2 * n_ratings // n_users))
     counts = np.full(n_users, min(LEAST_PER_USER, n_ratings // n_users), dtype=np.int64)
     weight = rng.lognormal(sigma=1.0, size=n_users)

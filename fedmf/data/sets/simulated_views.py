@@ -1,9 +1,10 @@
-"""Views drawn in blocks: the simulated data of the FCF paper, with a structure to be found."""
+"""Views drawn in blocks, the simulated data of the FCF paper."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fedmf.data.columns import from_triples
 from fedmf.data.ratings import Catalogue, Ratings
 from fedmf.errors import SettingError
 
@@ -15,21 +16,18 @@ STRAY = 0.12
 
 
 def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Ratings:
-    """Draw who viewed what, as in Ammad-ud-din et al. 2019, section 5.1.
+    """Draw eight views per user and at least one per item (Ammad-ud-din et al. 2019, 5.1).
 
-    The paper asks for zeros and ones that are 80 % sparse, at least eight views per user and
-    one per item. Of 40 items that leaves exactly eight views to every user. It does not say
-    how they are drawn; independently of each other they would leave nothing to learn (ten
-    items of 35 then hold 29 % of the test views, and the paper finds 89 %). Here the items form
-    four blocks, every user belongs to one, and each of the user's eight views is of another
-    block with probability .12, which comes near to the paper's figures.
+    The paper does not say how its zeros and ones are drawn; independent ones leave nothing to
+    learn. Here the items form four blocks and every user belongs to one. Each of the user's
+    views is of another block with probability .12, which comes near to the paper's figures.
 
     Parameters
     ----------
     n_users, n_items
-        The shape; n_items a multiple of 4, at least 32, and 8 · n_users ≥ n_items.
+        Shape; n_items a multiple of 4, at least 32, and 8 · n_users ≥ n_items.
     seed
-        Of the generator, seed ≥ 0; the same arguments give the same views.
+        Seed of the generator, ≥ 0; the same arguments give the same views.
 
     Raises
     ------
@@ -54,16 +52,12 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
     viewed = np.where(own, rank - n_others < VIEWS - n_stray, rank < n_stray)
     _reach_every_item(viewed)
     users, items = np.nonzero(viewed)
-    return Ratings(
+    return from_triples(
+        users + 1,
+        items + 1,
+        np.ones(items.size),
+        scale=(0, 1),
         name="simulated views",
-        indptr=np.concatenate(([0], np.cumsum(np.bincount(users, minlength=n_users)))),
-        items=items.astype(np.int32),
-        values=np.ones(items.size),
-        times=np.zeros(items.size, dtype=np.int64),
-        n_items=n_items,
-        scale=(0.0, 1.0),
-        user_ids=np.arange(1, n_users + 1, dtype=np.int64),
-        item_ids=np.arange(1, n_items + 1, dtype=np.int64),
         catalogue=Catalogue(
             tuple(f"Item {number}" for number in range(1, n_items + 1)),
             np.zeros(n_items, dtype=np.int16),
@@ -74,7 +68,7 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
 
 
 def _reach_every_item(viewed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
-    """Give each unviewed item a view in place of one of the item that is viewed most."""
+    """Give each unviewed item a view in place of one of the most viewed item."""
     for item in np.flatnonzero(~viewed.any(axis=0)):
         most = int(viewed.sum(axis=0).argmax())
         user = int(viewed[:, most].argmax())

@@ -1,9 +1,8 @@
-"""Where the data sets come from, under which terms, and by which checksums files are known.
+"""Sources of the data sets: archives, terms of use, and checksums of files.
 
-The md5 of an archive is the one that GroupLens publishes beside it; it tells damage, while the
-archive's being GroupLens' own rests on https. The SHA-256 of a file is of the copy that this
-library's figures were measured on; a file that is listed with "" has none, because our copy was
-another edition in its line ends or time stamps, and is judged by the numbers of what it holds.
+The MD5 of an archive, which GroupLens publishes beside it, shows damage; authenticity rests on
+https. The SHA-256 of a file is of the copy that this library's figures were measured on. A file
+listed with "" has none, as editions differ in line ends or time stamps; its size is validated.
 """
 
 from __future__ import annotations
@@ -29,21 +28,19 @@ class Source:
     Parameters
     ----------
     name
-        What ``fedmf data fetch`` calls it.
+        Name for ``fedmf data fetch``.
     folder
-        The folder that its files lie in.
+        Name of the folder with its files.
     sets
-        The data sets that are read from these files, as `fedmf.data.load` calls them.
-    archive
-        The address of the zip file.
-    md5
-        The zip file's checksum, or None if it is not known for certain.
+        Names of the data sets for `fedmf.data.load`.
+    archive, md5
+        Address of the zip file, and its checksum or None.
     page
-        Where to read about it, and its full terms.
+        Address of a description with the full terms.
     terms
-        The gist of the terms of use.
+        Gist of the terms of use.
     files
-        The files that are read, each with its SHA-256 in hexadecimal, or "" (see above).
+        The files that are read, each with its SHA-256 in hexadecimal, or "" for none.
     """
 
     name: str

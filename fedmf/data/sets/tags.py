@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 
 from fedmf.data.ratings import Ratings
 from fedmf.data.sets.folders import folder_of
-from fedmf.data.sets.formats import FORMATS
 from fedmf.data.sets.lastfm import BINS
-from fedmf.data.sets.lines import NUMBER, damaged, read_lines, read_numbers
+from fedmf.data.sets.lines import NUMBER, damaged, read_fields, read_id, read_numbers
+from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 
@@ -33,16 +32,16 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Tags:
-    """Who called which item what: three parallel columns, shape (n_assignments,), int64.
+    """Tags by users on items: three parallel columns, int64, shape (n_assignments,).
 
     Parameters
     ----------
     users, items
-        Numbers as in the `fedmf.data.ratings.Ratings` that the tags belong to.
+        Numbers in the `fedmf.data.ratings.Ratings` that the tags belong to.
     words
-        The place of the tag in `vocabulary`.
+        Place of the tag in `vocabulary`.
     n_users, n_items
-        Of those ratings, tagged or not.
+        Size of those ratings, tagged or not.
     vocabulary
         The different tags, in small letters, ascending.
     """
@@ -61,22 +60,21 @@ class Tags:
 def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
     """Read the tags that come with a data set.
 
-    Tags that differ in case or outer blanks only are one. Left out are tags of items that
-    nobody rated, in ml-10m those by users who rated nothing, and in Last.fm those of the 390
-    artists that are tagged and in none of its other files.
+    Tags that differ in case or outer blanks only are one. Tags of unrated items are left out,
+    as are, in ml-10m, those by users who rated nothing.
 
     Parameters
     ----------
     ratings
-        Of ml-10m, ml-latest-small or Last.fm, as `fedmf.data.load` returns them, or a part.
+        Ratings of ml-10m, ml-latest-small or Last.fm from `fedmf.data.load`, or a part.
     root
-        As for `fedmf.data.load`.
+        See `fedmf.data.load`.
 
     Raises
     ------
     DataError
-        If the data set comes without tags, or a file is missing or damaged, or names users or
-        items that are not in the data set; the message names file and line.
+        If the data set comes without tags, a file is missing or damaged, or a user or an item
+        is not in the data set; the message names file and line.
     """
     name = ratings.name
     items = dict(zip(ratings.item_ids.tolist(), range(ratings.n_items), strict=True))
@@ -84,11 +82,12 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
     if name in BINS:
         folder = folder_of(SOURCES["lastfm"], root)
         path = folder / "user_taggedartists.dat"
+        # 390 tagged artists are in no other file
         assignments, listed = _read_lastfm(path, folder / "tags.dat"), None
     elif name in TAGGED:
         folder, form = folder_of(SOURCES[name], root), FORMATS[name]
         path = folder / ("tags.dat" if name == "ml-10m" else "tags.csv")
-        assignments = _read_dat(path) if name == "ml-10m" else _read_csv(path)
+        assignments = _read_movielens(path)
         listed = frozenset(item for _, item, *_ in form.read_items(folder / form.items))
     else:
         raise DataError(
@@ -113,14 +112,9 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
 def _read_lastfm(path: Path, words: Path) -> Iterator[Assignment]:
     """Yield the assignments of user_taggedartists.dat, with the words of tags.dat."""
     names: dict[int, str] = {}
-    for line, text in enumerate(read_lines(words, "latin-1"), start=1):
-        number, _, name = text.partition("\t")
-        if line == 1:
-            if text != "tagID\ttagValue":
-                what = f"expected the header 'tagID\\ttagValue', found {text[:60]!r}"
-                raise damaged(words, 1, what)
-            continue
-        names[_id(words, line, "tag", number)] = name
+    header = "tagID\ttagValue"
+    for line, (number, name) in read_fields(words, "latin-1", "\t", 2, header=header, free=1):
+        names[read_id(words, line, "tag", number)] = name
     fields = tuple((f"{name} id", NUMBER) for name in ("user", "artist", "tag"))
     fields += tuple((name, rb"[0-9]{1,4}") for name in ("day", "month", "year"))
     header = "userID\tartistID\ttagID\tday\tmonth\tyear"
@@ -131,42 +125,13 @@ def _read_lastfm(path: Path, words: Path) -> Iterator[Assignment]:
         yield first + row, user, artist, names[tag]
 
 
-def _read_dat(path: Path) -> Iterator[Assignment]:
-    """Yield the assignments of tags.dat: user::item::tag::time, UTF-8; a tag may hold "::"."""
-    for line, text in enumerate(read_lines(path, "utf-8"), start=1):
-        fields = text.split("::")
-        if len(fields) < 4:
-            raise damaged(path, line, f"expected 4 fields between '::', found {len(fields)}")
-        tag = "::".join(fields[2:-1])
-        yield _assignment(path, line, [fields[0], fields[1], tag, fields[-1]])
-
-
-def _read_csv(path: Path) -> Iterator[Assignment]:
-    """Yield the assignments of tags.csv: userId,movieId,tag,timestamp, quoted where needed."""
-    rows = csv.reader(read_lines(path, "utf-8"), strict=True)
-    header = ["userId", "movieId", "tag", "timestamp"]
-    try:
-        for fields in rows:
-            line = rows.line_num
-            if line == 1:
-                if fields != header:
-                    raise damaged(path, 1, f"expected the header {header}, found {fields}")
-                continue
-            if len(fields) != 4:
-                raise damaged(path, line, f"expected 4 fields, found {len(fields)}")
-            yield _assignment(path, line, fields)
-    except csv.Error as error:
-        raise damaged(path, rows.line_num, f"{error}") from None
-
-
-def _assignment(path: Path, line: int, fields: list[str]) -> Assignment:
-    user, item, tag, time = fields
-    if not (time.isascii() and time.isdigit()):
-        raise damaged(path, line, f"the time {time[:60]!r} is not a number as expected")
-    return line, _id(path, line, "user", user), _id(path, line, "item", item), tag
-
-
-def _id(path: Path, line: int, what: str, field: str) -> int:
-    if not (field.isascii() and field.isdigit() and len(field) <= 9):
-        raise damaged(path, line, f"the {what} id {field[:60]!r} is not a number as expected")
-    return int(field)
+def _read_movielens(path: Path) -> Iterator[Assignment]:
+    """Yield the assignments of tags.dat or tags.csv: user, item, tag and time, UTF-8."""
+    header = "userId,movieId,tag,timestamp" if path.suffix == ".csv" else ""
+    separator = "," if header else "::"  # a tag of tags.dat may hold "::"
+    free = None if header else 2
+    for line, fields in read_fields(path, "utf-8", separator, 4, header=header, free=free):
+        user, item, tag, time = fields
+        if not (time.isascii() and time.isdigit()):
+            raise damaged(path, line, f"the time {time[:60]!r} is not a number as expected")
+        yield line, read_id(path, line, "user", user), read_id(path, line, "item", item), tag

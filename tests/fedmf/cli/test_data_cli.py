@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import fedmf.data
 from fedmf.cli import app
 from fedmf.data import NAMES, load
-from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES
 from file_server import FILES, GOOD, NAME, md5, serving
 

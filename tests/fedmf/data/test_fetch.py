@@ -20,7 +20,7 @@ import fedmf.data.fetch.archive
 import fedmf.data.fetch.download
 from fedmf.data import load
 from fedmf.data.fetch import fetch
-from fedmf.data.sets.formats import FORMATS
+from fedmf.data.sets.movielens import FORMATS
 from fedmf.data.sets.sources import SOURCES, Source
 from fedmf.errors import DataError, MissingExtra
 from file_server import FILES, GOOD, NAME, FileServer, md5, serving, zipped

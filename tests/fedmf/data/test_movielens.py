@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fedmf.data import load
-from fedmf.data.sets.formats import FORMATS, GENRES_100K
-from fedmf.data.sets.movielens import read
+from fedmf.data.sets.movielens import FORMATS, GENRES_100K, read
 from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError
 

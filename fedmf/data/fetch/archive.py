@@ -24,17 +24,14 @@ UNSOUND = (
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
-    """Unpack the files of one folder of a zip file.
-
-    That folder is the one, at any depth, in which the first of the `needed` files lies: some
-    archives hold a folder of the data set's name and some hold the bare files.
+    """Unpack the files of one folder of a zip file, at any depth.
 
     Parameters
     ----------
     folder
-        The place for the files; it must exist and be empty.
+        Existing and empty folder for the files.
     needed
-        The names of the files that must be there.
+        Names of the files that must be there; the first one's folder is unpacked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Download of one file by requests, which pooch brings, within limits of its own.
+"""Download of one file by pooch, over a session of requests within limits of its own.
 
 Every request and redirection goes over https, or to this machine. The answer may not be
 compressed in transit, nor exceed `LARGEST` bytes. No password of ``~/.netrc`` is sent.
@@ -7,21 +7,26 @@ compressed in transit, nor exceed `LARGEST` bytes. No password of ``~/.netrc`` i
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from fedmf.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
-    from requests import Response, Session
+    from requests import Response
 
 __all__ = ["LARGEST", "Progress", "download"]
 
 LARGEST = 1024**3  # bytes; MovieLens 10M's archive has 66 MB
 CHUNK = 1 << 16
 SILENCE = 60.0  # seconds without a byte
+REMEDY = (
+    "try again, give another address with --url, or get the archive elsewhere, unpack it "
+    "yourself, and set FEDMF_DATA to the folder that holds the unpacked one"
+)
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes so far and, if the server announces it, their number."""
@@ -30,14 +35,14 @@ Progress = Callable[[int, int | None], None]
 def download(
     address: str, target: Path, *, md5: str | None = None, progress: Progress | None = None
 ) -> None:
-    """Write the bytes at an address to a file.
+    """Write the bytes at an address to a file, or leave none after an error.
 
     Parameters
     ----------
     address
         https, or http to this machine.
     target
-        The file, which must not exist. After an error it may hold a part.
+        The file, which must not exist.
     md5
         The expected MD5 of the bytes; None accepts any.
 
@@ -53,100 +58,84 @@ def download(
     """
     try:
         import pooch
-        from requests import RequestException, Session
     except ModuleNotFoundError:
         raise MissingExtra(
             "fetching needs pooch, which is not installed: pip install 'secagg[fedmf]'"
         ) from None
+
+    def write(url: str, file: str, _: object) -> None:
+        so_far = 0
+        with closing(_chunks(url)) as chunks, open(file, "wb") as sink:
+            for chunk, total in chunks:
+                so_far += len(chunk)
+                if so_far > LARGEST:
+                    raise DataError(
+                        f"{url} sends more than {LARGEST} bytes: give another --url"
+                    )
+                sink.write(chunk)
+                if progress is not None:
+                    progress(so_far, total)
+
     _check_address(address)
-    with target.open("xb") as file, Session() as session:
-        sink = _Sink(file, progress)
+    log = pooch.get_logger()
+    level = log.level
+    log.setLevel("ERROR")
+    try:
+        known = md5 and f"md5:{md5}"
+        pooch.retrieve(address, known, target.name, target.parent, downloader=write)
+    except ValueError as error:  # another checksum
+        raise DataError(f"{address} is damaged or another edition: {error}") from None
+    finally:
+        log.setLevel(level)
+
+
+def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
+    """Yield the bytes at an address, and with each chunk their announced number."""
+    from requests import RequestException, Session
+    from requests.exceptions import SSLError
+
+    with ExitStack() as stack:
+        session = stack.enter_context(Session())
         http = {"http": ""}  # takes no proxy: it goes to this machine alone
         settings = session.merge_environment_settings(address, http, True, None, None)
         session.trust_env = False  # else requests reads ~/.netrc, also for a redirection's host
+
+        def check(answer: Response, **_: object) -> None:
+            _check_answer(stack.enter_context(answer))  # closes it, also after an error
+
         try:
-            answer = _answer(session, address, sink, settings)
+            answer = session.get(
+                address,
+                headers={"Accept-Encoding": "identity"},
+                hooks={"response": check},
+                timeout=SILENCE,
+                **settings,
+            )
             answer.raise_for_status()
+            length = answer.headers.get("Content-Length", "")
             for chunk in answer.iter_content(CHUNK):
-                sink.write(chunk)
-        except (RequestException, ValueError) as error:  # ValueError: a malformed redirection
-            raise DataError(
-                f"{address} cannot be fetched: {error}; try again, give another address with "
-                "--url, or get the archive elsewhere, unpack it yourself, and set FEDMF_DATA "
-                "to the folder that holds the unpacked one"
-            ) from None
-        finally:
-            sink.close()
-    found = md5 and pooch.file_hash(str(target), alg="md5")
-    if found != md5:
-        raise DataError(
-            f"the archive of {address} has the md5 {found}, not {md5}: it was damaged on the "
-            "way or is another edition; nothing is kept"
-        )
+                yield chunk, int(length) if length.isdecimal() else None
+        except (OSError, ValueError) as error:  # ValueError: a malformed redirection
+            remedy, bundle = REMEDY, settings["verify"]
+            missing = not isinstance(error, RequestException | ValueError)
+            if bundle is not True and (missing or isinstance(error, SSLError)):
+                remedy = f"set REQUESTS_CA_BUNDLE, now {bundle}, to certificates or to nothing"
+            raise DataError(f"{address} cannot be fetched: {error}; {remedy}") from None
 
 
-def _answer(
-    session: Session, address: str, sink: _Sink, settings: MutableMapping[str, Any]
-) -> Response:
-    from requests import RequestException
-    from requests.exceptions import SSLError
-
-    try:
-        return session.get(
-            address,
-            headers={"Accept-Encoding": "identity"},
-            hooks={"response": sink.check},
-            timeout=SILENCE,
-            **settings,
-        )
-    except OSError as error:  # requests' own, or that the bundle cannot be opened
-        own, bundle = isinstance(error, RequestException), settings["verify"]
-        if own and (bundle is True or not isinstance(error, SSLError)):
-            raise
-        raise DataError(
-            f"{address} cannot be fetched with the certificates in {bundle!r}: {error}; set "
-            "REQUESTS_CA_BUNDLE to a file of certificates, or to nothing"
-        ) from error
-
-
-class _Sink:
-    """The file that a download is written to, and the checks of each answer."""
-
-    def __init__(self, file: IO[bytes], progress: Progress | None) -> None:
-        self._file = file
-        self._progress = progress
-        self._answer: Response | None = None
-        self._total: int | None = None
-
-    def check(self, answer: Response, **_: object) -> None:
-        """Validate an answer before it is read or its redirection is followed."""
-        self._answer, self._total = answer, None
-        if answer.is_redirect:
-            there = urljoin(answer.url, answer.headers["Location"])
-            _check_address(there)
-            if urlsplit(answer.url).scheme == "https" and urlsplit(there).scheme != "https":
-                raise DataError(f"{answer.url} leads to {there!r}, which is not https")
-        if answer.headers.get("Content-Encoding", "identity") != "identity":
-            raise DataError(f"{answer.url} sends compressed bytes that nobody asked for")
-        length = answer.headers.get("Content-Length", "")
-        if length.isdecimal():
-            if len(length.lstrip("0")) > len(str(LARGEST)):  # int() rejects 5,000 digits
-                raise DataError(f"{answer.url} announces more than {LARGEST} bytes")
-            self._total = int(length)
-
-    def write(self, chunk: bytes) -> None:
-        """Write a chunk and report it."""
-        so_far = self._file.tell() + len(chunk)
-        if so_far > LARGEST:
-            raise DataError(f"the server sends more than {LARGEST} bytes: that is no data set")
-        self._file.write(chunk)
-        if self._progress is not None:
-            self._progress(so_far, self._total)
-
-    def close(self) -> None:
-        """Close the connection, whatever became of the answer."""
-        if self._answer is not None:
-            self._answer.close()
+def _check_answer(answer: Response) -> None:
+    """Validate an answer before it is read or its redirection is followed."""
+    if answer.is_redirect:
+        there = urljoin(answer.url, answer.headers["Location"])
+        _check_address(there)
+        if urlsplit(answer.url).scheme == "https" and urlsplit(there).scheme != "https":
+            raise DataError(f"{answer.url} leads to {there!r}, which is not https")
+    if answer.headers.get("Content-Encoding", "identity") != "identity":
+        raise DataError(f"{answer.url} sends compressed bytes that nobody asked for")
+    length = answer.headers.get("Content-Length", "")
+    # int() rejects 5,000 digits
+    if length.isdecimal() and (len(length) > 20 or int(length) > LARGEST):
+        raise DataError(f"{answer.url} announces more than {LARGEST} bytes")
 
 
 def _check_address(address: str) -> None:

@@ -1,4 +1,4 @@
-"""Fetching a data set into the cache, and checking its files: all of it or nothing."""
+"""Fetching of a data set into the cache, and validation of its files: all or nothing."""
 
 from __future__ import annotations
 
@@ -37,18 +37,17 @@ class State(Enum):
 def fetch(
     source: Source, *, address: str | None = None, progress: Progress | None = None
 ) -> Path:
-    """Download an archive, check it, unpack it into the cache, and return the folder.
+    """Download an archive, validate it, unpack it into the cache, and return the folder.
 
-    The archive is compared with its MD5 and its files with their SHA-256, where these are
-    known; then all of it is read, as `check_content` does. Only then does the folder appear,
-    in one step. A set that is in the cache already is not fetched again.
+    Known checksums of archive and files are compared, and all files are read (`check_content`);
+    then the folder appears in one step. A cached set is not fetched again.
 
     Parameters
     ----------
     address
-        Of a copy of the archive; by default ``source.archive``.
+        Address of a copy of the archive; by default ``source.archive``.
     progress
-        Called with the bytes so far and, if known, their number.
+        See `Progress`.
 
     Raises
     ------
@@ -88,18 +87,12 @@ def fetch(
 
 
 def check_files(source: Source, folder: Path) -> dict[str, State]:
-    """Compare each file of a source in this folder with its known SHA-256.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read.
-    """
+    """Compare each file of a source with its SHA-256; DataError if one cannot be read."""
     return {name: _state(folder / name, sha256) for name, sha256 in source.files.items()}
 
 
 def check_content(source: Source, folder: Path) -> Ratings:
-    """Read all that fedmf reads of a source, and return its ratings.
+    """Read all files of a source that fedmf uses, and return its ratings.
 
     Raises
     ------

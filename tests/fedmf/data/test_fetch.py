@@ -110,7 +110,7 @@ def test_a_bad_answer_leaves_nothing(server, cache, path, message):
 
 def test_another_checksum_leaves_nothing(server, cache):
     other = md5(b"other")
-    refused(source(server, md5=other), cache, f"has the md5 {md5(GOOD)}, not {other}")
+    refused(source(server, md5=other), cache, f"expected md5:{other} but got {md5(GOOD)}")
 
 
 @pytest.mark.parametrize("known", [{"md5": None}, {}])
@@ -201,9 +201,10 @@ def test_a_redirection_to_a_safe_address_is_followed(server, cache):
     assert fetch(source(server, "moved")).is_dir()
 
 
-def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch):
+@pytest.mark.parametrize(("path", "how"), [("good", "announces"), ("unannounced", "sends")])
+def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch, path, how):
     monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
-    refused(source(server), cache, f"sends more than {len(GOOD) - 1} bytes")
+    refused(source(server, path), cache, f"{how} more than {len(GOOD) - 1} bytes")
     monkeypatch.undo()
 
 

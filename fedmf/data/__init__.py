@@ -1,7 +1,7 @@
 """Ratings: `load` a data set by name, or make one `from_triples` of your own.
 
-`fetch` downloads the files of a data set and `sets` reads them. `Ratings` is the one type in
-which ratings are passed on; `splits` parts them into training and test ratings.
+`fetch` downloads the files of a data set, `sets` reads them, and `splits` splits `Ratings` into
+training and test ratings.
 """
 
 from __future__ import annotations

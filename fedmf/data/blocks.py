@@ -1,4 +1,4 @@
-"""The ratings of a few users at a time, as the kernels take them."""
+"""Blocks of a few users' ratings, the input of the kernels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ELEMENTS = 1 << 17  # a megabyte of floats: what is made of a block stays in the
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The ratings of some users in compressed rows, as of `Ratings`.
+    """Ratings of some users in compressed rows; see `Ratings`.
 
     Parameters
     ----------
     users
-        int64, shape (n,): whose they are.
+        int64, shape (n,).
     indptr
-        int64, shape (n + 1,), ascending from 0: user j's are those from indptr[j] on.
+        int64, shape (n + 1,), ascending from 0: ratings of ``users[j]`` start at indptr[j].
     items, values
         int32 and float64, shape (indptr[n],).
     """
@@ -36,15 +36,7 @@ class Block:
 
     @classmethod
     def of(cls, ratings: Ratings, users: NDArray[np.int64]) -> Block:
-        """Return the ratings of some users, in the order given.
-
-        Parameters
-        ----------
-        ratings
-            Of these users and others.
-        users
-            int64, shape (n,), 0 ≤ user < n_users.
-        """
+        """Return the ratings of `users`, int64, 0 ≤ user < n_users, in their order."""
         starts, ends = ratings.indptr[users], ratings.indptr[users + 1]
         indptr = np.concatenate(([0], np.cumsum(ends - starts)))
         if (starts[1:] == ends[:-1]).all():  # neighbours: no need to copy
@@ -55,33 +47,20 @@ class Block:
 
     @classmethod
     def of_one(cls, items: NDArray[np.int32], values: NDArray[np.float64]) -> Block:
-        """Return a block of one user, number 0.
-
-        Parameters
-        ----------
-        items, values
-            int32 and float64, shape (n_u,): what the user rated, and how.
-        """
+        """Return a block of one user, number 0, of items and values of shape (n_u,)."""
         indptr = np.array([0, items.size])
         return cls(np.zeros(1, dtype=np.int64), indptr, items, values)
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many ratings each user has: int64, shape (n,)."""
+        """Number of ratings of each user: int64, shape (n,)."""
         return np.diff(self.indptr)
 
 
 def blocks(ratings: Ratings, users: NDArray[np.int64], width: int) -> Iterator[Block]:
-    """Part users into blocks such that `width` numbers to a rating fit into the cache.
+    """Yield users in blocks that fit into the cache at `width` ≥ 1 floats for each rating.
 
-    A user with more ratings than that is a block of their own.
-
-    Parameters
-    ----------
-    ratings, users
-        As of `Block.of`.
-    width
-        At least 1: how many floats are made of a rating.
+    A user with more ratings than that is a block of their own; see `Block.of` for `users`.
     """
     ends = np.cumsum(np.diff(ratings.indptr)[users])
     first = done = 0

@@ -1,4 +1,4 @@
-"""Checks of ratings: the right type, the same users and items, something to learn from."""
+"""Validation of ratings: type, users and items, and a rating at least."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ __all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
 
 
 class Identified(Protocol):
-    """What is over users and items, each with an id of the data set."""
+    """Object over users and items, each with an id of the data set."""
 
     @property
     def user_ids(self) -> NDArray[np.int64]:
         """The data set's own ids of the users."""
-        ...
 
     @property
     def item_ids(self) -> NDArray[np.int64]:
         """The data set's own ids of the items."""
-        ...
 
 
 def check_ratings(**values: object) -> None:
-    """Refuse what is not `Ratings`; of a `Split`, say which part to pass (SettingError)."""
+    """Validate that arguments are `Ratings`; raises SettingError."""
     for name, value in values.items():
         if not isinstance(value, Ratings):
             remedy = ": pass split.train and split.test" if isinstance(value, Split) else ""
@@ -36,26 +34,21 @@ def check_ratings(**values: object) -> None:
 
 
 def same_ids(one: Identified, other: Identified) -> bool:
-    """Whether two things are over the same users and the same items, in the same order."""
+    """Return True if both have the same users and the same items in the same order."""
     return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(
         one.item_ids, other.item_ids
     )
 
 
 def check_parts(train: Ratings, test: Ratings | None = None) -> None:
-    """Refuse what nothing can be learnt from, or judged by.
-
-    Parameters
-    ----------
-    train, test
-        Over the same users and items, as of `Split`, each with a rating.
+    """Validate the parts of a `Split`.
 
     Raises
     ------
     SettingError
-        If something else is passed, or they are over other users or items.
+        If a part is not `Ratings`, or their users or items differ.
     DataError
-        If there is no rating in one of them.
+        If a part has no rating.
     """
     parts = {"train": train} if test is None else {"train": train, "test": test}
     check_ratings(**parts)

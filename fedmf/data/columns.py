@@ -1,4 +1,4 @@
-"""Ratings from columns: the way in for data of one's own, and for every file that is read."""
+"""Ratings from columns, of a caller's own data and of every file that is read."""
 
 from __future__ import annotations
 
@@ -27,30 +27,28 @@ def from_triples(
     item_ids: ArrayLike | None = None,
     catalogue: Catalogue | None = None,
 ) -> Ratings:
-    """Build `Ratings` from parallel columns: who rated what, and how.
+    """Build `Ratings` from parallel columns of users, items and values, as arrays or lists.
 
-    Ids are integers. Names become such by ``user_names, users = np.unique(users,
-    return_inverse=True)``; then ``user_names[u]`` is the name of user number u. Numbers of any
-    type will do that are the same as an integer or a float64, in arrays or in lists.
+    Names become ids by ``user_names, users = np.unique(users, return_inverse=True)``; then
+    ``user_names[u]`` is the name of user number u.
 
     Parameters
     ----------
     users, items
         Integers, shape (n_ratings,), in the file's order: the data set's own ids.
     values
-        Shape (n_ratings,), within `scale`.
+        Numbers, shape (n_ratings,), within `scale`.
     scale
-        The lowest and the highest possible rating, such as (1, 5).
+        Lowest and highest possible rating, such as (1, 5).
     name
-        The data set's name, for messages and reports.
+        Name of the data set, for messages and reports.
     times
         Integers, shape (n_ratings,): seconds since 1970, or only each user's order. By default
         0, so that the order of the rows counts.
     item_ids
-        Integers, ascending: the ids of all items, rated or not. By default those in `items`.
+        Integers, ascending: ids of all items, rated or not. By default those in `items`.
     catalogue
-        What is known of the items, in the order of `item_ids`. By default nothing: the ids are
-        the titles.
+        Facts of the items, in the order of `item_ids`. By default the ids are the titles.
 
     Returns
     -------
@@ -60,9 +58,9 @@ def from_triples(
     Raises
     ------
     DataError
-        If a column holds something else, has another length or is none; if a value lies
-        outside `scale`, a rated item is not among `item_ids`, or somebody rates an item twice.
-        The message names the first such entry and its position.
+        If a column is no column of such numbers or has another length, a value lies outside
+        `scale`, a rated item is not in `item_ids`, or a user rates an item twice. The message
+        names the first such entry and its position.
     """
     low, high = _scale(name, scale)
     who, what = _integers(name, "users", users), _integers(name, "items", items)
@@ -123,7 +121,7 @@ def _scale(name: str, scale: tuple[float, float]) -> tuple[float, float]:
 
 
 def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
-    """Return the ids of all items."""
+    """Return the ids of all items as int64, ascending and distinct, or raise DataError."""
     known = _integers(name, "item_ids", item_ids)
     falls = known[1:] <= known[:-1]
     if falls.any():
@@ -136,9 +134,9 @@ def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
 
 
 def _integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
-    """Return a column as int64, if that changes no number in it."""
+    """Return a column as int64, or raise DataError if that changes a number."""
     array = _numbers(name, what, given)
-    with np.errstate(invalid="ignore"):  # told below
+    with np.errstate(invalid="ignore"):  # reported below
         column = array.astype(np.int64, copy=False)
     changed = column != array
     if changed.any():
@@ -148,7 +146,7 @@ def _integers(name: str, what: str, given: ArrayLike) -> NDArray[np.int64]:
 
 
 def _floats(name: str, what: str, given: ArrayLike) -> NDArray[np.float64]:
-    """Return a column as float64, if all of it are numbers."""
+    """Return a column as float64, or raise DataError for NaN."""
     column = _numbers(name, what, given).astype(np.float64, copy=False)
     if np.isnan(column).any():
         raise _wrong(name, what, int(np.argmax(np.isnan(column))), math.nan)
@@ -161,7 +159,7 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
         raise DataError(f"{name}: {what} has masked entries; leave their rows out")
     try:
         array = np.asarray(given)
-        if array.dtype == object:  # as of a table that once held other things
+        if array.dtype == object:  # from a table that once held other things
             array = np.asarray(array.tolist())
     except ValueError:  # rows of different lengths
         array = np.zeros((0, 0))
@@ -176,7 +174,7 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
-    """Return the refusal of one entry."""
+    """Return the error for one entry."""
     shown = f"{name}: {what}[{position}] = {entry!r}"
     if what == "values":
         return DataError(f"{shown} is not a number")

@@ -1,4 +1,4 @@
-"""What a data set is like, in numbers: its size, its scale, how unevenly it is spread."""
+"""Figures of a data set: its size, its scale and its distribution."""
 
 from __future__ import annotations
 
@@ -18,24 +18,20 @@ class Description:
     Parameters
     ----------
     name, users, items, ratings
-        The data set and its size; items without a rating count too.
+        Name and size; items without a rating count, too.
     density
         ratings / (users · items), 0 to 1.
     mean
-        Of all ratings.
+        Mean rating.
     histogram
-        How often each value occurs, ascending by value.
+        Number of ratings of each value, ascending by value.
     per_user, per_item
-        The least, the median and the greatest number of ratings.
-    singletons
-        The number of items with one rater: a sum over them is that user's own gradient, which
-        no secure aggregation hides.
-    unrated
-        The number of items without a rating.
-    without_year, without_genre
-        The numbers of items of which the catalogue does not tell.
+        Least, median and greatest number of ratings.
+    singletons, unrated, without_year, without_genre
+        Numbers of items with one rater, whose gradient no secure sum hides; without a rating;
+        and of unknown year or genre.
     genres
-        The names of all genres.
+        Names of all genres.
     """
 
     name: str
@@ -55,7 +51,7 @@ class Description:
 
 
 def describe(ratings: Ratings) -> Description:
-    """Return the figures of a data set, which must hold a rating."""
+    """Return the figures of a data set with at least one rating."""
     of_users = np.diff(ratings.indptr)
     of_items = np.bincount(ratings.items, minlength=ratings.n_items)
     values, counts = np.unique(ratings.values, return_counts=True)

@@ -1,4 +1,4 @@
-"""Side information as numbers: one row of features per item or user, with named columns."""
+"""Side information as numbers, one row of features per item or user, with named columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Features:
     Raises
     ------
     DataError
-        If the shapes do not fit together, or something is not a finite number or not a name.
+        If the shapes do not match, a number is not finite, or a name is no string.
     """
 
     matrix: NDArray[np.float64]
@@ -79,20 +79,14 @@ class Features:
         return len(self.matrix)
 
     def beside(self, other: Features) -> Features:
-        """Return these columns followed by those of `other`, about the same rows.
-
-        Raises
-        ------
-        DataError
-            If the two have different numbers of rows.
-        """
+        """Return these columns and those of `other`; DataError unless the rows are as many."""
         if len(self) != len(other):
             raise DataError(f"features of {len(self)} rows do not fit those of {len(other)}")
         return Features(np.hstack((self.matrix, other.matrix)), self.names + other.names)
 
 
 def check_are_features(**values: object) -> None:
-    """Refuse what is not `Features` (SettingError)."""
+    """Validate that arguments are `Features`; raises SettingError."""
     for name, value in values.items():
         if not isinstance(value, Features):
             raise SettingError(
@@ -102,23 +96,19 @@ def check_are_features(**values: object) -> None:
 
 
 def item_features(ratings: Ratings, *, year: bool = True) -> Features:
-    """Return the items' genres and year: public, the same for every user.
-
-    The columns are "genre:<name>" in the order of ``catalogue.genre_names``, 0 or 1, and then
-    "year". These are the features of LocalLR and of FedMMF's one-order mask (Yang et al. 2021,
-    table 1, row "item attributes").
+    """Return the items' public genres and year (Yang et al. 2021, table 1, "item attributes").
 
     Parameters
     ----------
     year
-        Whether to add the year of release, standardised over the items of known year (mean 0,
-        standard deviation 1); an unknown year counts as the mean, that is 0. A catalogue
-        without any year has no such column, and one without genres none of theirs.
+        Add the year of release, standardised over the items of known year (mean 0, standard
+        deviation 1), 0 if unknown. A catalogue without any year has no such column.
 
     Returns
     -------
     Features
-        ``matrix`` of shape (n_items, d).
+        ``matrix`` of shape (n_items, d). The columns are "genre:<name>" in the order of
+        ``catalogue.genre_names``, 0 or 1, and then "year".
     """
     catalogue = ratings.catalogue
     matrix = catalogue.genres.astype(np.float64)
@@ -127,24 +117,24 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
     if not year or not known.any():
         return Features(matrix, names)
     years = catalogue.years[known].astype(np.float64)
-    # Where all years are the same they tell nothing, and 0 / 0 must not be asked for.
+    # of equal years the deviation is 0, which must not divide
     column = np.zeros((len(catalogue), 1))
     column[known, 0] = (years - years.mean()) / (years.std() or 1.0)
     return Features(np.hstack((matrix, column)), (*names, "year"))
 
 
 def known_features(ratings: Ratings) -> Features:
-    """Return what a data set comes with about its items: tags of Last.fm, else `item_features`.
+    """Return the items' features in a data set: tags of Last.fm, else `item_features`.
 
     Parameters
     ----------
     ratings
-        As `fedmf.data.load` returns them, or a part. The tags are read from their files.
+        Ratings from `fedmf.data.load`, or a part. The tags are read from their files.
 
     Raises
     ------
     DataError, MissingExtra
-        Of Last.fm, as of `read_tags` and `tag_features`.
+        For Last.fm; see `read_tags` and `tag_features`.
     """
     return tag_features(read_tags(ratings)) if ratings.name in BINS else item_features(ratings)
 
@@ -152,20 +142,16 @@ def known_features(ratings: Ratings) -> Features:
 def user_features(profiles: Profiles) -> Features:
     """Return the users' age, gender and occupation, each row from its own profile alone.
 
-    The columns are "age", in centuries, "gender:F", 0 or 1, and "occupation:<name>", 0 or 1.
-    The age is divided by a constant and not standardised: its mean and deviation over the
-    users would be something that the users, who keep their profiles to themselves, would have
-    to compute together first.
-
     Returns
     -------
     Features
-        ``matrix`` of shape (n_users, 2 + number of occupations).
+        ``matrix`` of shape (n_users, 2 + number of occupations). The columns are "age" in
+        centuries, "gender:F" and "occupation:<name>", the latter 0 or 1.
     """
     n_users = len(profiles)
     occupations = np.zeros((n_users, len(profiles.occupation_names)))
     occupations[np.arange(n_users), profiles.occupations] = 1.0
-    age = profiles.ages / 100
+    age = profiles.ages / 100  # not standardised: no user knows the mean of private ages
     woman = (profiles.genders == 0).astype(np.float64)
     return Features(
         np.column_stack((age, woman, occupations)),
@@ -176,24 +162,18 @@ def user_features(profiles: Profiles) -> Features:
 def tag_features(
     tags: Tags, components: int = 20, *, of: Literal["items", "users"] = "items"
 ) -> Features:
-    """Return the principal components of the TF-IDF weights of tags, by scikit-learn.
+    """Return principal components of TF-IDF weights of tags (Yang et al. 2021, section 5.1).
 
-    So FedMMF (Yang et al. 2021, section 5.1) makes features of tags, for MovieLens 10M and
-    Last.fm, without telling how many. What tags an item has is public there; those of a user
-    are as private as the ratings, and components over all users are something that the users
-    would have to compute together first.
-
-    The tags of an item, or of a user, are one document: weights are tf · (ln((1 + n) /
-    (1 + df)) + 1), each document scaled to length 1; then the first principal components of all
-    n documents, untagged ones included, which so all get the same row. The same tags give the
-    same features, with signs, up to rounding.
+    The tags of an item are one document of weights tf · (ln((1 + n) / (1 + df)) + 1), scaled to
+    length 1. Untagged documents count among the n. Tags of items are public, those of users as
+    private as the ratings. The same tags give the same features, with signs, up to rounding.
 
     Parameters
     ----------
     components
-        d, 1 ≤ d < the number of documents and of different tags.
+        d, 1 ≤ d < the numbers of documents and of different tags; the paper does not give it.
     of
-        Whether the rows are items or users.
+        Subject of a row.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The entry point to the data: `load` by name, `from_triples` of one's own, and their types."""
+"""Loading of data sets by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["NAMES", "SIZES", "load", "read", "source_of"]
 # Small enough to train on within a minute or two, with every user a client of the protocol.
 SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS = 300, 500, 20_000
 
-# The published numbers of users, items and ratings, to which `load` holds each set.
+# The published numbers of users, items and ratings, which `load` validates.
 SIZES = {
     "simulated": (SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS),
     **{name: form.counts for name, form in FORMATS.items() if form.counts is not None},
@@ -33,18 +33,17 @@ def load(name: str, root: Path | None = None) -> Ratings:
     Parameters
     ----------
     name
-        One of `NAMES`. "simulated" is always at hand: 20,000 ratings 1 to 5 of 500 items by
-        300 users, from `fedmf.data.sets.simulated.simulate` with seed 0.
+        One of `NAMES`. "simulated" needs no file: 20,000 ratings 1 to 5 of 500 items by 300
+        users, from `fedmf.data.sets.simulated.simulate` with seed 0.
     root
-        The folder that holds the sets' own folders ("ml-100k", "ml-10M100K",
-        "hetrec2011-lastfm-2k", …). By default they are sought in the one that the environment
-        variable ``FEDMF_DATA`` names, and then where ``fedmf data fetch`` puts them.
+        The folder with the sets' own folders ("ml-100k", "ml-10M100K", …). By default the one
+        that the environment variable ``FEDMF_DATA`` names, then that of ``fedmf data fetch``.
 
     Raises
     ------
     DataError
         If the name is unknown, or the data set is missing, damaged or incomplete. The message
-        says what to do, and names the file and the line where there is one.
+        has a remedy, the file and the line.
     """
     if name == "simulated":
         return simulate(SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS, seed=0)
@@ -52,13 +51,7 @@ def load(name: str, root: Path | None = None) -> Ratings:
 
 
 def source_of(name: str) -> Source:
-    """Return what a data set that is read from files is read from.
-
-    Raises
-    ------
-    DataError
-        If the name is unknown.
-    """
+    """Return the source of a data set that is read from files; DataError if it is unknown."""
     for source in SOURCES.values():
         if name in source.sets:
             return source
@@ -68,13 +61,7 @@ def source_of(name: str) -> Source:
 
 
 def read(name: str, folder: Path) -> Ratings:
-    """Return a data set that is read from files, from just this folder.
-
-    Raises
-    ------
-    DataError
-        As `load`.
-    """
+    """Return a data set from just this folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
     return movielens.read(FORMATS[name], folder)

@@ -1,4 +1,4 @@
-"""Ratings in compressed rows: the one type in which all of fedmf hands ratings on."""
+"""Ratings in compressed rows, the type of ratings throughout fedmf."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Catalogue", "Ratings", "Split", "check_size", "seal"]
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """What is publicly known of every item.
+    """Public facts of every item.
 
     Parameters
     ----------
     titles
         One title per item, as the data set writes it (MovieLens' end with the year).
     years
-        int16, shape (n_items,): the year of release, 0 where it is unknown.
+        int16, shape (n_items,): year of release, 0 where it is unknown.
     genres
-        bool, shape (n_items, n_genres): whether the item is of that genre.
+        bool, shape (n_items, n_genres): membership of the item in each genre.
     genre_names
         One name per column of `genres`.
 
@@ -65,35 +65,33 @@ class Ratings:
 
     Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. Within a user
     the order is the file's. Users and items are numbered 0, 1, ... by ascending original id;
-    a subset (`take`) keeps the numbers, so either side may then hold users or items without
-    a rating.
+    a subset (`take`) keeps the numbers, also of users and items that lose all ratings.
 
     Parameters
     ----------
     name
-        The data set's name.
+        Name of the data set.
     indptr
         int64, shape (n_users + 1,), ascending from 0 to n_ratings.
     items
-        int32, shape (n_ratings,), 0 <= item < n_items; a user's are different.
+        int32, shape (n_ratings,), 0 ≤ item < n_items, distinct for each user.
     values
         float64, shape (n_ratings,), within `scale`.
     times
-        int64, shape (n_ratings,): seconds since 1970, or only each user's order; to be
-        compared within one user.
+        int64, shape (n_ratings,): seconds since 1970, or only each user's order.
     n_items
-        The number of items, rated or not.
+        Number of items, rated or not.
     scale
-        The lowest and the highest possible rating.
+        Lowest and highest possible rating.
     user_ids, item_ids
         int64, shapes (n_users,) and (n_items,): the data set's own ids.
     catalogue
-        The items' titles, years and genres.
+        Titles, years and genres of the items.
 
     Raises
     ------
     DataError
-        If a dtype, shape or range is not as above, or somebody rates an item twice.
+        If a dtype, shape or range is another, or a user rates an item twice.
     """
 
     name: str
@@ -135,7 +133,7 @@ class Ratings:
         self._check_pairs()
 
     def _check_pairs(self) -> None:
-        """Refuse a pair that is there twice: what a user sends has one row per item."""
+        """Raise DataError for a repeated pair: a user's update has one row per item."""
         first = np.arange(self.n_users, dtype=np.int64) * self.n_items
         pairs = np.repeat(first, np.diff(self.indptr)) + self.items
         pairs.sort()  # np.unique takes fifty times as long
@@ -149,30 +147,23 @@ class Ratings:
 
     @property
     def n_users(self) -> int:
-        """The number of users, with or without a rating here."""
+        """Number of users, with or without a rating here."""
         return self.user_ids.size
 
     @property
     def n_ratings(self) -> int:
-        """The number of ratings."""
+        """Number of ratings."""
         return self.values.size
 
     @cached_property
     def users(self) -> NDArray[np.int32]:
-        """The user of each rating: int32, shape (n_ratings,), ascending."""
-        numbers = np.arange(self.n_users, dtype=np.int32)
-        users = np.repeat(numbers, np.diff(self.indptr))
+        """User of each rating: int32, shape (n_ratings,), ascending."""
+        users = np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
         users.flags.writeable = False
         return users
 
     def of_user(self, user: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the items and the values of one user's ratings, as read-only views.
-
-        Raises
-        ------
-        IndexError
-            If `user` is not in 0 <= user < n_users.
-        """
+        """Return one user's items and values, read-only; IndexError for an unknown user."""
         if not 0 <= user < self.n_users:
             raise IndexError(f"user {user} is not in 0 <= user < {self.n_users}")
         row = slice(self.indptr[user], self.indptr[user + 1])
@@ -184,8 +175,8 @@ class Ratings:
         Parameters
         ----------
         which
-            A mask, bool of shape (n_ratings,), or the ratings' positions as integers, in any
-            order (a position named twice is taken once).
+            Mask, bool of shape (n_ratings,), or positions of the ratings as integers, in any
+            order; a repeated position is taken once.
 
         Raises
         ------
@@ -204,19 +195,12 @@ class Ratings:
         )
 
     def with_values(self, values: NDArray[np.float64], scale: tuple[float, float]) -> Ratings:
-        """Return the same pairs with other values, such as what a model left unexplained.
-
-        Parameters
-        ----------
-        values
-            float64, shape (n_ratings,), within `scale`.
-        scale
-            The lowest and the highest possible value.
+        """Return the same pairs with other values and scale, such as a model's residuals.
 
         Raises
         ------
         DataError
-            If the values do not fit.
+            If `values` is not float64 of shape (n_ratings,), within `scale`.
         """
         return replace(self, values=values, scale=scale)
 
@@ -239,12 +223,12 @@ class Split:
 
 
 def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:
-    """Hold ratings to the published numbers of users, items and ratings.
+    """Compare ratings with the published numbers of users, items and ratings.
 
     Raises
     ------
     DataError
-        If one of the numbers is another; `files` are blamed.
+        If one of the numbers is another; the message names `files`.
     """
     found = (ratings.n_users, ratings.n_items, ratings.n_ratings)
     if found != expected:
@@ -256,7 +240,7 @@ def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> 
 
 
 def seal(owner: object, **dtypes: type[np.generic]) -> None:
-    """Replace the named arrays by read-only views, after a check of their dtypes."""
+    """Replace a dataclass's arrays by read-only views; DataError for another dtype."""
     for field, dtype in dtypes.items():
         array = getattr(owner, field)
         if not isinstance(array, np.ndarray) or array.dtype != dtype:

@@ -1,4 +1,4 @@
-"""Ratings to learn from and ratings to be judged by: four ways to part them."""
+"""Splits of ratings into a training and a test part."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ FOLDS = range(1, 6)
 
 
 def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
-    """Put each rating to the test at random, whosever it is.
-
-    A user or an item with few ratings may lose all of them from the training part.
+    """Put ratings to the test at random; a user may lose all training ratings.
 
     Parameters
     ----------
     test_fraction
         0 < test_fraction < 1; the test part has round(test_fraction · n_ratings) ratings.
     seed
-        Of the generator, seed >= 0; the same ratings and seed give the same split.
+        Seed of the generator, ≥ 0; the same ratings and seed give the same split.
 
     Raises
     ------
     SettingError
-        If the fraction or the seed is no such number, or `ratings` are not ratings.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings)
     check(Proportion, test_fraction=test_fraction)
@@ -51,18 +49,18 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
 def leave_last(ratings: Ratings, k: int = 1) -> Split:
     """Put each user's last `k` ratings by time to the test.
 
-    Among ratings of the same time the later one in the file counts as the later. A user with
-    `k` ratings or fewer has all of them in the training part.
+    The order in the file breaks ties. A user with `k` ratings or fewer has all of them in the
+    training part.
 
     Parameters
     ----------
     k
-        The number of ratings per user, k >= 1.
+        Number of ratings per user, ≥ 1.
 
     Raises
     ------
     SettingError
-        If `k` is not such an integer, or `ratings` are not ratings.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings)
     check(Count, k=k)
@@ -77,21 +75,20 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
 def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
     """Put a fraction of each user's ratings to the test, drawn at random (FCF, section 6.3).
 
-    Twice over it gives the paper's 60/20/20: a fifth for the test, then a quarter of the rest
-    for validation. An item with few ratings may lose all of them from the training part.
+    The paper's 60/20/20 is a fifth for the test, then a quarter of the rest for validation.
 
     Parameters
     ----------
     test_fraction
-        0 < test_fraction < 1; of a user's n ratings round(test_fraction · n) go to the test
-        (a half to the even number).
+        0 < test_fraction < 1; round(test_fraction · n) of a user's n ratings go to the test, a
+        half to the even number.
     seed
-        Of the generator, seed ≥ 0; the same ratings and seed give the same split.
+        Seed of the generator, ≥ 0; the same ratings and seed give the same split.
 
     Raises
     ------
     SettingError
-        If the fraction or the seed is out of range, or `ratings` are not ratings.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings)
     check(Proportion, test_fraction=test_fraction)
@@ -106,26 +103,24 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
 
 
 def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
-    """Part ml-100k as its own files u1.base, u1.test, …, u5.test do (80,000 and 20,000).
-
-    The five test parts are disjoint: together the folds are a 5-fold cross-validation.
+    """Split ml-100k by its own files u1.base, u1.test, …, u5.test, a 5-fold cross-validation.
 
     Parameters
     ----------
     ratings
-        All ratings of ml-100k, as `fedmf.data.load` returns them.
+        All 100,000 ratings from `fedmf.data.load`; 20,000 go to the test.
     fold
-        1 to 5.
+        Number of the fold, 1 to 5.
     root
-        As for `fedmf.data.load`.
+        See `fedmf.data.load`.
 
     Raises
     ------
     SettingError
-        If `fold` is not 1 to 5, or `ratings` are not ratings.
+        If an argument is of another type or out of range.
     DataError
-        If `ratings` are of another data set, if a file is missing or damaged, or if the two
-        files do not hold just these ratings.
+        If `ratings` are of another data set, a file is missing or damaged, or the two files
+        do not hold just these ratings.
     """
     check_ratings(ratings=ratings)
     if not is_whole(fold) or fold not in FOLDS:
@@ -161,7 +156,7 @@ def _parted(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
 
 
 def _positions(ratings: Ratings, table: RatingTable) -> NDArray[np.int64]:
-    """Return where each line's rating stands in `ratings`, or -1 if it does not."""
+    """Return the position in `ratings` of each line's rating, or -1 if it is missing."""
     pair = ratings.user_ids[ratings.users] * 10**9 + ratings.item_ids[ratings.items]
     order = np.argsort(pair)
     sought = table.users * 10**9 + table.items

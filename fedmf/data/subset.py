@@ -1,4 +1,4 @@
-"""A dense corner of a data set: few enough users and items to try what is slow."""
+"""A dense subset of a data set, small enough for slow protocols."""
 
 from __future__ import annotations
 
@@ -15,18 +15,13 @@ __all__ = ["most_rated"]
 def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Ratings:
     """Return the most rated items, and the ratings by the users who rated most of those.
 
-    First the `n_items` items with the most ratings by anybody are chosen, then the `n_users`
-    users with the most ratings of these items; of equals, the one with the lower number. Users
-    and items are numbered anew, by ascending original id.
-
-    Of ml-latest-small, 40 items and 50 users have 1,758 of the 2,000 possible ratings.
+    The items have the most ratings by all users, the users the most ratings of these items;
+    the lower number breaks ties. Users and items are renumbered by ascending original id.
 
     Parameters
     ----------
-    ratings
-        Of the whole data set.
     n_items, n_users
-        1 ≤ n_items ≤ the items, 1 ≤ n_users ≤ the users who rated one of the chosen.
+        1 ≤ n_items ≤ the rated items, 1 ≤ n_users ≤ the users who rated one of the chosen.
 
     Raises
     ------

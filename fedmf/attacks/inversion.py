@@ -1,4 +1,4 @@
-"""Ratings from masked ratings: a one-order mask is undone by the equation it was fitted by.
+"""Inversion of one-order masks by the equation that they are fitted by.
 
 A ridge regression of ratings r on public features x leaves the residuals ρ = r − b − Xw, and
 these *are* the masked ratings (eq. 11 of Yang et al. 2021). Where the penalised squares are
@@ -12,8 +12,7 @@ grid. The user's mean rating gives b, and nearly always the sign that gradients 
 (`from_two_rounds`): r and 2 · mean − r are both on the grid only where 2 · mean is.
 
 The adversary needs the masked ratings, which plain gradients give, the items' public features,
-and one number for each user, the mean rating; section 4.2.1 grants two, the lowest and the
-highest. It need not know the penalty. Indicator J says nothing of this.
+and each user's mean rating; section 4.2.1 grants the lowest and the highest rating.
 """
 
 from __future__ import annotations
@@ -38,12 +37,11 @@ class Unmasked(NamedTuple):
     Parameters
     ----------
     ratings
-        float64, shape (n,), on the grid; NaN if no penalty can be.
+        float64, shape (n,), on the grid; NaN if no penalty is possible.
     penalty
-        That of the mask; NaN where the mask is constant and tells nothing of it.
+        Penalty of the mask; NaN for a constant mask.
     misfit
-        By how much, in steps of the grid (rms), the ratings missed it: next to nothing where
-        they are right.
+        Distance of the exact solution from the grid (rms), in steps; almost 0 if it is right.
     """
 
     ratings: Floats
@@ -65,9 +63,9 @@ def from_ridge(
     mean
         The mean of the ratings.
     grid
-        float64, ascending and evenly spaced: every rating there is.
+        float64, ascending and evenly spaced: every possible rating.
     penalty
-        That of the mask, where it is known; None to search for it.
+        Penalty of the mask; None to search for it.
     """
     step, span = float(grid[1] - grid[0]), float(grid[-1] - grid[0])
     g = x @ (x.T @ masked)

@@ -1,4 +1,4 @@
-"""Ratings from gradients: what a server computes from one user's rows and its own Q.
+"""Ratings from gradients, computed by a server from one user's rows and its own Q.
 
 λ q_i − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. Let d be
 its unit direction and a_i its coefficients; then p_u = s d for one unknown number s, and
@@ -7,11 +7,11 @@ its unit direction and a_i its coefficients; then p_u = s d for one unknown numb
 
 Two rounds set two such expressions equal: a linear system in 1/s, s, 1/s', s', whose null space
 has one dimension from three items on, and whose length is fixed by s · 1/s = 1. Ratings on a
-grid need only one round: each value that a single rating might have makes s a root of a
-quadratic, and only the true s puts all the other ratings on the grid.
+grid need only one round: each possible value of a single rating makes s a root of a quadratic,
+and only the true s puts all the other ratings on the grid.
 
-The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7). Neither
-of these needs it, nor any of its hyper-parameters but λ.
+The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
+attacks need only λ.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Seen:
     Parameters
     ----------
     q
-        float64, shape (n, k): the server's own q_i of the items in question.
+        float64, shape (n, k): the server's own q_i of some items.
     eta
-        float64, shape (n, k): what arrived in these rows, η_ui if it was sent in the clear.
+        float64, shape (n, k): the received rows, η_ui if sent in the clear.
     """
 
     q: Floats
@@ -52,21 +52,20 @@ class Seen:
 
 
 def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
-    """Solve for a user's ratings with the gradients of two rounds, whatever they were.
+    """Solve for a user's ratings, on a grid or not, with the gradients of two rounds.
 
     Parameters
     ----------
     first, second
-        The same n items in the same order.
+        Views of the same n items in the same order.
     reg
         λ of eq. 6.
 
     Returns
     -------
     ratings
-        float64, shape (n,), such that their mean is not negative: the gradients of r_ui and
-        p_u are also those of −r_ui and −p_u. NaN where the rows determine nothing: fewer than
-        three items, or no s.
+        float64, shape (n,), of a mean ≥ 0, as −r_ui and −p_u have the same gradients as r_ui
+        and p_u. NaN for fewer than three items, or if there is no s.
     """
     n = first.eta.shape[0]
     if n < FEWEST:
@@ -76,7 +75,7 @@ def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
     length = np.linalg.norm(system, axis=0)
     length[length == 0] = 1.0
     z = np.linalg.svd(system / length)[2][-1] / length
-    # 1/s and s are of one sign, unless these are no gradients: then it is a guess like others.
+    # 1/s and s are of one sign, unless these are no gradients: then any guess will do
     area = abs(z[0] * z[1])
     if area == 0:
         return np.full(n, np.nan)
@@ -90,19 +89,19 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
     Parameters
     ----------
     seen
-        Of n ≥ 1 items. Of one or two, several answers fit.
+        View of n ≥ 1 items; one or two have several answers.
     reg
         λ of eq. 6.
     grid
-        float64, ascending and evenly spaced: every rating there is, such as 1, …, 5.
+        float64, ascending and evenly spaced: every possible rating, such as 1, …, 5.
     length
-        About how long p_u is (the public start tells), which decides between answers that fit;
-        None if nothing is known of it.
+        Approximate length of p_u, known from the public start, which decides between answers;
+        None if unknown.
 
     Returns
     -------
     ratings
-        float64, shape (n,), each on the grid; NaN if no real s gives a single one.
+        float64, shape (n,), each on the grid; NaN if there is no real s.
     """
     a, b = _rank_one(seen, reg)
     anchors = np.linspace(0, a.size - 1, min(a.size, ANCHORS)).astype(np.int64)
@@ -124,20 +123,15 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
 def from_sum(
     q: Floats, total: Floats, counts: NDArray[np.int64], reg: float, grid: Floats
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Return what an exact sum says of the items with one rater.
+    """Return the ratings of the items with one rater from an exact sum, secure or not.
 
-    Secure aggregation gives just this sum, and the raters' counts tell which items these are.
-    The server does not know who the rater is, but the rows λ q_i − η_i = e_ui p_u of one user
-    are parallel, so that it can tell whose belong together, and `from_one_round` does the rest.
-
-    Three or more by one user have one answer. Of one or two several fit, and the likeliest
-    length of p_u decides: P starts as Q does, and Q is public.
+    The rows λ q_i − η_i = e_ui p_u of one user are parallel, which groups the items by their
+    unknown raters for `from_one_round`. P starts as Q does, so that Q gives the length of p_u.
 
     Parameters
     ----------
     q, total
-        float64, shape (m, k): the item factors that were given out, and the exact sum of the
-        gradients.
+        float64, shape (m, k): the server's item factors, and the exact sum of the gradients.
     counts
         int64, shape (m,): the raters of each item in the same cohort.
     reg, grid
@@ -146,9 +140,9 @@ def from_sum(
     Returns
     -------
     items
-        int64, shape (s,): those with one rater.
+        int64, shape (s,): items with one rater.
     ratings
-        float64, shape (s,): what that rater gave, NaN where the sum is zero and says nothing.
+        float64, shape (s,): that rater's ratings, NaN where the sum is zero.
     """
     items = np.flatnonzero(counts == 1)
     ratings = np.full(items.size, np.nan)
@@ -167,14 +161,14 @@ def from_sum(
 
 
 def on_grid(ratings: Floats, grid: Floats) -> Floats:
-    """Return the rating there is that comes nearest to each; NaN stays NaN."""
+    """Return the nearest possible rating to each; NaN stays NaN."""
     step = grid[1] - grid[0]
     number = np.clip(np.rint((ratings - grid[0]) / step), 0, grid.size - 1)
     return np.asarray(grid[0] + step * number)
 
 
 def _rank_one(seen: Seen, reg: float) -> tuple[Floats, Floats]:
-    """Return a_i and b_i: along d, the errors and what the item factors predict."""
+    """Return a_i and b_i: along d, the errors and the predictions of the item factors."""
     table = reg * seen.q - seen.eta  # e_ui p_u
     d = np.linalg.svd(table, full_matrices=False)[2][0]
     return table @ d, seen.q @ d

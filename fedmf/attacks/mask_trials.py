@@ -1,4 +1,4 @@
-"""The attacks on masked ratings end to end: FedMMF, with and without secure sums."""
+"""Trials of the attacks on masked ratings end to end, with and without secure sums."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.attacks.inversion import Unmasked, from_ridge
 from fedmf.attacks.masked_ratings import ranking, recovery
-from fedmf.attacks.observed import Progress
-from fedmf.attacks.outcome import Outcome, all_of, chance, grid_of, share_right
+from fedmf.attacks.observed import PAPER, Progress, Users, attacked, leaked, quiet, views
+from fedmf.attacks.outcome import Outcome, all_of, grid_of
 from fedmf.attacks.retraining import OTHER_SEED, from_retraining
-from fedmf.attacks.views import PAPER, Users, attacked, leaked, quiet, views
 from fedmf.data import Features, Ratings
 from fedmf.data.features import known_features
 from fedmf.errors import SettingError
@@ -36,12 +35,10 @@ def inversion(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Attack FedMMF: from its plain gradients, or from the masked ratings themselves.
+    """Attack FedMMF, knowing the mean rating of each user.
 
-    One-order masks go all the way: the gradients of two rounds give the masked ratings up to
-    their sign, and these the ratings. The others start from the masked ratings, which the
-    paper would also have collected centrally (section 4.2.2). Known of each user is the mean
-    rating.
+    Against one-order masks the attack starts from the gradients of two rounds, which give the
+    masked ratings up to their sign; against others from the masked ratings (section 4.2.2).
 
     Parameters
     ----------
@@ -50,10 +47,9 @@ def inversion(
     mask
         Mask of every party.
     features
-        A row for each item, what the masks and the attacker know of it; by default what the
-        data set comes with (`known_features`: genres and year, of Last.fm tags).
+        A row for each item, known to the masks and the attacker; by default `known_features`.
     seed
-        Seed of the training and of all masks, at least 0.
+        Seed of the training and of all masks, ≥ 0.
 
     Returns
     -------
@@ -72,25 +68,23 @@ def inversion(
     known = known_features(ratings) if features is None else features
     hidden = masked(ratings, mask.fit(known, ratings, seed))
     plain, secure, summed = views(hidden, some, model, seed, progress)
-    truth = all_of(ratings, some)
+    truth = ratings.take(np.isin(ratings.users, some))
+    rated = np.maximum(np.diff(truth.indptr), 1)
+    means = np.bincount(truth.users, truth.values, truth.n_users) / rated
 
     def found(rho: list[Floats]) -> Floats:
         if isinstance(mask, RidgeMask):
             return _from_ridge(ratings, some, rho, known, grid)
-        return _from_retraining(
-            ratings, some, rho, mask, known, grid, seed + OTHER_SEED, progress
+        residuals = truth.with_values(np.concatenate(rho), (-np.inf, np.inf))
+        return from_retraining(
+            residuals, mask, known, means, grid, seed=seed + OTHER_SEED, progress=progress
         )
 
     collected = [hidden.of_user(user)[1] for user in some.tolist()]
     start = leaked(plain, some, model) if isinstance(mask, RidgeMask) else collected
-    return Outcome(
-        attack=f"mask inversion, {NAMES[type(mask)]}",
-        plain=share_right(found(start), truth),
-        secure=share_right(found(leaked(secure, some, model)), truth),
-        summed=share_right(found(leaked(summed, some, model)), truth),
-        chance=chance(truth),
-        ratings=truth.size,
-    )
+    rho = (start, leaked(secure, some, model), leaked(summed, some, model))
+    name = f"mask inversion, {NAMES[type(mask)]}"
+    return Outcome.of(name, truth.values, *map(found, rho))
 
 
 def on_masked_ratings(
@@ -105,27 +99,26 @@ def on_masked_ratings(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Try the paper's own two attacks on masked ratings, or on what there is in their place.
+    """Try the paper's own two attacks, `ranking` and `recovery`, on masked ratings.
 
     Parameters
     ----------
     ratings, users, features, model, progress
         See `inversion`.
     ranked
-        Whether to rank (section 4.2.2) or to recover (4.2.1).
+        Try `ranking` in place of `recovery`.
     amount
-        The part h of the items, or the tolerance.
+        ``top`` of `ranking`, or ``tolerance`` of `recovery`.
     mask
-        Two-order by default, as in the paper.
+        Mask of every party; two-order by default, as in the paper.
     seed
-        Seed of the training, of all masks and of ties, at least 0.
+        Seed of the training, of all masks and of ties, ≥ 0.
 
     Returns
     -------
     Outcome
-        Means over the users. Chance is the same attack on the numbers that the secure run
-        gives, shuffled within each user: how they are spread counts in both, and only which
-        belongs to which rating is lost.
+        Means over the users. Chance is the same attack on the secure run's numbers, shuffled
+        within each user, which keeps their distribution.
 
     Raises
     ------
@@ -164,7 +157,7 @@ def on_masked_ratings(
 def _from_ridge(
     ratings: Ratings, users: Users, rho: list[Floats], features: Features, grid: Floats
 ) -> Floats:
-    """Undo the masks of all users: each for itself, then all with the penalty most agree on."""
+    """Undo the masks of all users: each alone, then all with the median penalty."""
 
     def both_signs(penalty: float | None) -> list[Unmasked]:
         found = []
@@ -179,20 +172,3 @@ def _from_ridge(
     known = penalties[np.isfinite(penalties)]
     agreed = float(np.median(known)) if known.size else None
     return np.concatenate([one.ratings for one in both_signs(agreed)])
-
-
-def _from_retraining(
-    ratings: Ratings,
-    users: Users,
-    rho: list[Floats],
-    mask: FMMask | NNMask,
-    features: Features,
-    grid: Floats,
-    seed: int,
-    progress: Progress,
-) -> Floats:
-    some = ratings.take(np.isin(ratings.users, users))
-    rated = np.maximum(np.diff(some.indptr), 1)
-    means = np.bincount(some.users, some.values, some.n_users) / rated
-    hidden = some.with_values(np.concatenate(rho), (-np.inf, np.inf))
-    return from_retraining(hidden, mask, features, means, grid, seed=seed, progress=progress)

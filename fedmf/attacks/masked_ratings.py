@@ -1,7 +1,7 @@
 """The two attacks of the FedMMF paper on masked ratings, sections 4.2.1 and 4.2.2.
 
-They look at masked ratings as numbers that are to be scaled or ranked. How little they find is
-no measure of safety: `from_ridge` and `from_retraining` start from the same numbers.
+They only scale or rank masked ratings, so that a low rate is no measure of safety: `from_ridge`
+and `from_retraining` start from the same numbers.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     """Return each user's recovery rate α (section 4.2.1).
 
     The adversary knows a user's lowest and highest rating and stretches the masked ratings to
-    that range. A rating is recovered if the result is less than `tolerance` off it. (The text
-    says "less than α", which it then uses for the rate; the tolerance is its error level g.)
+    that range. A rating is recovered if the result is less than `tolerance` off it.
 
     Parameters
     ----------
     ratings, masked
-        The ratings, and what is left of them under the masks.
+        The ratings, and their residuals under the masks.
     tolerance
-        In the unit of the ratings, positive.
+        Error level g of the paper, > 0, in the unit of the ratings.
 
     Returns
     -------
@@ -42,7 +41,7 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed, or the tolerance is not finite and positive.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings, masked=masked)
     check(Positive, tolerance=tolerance)
@@ -58,18 +57,17 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
 def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Floats:
     """Return each user's hit ratio β (section 4.2.2).
 
-    Of a user's n items, ⌈top · n⌉ are the highest by masked rating, and as many by rating; β is
-    the share of the former that are among the latter. The paper does not say what becomes of
-    ties, of which integer ratings are full: here they are broken at random.
+    β is the share of a user's ⌈top · n⌉ highest items by masked rating that are among as many
+    by rating. Ties, of which the paper says nothing, are broken at random.
 
     Parameters
     ----------
     ratings, masked
-        As of `recovery`.
+        See `recovery`.
     top
         h, 0 < top ≤ 1.
     seed
-        Of the ties.
+        Seed of the ties.
 
     Returns
     -------
@@ -79,7 +77,7 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed, or `top` is out of range.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings, masked=masked)
     check(Share, top=top)

@@ -1,26 +1,28 @@
-"""What reaches the server of one user: their gradient in the clear, or under the masks.
+"""The server's view of one user: a gradient in the clear, or a masked input.
 
-The secure view is the real thing: every user a `secagg.Client`, and of each one's masked input
-the bytes that it sent, decoded as a gradient would be. An attacker who knew which items a user
-rated would look at these rows; that much is given to it for nothing.
+The secure view is the real one: every user is a `secagg.Client`, and the bytes of its masked
+input are decoded as a gradient would be. The attacker is given the items that a user rated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import secagg
 from fedmf.aggregate import FloatSum, PlainSum, SecAggSum
 from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.vectors import Rows, Vectors
-from fedmf.attacks.leakage import Seen
+from fedmf.attacks.leakage import Seen, from_two_rounds
 from fedmf.data import Ratings
+from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
-from fedmf.models import Factors, FedMF
+from fedmf.models import PRESETS, Factors, FedMF
+from fedmf.models.recommender import numbers
+from fedmf.settings import Seed, check
 from fedmf.training import Schedule
 from fedmf.training.loop import Loop
 from fedmf.training.trainer import FactorTraining
@@ -30,30 +32,39 @@ from secagg.protocol import Phase
 from secagg.protocol.messages import MaskedInput, decode
 
 __all__ = [
+    "PAPER",
     "Progress",
     "SecureRound",
     "TrainingRound",
+    "Users",
+    "View",
+    "attacked",
     "count_raters",
     "in_the_clear",
+    "leaked",
+    "quiet",
     "train",
     "under_masks",
+    "views",
 ]
 
 Floats = NDArray[np.float64]
+Users = NDArray[np.int64]
+View = Callable[[int], tuple[Seen, Seen]]
+"""The server's view of a user in the first round and in the second."""
+
+PAPER = PRESETS["paper"].model  # leaves no item out, as the paper does not
+
+
+def quiet(what: str, done: int, of: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRound:
-    """One round of a training, before anybody hides anything.
+    """One round of a training in the clear, `number` 1, 2, …: gradients η_ui by user.
 
-    Parameters
-    ----------
-    number
-        Which round, from 1.
-    q
-        float64, shape (m, k): the item factors that the server gave out.
-    gradients
-        η_ui of every user, by user.
+    The item factors `q` are float64 of shape (m, k).
     """
 
     number: int
@@ -63,14 +74,9 @@ class TrainingRound:
 
 @dataclass(frozen=True, eq=False)
 class SecureRound:
-    """What the server of a secure aggregation has after it.
+    """The server's view of a secure aggregation: masked inputs y_u by user, and their sum.
 
-    Parameters
-    ----------
-    masked
-        By user, float64 of shape (m, k): the masked input y_u, decoded as if it were η_u.
-    total
-        float64, shape (m, k): the sum over all users.
+    All are float64 of shape (m, k); y_u is decoded as if it were η_u.
     """
 
     masked: Mapping[int, Floats]
@@ -78,16 +84,9 @@ class SecureRound:
 
 
 def train(
-    model: FedMF,
-    ratings: Ratings,
-    rounds: int,
-    seed: int,
-    progress: Progress = lambda what, done, of: None,
+    model: FedMF, ratings: Ratings, rounds: int, seed: int, progress: Progress = quiet
 ) -> list[TrainingRound]:
-    """Train for a few rounds with every user, and keep what each of them computed.
-
-    The raters of the items are counted first, as `Trainer` does, and items with fewer than
-    ``model.min_raters`` are left out.
+    """Train for a few rounds with every user, as `Trainer` does, and keep all gradients.
 
     Raises
     ------
@@ -118,10 +117,7 @@ def count_raters(ratings: Ratings) -> NDArray[np.int64]:
 
 
 def in_the_clear(of: TrainingRound, user: int) -> Seen:
-    """Return what a plain sum shows of a user: their rows, in the protocol's fixed point.
-
-    Rows of items that are not trained are zero and say nothing; `leakage` gives NaN for them.
-    """
+    """Return a user's rows in a plain sum, in its fixed point; untrained items have zeros."""
     rows = of.gradients[user]
     encoding = PlainSum().encoding
     integers, _ = encoding.encode_integers(np.asarray(rows.values, np.float64).reshape(-1))
@@ -130,29 +126,17 @@ def in_the_clear(of: TrainingRound, user: int) -> Seen:
 
 
 def under_masks(
-    of: TrainingRound,
-    users: Collection[int],
-    seed: int,
-    progress: Progress = lambda what, done, of: None,
+    of: TrainingRound, users: Collection[int], seed: int, progress: Progress = quiet
 ) -> SecureRound:
-    """Let all users of a round be clients of secure aggregation, and keep what some sent.
+    """Sum a round by secure aggregation of all users, and keep the masked inputs of some.
 
-    Parameters
-    ----------
-    of
-        The round.
-    users
-        Whose masked inputs are kept; the others are there all the same.
-    seed
-        Of the clients' keys and masks, together with the number of the round: masks that came
-        twice would cancel in the difference of two masked inputs. A client that is not a
-        simulation takes them from the operating system; here a figure has to be the same the
-        next time.
+    `seed` stands for the entropy of keys and masks, so that figures can be repeated.
     """
     vectors = Vectors(of.gradients, of.gradients.__getitem__, of.q.shape)
     encoding = SecAggSum().encoding
     session = b"attacked round %d" % of.number
     params = SecAggSum().params(len(vectors), of.q.size, encoding, session)
+    # of this round alone: equal masks cancel in the difference of two masked inputs
     entropy: Entropy = np.random.default_rng((seed, 1, of.number)).bytes
     server = secagg.Server(params, entropy=entropy)
     clients = {u: secagg.Client(u, params, entropy=entropy) for u in vectors}
@@ -175,9 +159,57 @@ def under_masks(
 def _as_gradient(
     data: bytes, user: int, params: secagg.RoundParams, encoding: secagg.FixedPoint
 ) -> Floats:
-    """Return y_u of a masked input's bytes as the floats that its integers would stand for."""
+    """Decode y_u in the bytes of a masked input as if it were a gradient."""
     message = decode(data, MaskedInput, params, sender=user, phase=Phase.MASKED_INPUT)
     lanes = params.ring.zeros(params.elements)
     _fast.unpack_bits(message.values, params.ring.bits, lanes)
     floats, _ = encoding.decode(lanes, params.ring)
     return floats
+
+
+def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:
+    """Validate the arguments of a trial and return `users` sorted and unique; see `leakage`."""
+    check_ratings(ratings=ratings)
+    check(Seed, seed=seed)
+    some = np.unique(numbers("user", users, ratings.n_users))
+    if not some.size:
+        raise SettingError("nobody is attacked: name a user, or draw some with chosen()")
+    silent = some[np.diff(ratings.indptr)[some] == 0]
+    if silent.size:
+        raise SettingError(
+            f"user {silent[0]} has no rating to be found: draw users with chosen()"
+        )
+    return some
+
+
+def views(
+    ratings: Ratings, users: Users, model: FedMF, seed: int, progress: Progress
+) -> tuple[View, View, View]:
+    """Train for two rounds; return views of a user's gradients, masked inputs and the sums."""
+    rounds = train(model, ratings, 2, seed, progress)
+    secure = [under_masks(one, set(users.tolist()), seed, progress) for one in rounds]
+
+    def plain(user: int) -> tuple[Seen, Seen]:
+        return in_the_clear(rounds[0], user), in_the_clear(rounds[1], user)
+
+    def at(tables: Callable[[int], list[Floats]]) -> View:
+        def view(user: int) -> tuple[Seen, Seen]:
+            items = rounds[0].gradients[user].indices
+            first, second = (
+                Seen(one.q[items], table[items])
+                for one, table in zip(rounds, tables(user), strict=True)
+            )
+            return first, second
+
+        return view
+
+    return (
+        plain,
+        at(lambda user: [one.masked[user] for one in secure]),
+        at(lambda user: [one.total for one in secure]),
+    )
+
+
+def leaked(view: View, users: Users, model: FedMF) -> list[Floats]:
+    """Return each user's ratings by `from_two_rounds`, with 0 in place of NaN."""
+    return [np.nan_to_num(from_two_rounds(*view(user), model.reg)) for user in users.tolist()]

@@ -1,4 +1,4 @@
-"""Success of an attack: against plain sums, against secure ones, and against guessing."""
+"""Success of an attack against plain sums and secure ones, beside that of guessing."""
 
 from __future__ import annotations
 
@@ -20,41 +20,54 @@ EXACT = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The shares of ratings that an attack gives exactly; see `on_masked_ratings` for others.
+    """Shares of ratings that an attack finds exactly; see `on_masked_ratings` for others.
 
     Parameters
     ----------
     attack
-        Its name.
+        Name of the attack.
     plain
-        From what a server sees without secure aggregation.
+        Share without secure aggregation.
     secure
-        The same computed from what it sees with it: a user's masked input.
+        Share with it, from a user's masked input.
     summed
-        The same from the sum over all users; None where the attack has no use for it.
+        Share from the sum over all users.
     chance
-        What who knows nothing of the user gets by always guessing the most frequent rating; of
-        the attacks on masked ratings, what shuffled numbers give.
+        Share of the most frequent rating, which a guess finds; for the attacks on masked
+        ratings, the share that shuffled numbers give.
     ratings
-        How many there were to be found.
+        Number of ratings to find.
     """
 
     attack: str
     plain: float
     secure: float
-    summed: float | None
+    summed: float
     chance: float
     ratings: int
 
+    @classmethod
+    def of(
+        cls, attack: str, truth: Floats, plain: Floats, secure: Floats, summed: Floats
+    ) -> Outcome:
+        """Compare the ratings found in three ways with the truth, all of one shape."""
+        return cls(
+            attack=attack,
+            plain=share_right(plain, truth),
+            secure=share_right(secure, truth),
+            summed=share_right(summed, truth),
+            chance=chance(truth),
+            ratings=truth.size,
+        )
+
 
 def grid_of(ratings: Ratings) -> Floats:
-    """Return all ratings that can be given, ascending: in half steps if anybody gave a half.
+    """Return all possible ratings, ascending, in half steps if any rating has a half.
 
     Raises
     ------
     DataError
-        If a rating is on neither grid: every attack that looks for ratings on one would miss
-        it, which must not be taken for safety.
+        If a rating is on neither grid: attacks would miss it, which must not pass for safety.
     """
     low, high = ratings.scale
     if np.isfinite(high - low):
@@ -77,7 +90,8 @@ def share_right(found: Floats, truth: Floats) -> float:
 
 def chance(truth: Floats) -> float:
     """Return the share of the most frequent rating."""
-    return float(np.unique(truth, return_counts=True)[1].max() / truth.size)
+    counts = np.unique(truth, return_counts=True)[1]
+    return float(counts.max() / truth.size) if truth.size else 0.0
 
 
 def all_of(ratings: Ratings, users: NDArray[np.int64]) -> Floats:

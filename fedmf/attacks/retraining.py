@@ -1,28 +1,24 @@
-"""Ratings from masked ratings: guess them, fit the mask to the guess, and compare.
+"""Inversion of masks without a closed form: guess ratings, fit the mask to them, compare.
 
-Masks without a closed form are fitted by a program that every party has, from ratings on a
-grid. So a guess can be checked: the right ratings are those that, less the mask fitted to
-them, leave the masked ratings ρ. A guess is ρ + t D on the grid, D being an estimate of the
-mask and t one of a few amplitudes; the best guess gives the next D. The first comes from
-stationarity. Of a factorisation machine it is the linear part, as of a ridge regression (see
-`from_ridge`); l2 alone keeps most users' interactions at zero. Of a neural network it is one
-fitted to ρ with a weaker penalty: what ρ holds of the features is what the penalty held back,
-so that ρ points where the mask does.
+The right ratings are those that, less the mask fitted to them, leave the masked ratings ρ. A
+guess is ρ + t D on the grid, with an estimate D of the mask and one of a few amplitudes t; the
+best guess gives the next D. The first D is the linear part of a factorisation machine (see
+`from_ridge`), whose interactions l2 keeps near zero. For a neural network it is one fitted to ρ
+with a weaker penalty, as ρ holds the part of the features that the penalty held back.
 
-The adversary needs the masked ratings, the items' features, the mask's hyper-parameters (they
-are the program's, and the same for everybody) and the mean of each user's ratings. It does not
-need the seeds of the parties' starting parameters: it fits from its own.
+The adversary needs the masked ratings, the items' features, the public hyper-parameters of the
+mask and each user's mean rating, but not the seeds of the parties' starting parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.attacks.leakage import on_grid
+from fedmf.attacks.observed import Progress, quiet
 from fedmf.data import Features, Ratings
 from fedmf.masks import FMMask, NNMask
 
@@ -31,10 +27,10 @@ __all__ = ["OTHER_SEED", "from_retraining"]
 Floats = NDArray[np.float64]
 
 AMPLITUDES = (0.0, 0.3, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0)
-WEAKER = 2.0  # by how much the penalty is, for the first estimate
-EXPLAINED = 0.02  # rms of what a guess leaves unexplained, in ratings: it is right
-OTHER_SEED = 10**6  # added to that of a trial, so that no start is a party's own
-BEYOND = 100.0  # no masked rating is that far from zero; what no gradient gave can be
+WEAKER = 2.0  # divides the penalty for the first estimate
+EXPLAINED = 0.02  # rms of the residuals of a right guess, in ratings
+OTHER_SEED = 10**6  # added to the seed of a trial, so that no start is a party's own
+BEYOND = 100.0  # no masked rating is that far from zero; noise can be
 
 
 def from_retraining(
@@ -46,7 +42,7 @@ def from_retraining(
     *,
     passes: int = 3,
     seed: int = OTHER_SEED,
-    progress: Callable[[str, int, int], None] = lambda what, done, of: None,
+    progress: Progress = quiet,
 ) -> Floats:
     """Return the ratings behind the masked ratings of many users.
 
@@ -55,19 +51,19 @@ def from_retraining(
     masked
         ρ in place of the ratings.
     mask
-        Its hyper-parameters.
+        Hyper-parameters of the mask.
     features
         A row for each item.
     means
-        float64, shape (n_users,): the mean of each user's ratings; of those without one,
-        anything.
+        float64, shape (n_users,): mean of each user's ratings, arbitrary without ratings.
     grid
-        float64, ascending and evenly spaced: every rating there is.
+        float64, ascending and evenly spaced: every possible rating.
     passes
-        How often the estimates of the masks are renewed.
+        Number of estimates of the masks.
     seed
-        Of the adversary's own starting parameters; other than the parties', which it does not
-        know.
+        Seed of the adversary's own starting parameters; other than the parties'.
+    progress
+        See `leakage`.
 
     Returns
     -------
@@ -84,7 +80,7 @@ def from_retraining(
         return np.asarray(values - mean(values)[users])
 
     def fitted(values: Floats, which: NDArray[np.bool_], like: FMMask | NNMask) -> Floats:
-        """Fit masks to what some users may have rated; the others' predictions are void."""
+        """Fit masks to guesses for some users; the others' predictions are void."""
         guessed = masked.with_values(values, (-np.inf, np.inf)).take(which[users])
         return like.fit(features, guessed, seed).predict(users, masked.items)
 

@@ -1,4 +1,4 @@
-"""The attacks on ratings end to end: a training is watched, with and without secure sums."""
+"""Trials of the attacks on ratings end to end, with and without secure sums."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from fedmf.aggregate import Phase, PlainSum, SecAggSum
 from fedmf.aggregate.vectors import Vectors
 from fedmf.attacks.leakage import from_one_round, from_sum, from_two_rounds, on_grid
-from fedmf.attacks.observed import Progress, count_raters, train
-from fedmf.attacks.outcome import Outcome, all_of, chance, grid_of, share_right
-from fedmf.attacks.views import PAPER, Users, View, attacked, quiet, views
+from fedmf.attacks.observed import (
+    PAPER,
+    Progress,
+    Users,
+    View,
+    attacked,
+    count_raters,
+    quiet,
+    train,
+    views,
+)
+from fedmf.attacks.outcome import Outcome, all_of, grid_of
 from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.models import FedMF
@@ -25,22 +34,21 @@ Floats = NDArray[np.float64]
 
 
 def chosen(ratings: Ratings, n_users: int | None, seed: int) -> Users:
-    """Draw the users who are attacked, ascending, among those with a rating.
+    """Draw users to attack, ascending, among those with a rating.
 
     Parameters
     ----------
     ratings
-        Of all users.
+        Ratings of all users.
     n_users
-        How many; None for all.
+        Number of users to draw; None for all.
     seed
-        Of the draw, at least 0.
+        Seed of the draw, ≥ 0.
 
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed, or the numbers are not whole, or there are
-        not so many users.
+        If an argument is of another type or out of range.
     """
     check_ratings(ratings=ratings)
     check(Seed, seed=seed)
@@ -62,22 +70,22 @@ def leakage(
 ) -> Outcome:
     """Attack the gradients of the first two rounds of FedMF, or those of the first alone.
 
-    What is plain is in the 2^−16 of the fixed point that all sums of fedmf share.
+    Plain gradients are rounded to 2^−16, the fixed point of all sums of fedmf.
 
     Parameters
     ----------
     ratings
-        Of all users: everybody trains.
+        Ratings of all users: everybody trains.
     users
-        Who is attacked: their numbers, each once, in any order; such as `chosen` draws.
+        Numbers of the attacked users, in any order, such as `chosen` draws.
     one_round
-        Whether the gradients of the second round are left aside.
+        Use the gradients of the first round only.
     model
-        What is trained, by its gradients; by default the paper's, which leaves no item out.
+        Model in training; by default the paper's, which leaves no item out.
     seed
-        Of the training and of the masks, at least 0.
+        Seed of the training and of the masks, ≥ 0.
     progress
-        Called with what is being done, and how many steps of how many are over.
+        Called with the present work, the finished steps and all steps.
 
     Returns
     -------
@@ -87,10 +95,10 @@ def leakage(
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed, nobody is attacked or somebody without a
-        rating, or the seed is no whole number of at least 0.
+        If `ratings` or `seed` is of another type or out of range, the model has biases, there
+        is no user, or a user has no rating.
     ModelError
-        If a user is not among those of the ratings.
+        If a user is unknown.
     DataError
         If ratings are not in whole or half steps.
     """
@@ -98,25 +106,16 @@ def leakage(
     grid = grid_of(ratings)
 
     def found(view: View) -> Floats:
-        parts = []
-        for user in some.tolist():
-            first, second = view(user)
-            if one_round:
-                parts.append(from_one_round(first, model.reg, grid))
-            else:
-                parts.append(on_grid(from_two_rounds(first, second, model.reg), grid))
+        seen = map(view, some.tolist())
+        if one_round:
+            parts = [from_one_round(first, model.reg, grid) for first, _ in seen]
+        else:
+            parts = [on_grid(from_two_rounds(*both, model.reg), grid) for both in seen]
         return np.concatenate(parts)
 
-    truth = all_of(ratings, some)
-    plain, secure, summed = views(ratings, some, model, seed, progress)
-    return Outcome(
-        attack="gradient leakage, one round" if one_round else "gradient leakage, two rounds",
-        plain=share_right(found(plain), truth),
-        secure=share_right(found(secure), truth),
-        summed=share_right(found(summed), truth),
-        chance=chance(truth),
-        ratings=truth.size,
-    )
+    seen = views(ratings, some, model, seed, progress)
+    name = f"gradient leakage, {'one round' if one_round else 'two rounds'}"
+    return Outcome.of(name, all_of(ratings, some), *map(found, seen))
 
 
 def singletons(
@@ -130,41 +129,40 @@ def singletons(
 ) -> Outcome:
     """Attack the sum over all users, at the items that one of them rated.
 
-    Secure aggregation is no remedy, for it gives exactly this sum; that items with few raters
-    are left out is one. So ``secure`` is found from the secure sum as a whole, and equals
-    ``plain``, which is found from the sum in the clear.
+    Secure aggregation gives exactly this sum, so that ``secure`` equals ``plain``; the remedy
+    is to leave out items with few raters.
 
     Parameters
     ----------
     ratings
-        Of all users. Simulated ones are spread evenly and have next to no such items.
+        Ratings of all users. Simulated ones have next to no such items.
     min_raters
-        Items with fewer, as they were counted, are left out; 1 for none.
+        Least raters, before dropouts, of an item that is not left out.
     dropout
-        The probability, below 1, with which each user vanishes after the count and before the
-        sum. Attacked are the items with one rater left, and the server is told which they are.
+        Probability, 0 ≤ dropout < 1, of each user to drop out between the count of raters and
+        the sum. The server knows the items with one rater left, and attacks these.
     model, progress
         See `leakage`; the model is trained with `min_raters`.
     seed
-        Seed of the training, of the masks and of the dropouts, at least 0.
+        Seed of the training, of the masks and of the dropouts, ≥ 0.
 
     Returns
     -------
     Outcome
-        Shares of the ratings that lone raters gave.
+        Shares of the ratings by lone raters.
 
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed, or a number is out of range.
+        If an argument is of another type or out of range.
     DataError
         If ratings are not in whole or half steps.
     """
     check_ratings(ratings=ratings)
-    Schedule(seed=seed, dropout=dropout)  # refuses what is out of range
+    Schedule(seed=seed, dropout=dropout)  # validates both
     grid = grid_of(ratings)
     gone = np.random.default_rng((seed, 3)).random(ratings.n_users) < dropout
-    vanished: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
+    dropouts: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
     left = ratings.take(~gone[ratings.users])
     raters = count_raters(left)
     lone = raters[left.items] == 1
@@ -172,18 +170,11 @@ def singletons(
     truth[left.items[lone]] = left.values[lone]
     seen = train(replace(model, min_raters=min_raters), ratings, 1, seed, progress)[0]
     vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
-    shares = []
+    found = []
     for aggregation in (PlainSum(), SecAggSum(progress=progress)):
-        total = aggregation.sum(vectors, dropouts=vanished).sum.reshape(seen.q.shape)
-        items, found = from_sum(seen.q, total, raters, model.reg, grid)
-        shares.append(share_right(found, truth[items]))
-    given = left.values[lone]
-    lonely = "items with one rater left" if dropout else "items with one rater"
-    return Outcome(
-        attack=f"{lonely}, of at least {min_raters}" if min_raters > 1 else lonely,
-        plain=shares[0],
-        secure=shares[1],
-        summed=shares[1],
-        chance=chance(given) if given.size else 0.0,
-        ratings=given.size,
-    )
+        total = aggregation.sum(vectors, dropouts=dropouts).sum.reshape(seen.q.shape)
+        found.append(from_sum(seen.q, total, raters, model.reg, grid)[1])
+    plain, secure = found
+    name = "items with one rater left" if dropout else "items with one rater"
+    name += f", of at least {min_raters}" if min_raters > 1 else ""
+    return Outcome.of(name, truth[raters == 1], plain, secure, secure)

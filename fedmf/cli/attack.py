@@ -1,26 +1,22 @@
-"""``fedmf attack``: what a curious server learns, with secure aggregation and without."""
+"""``fedmf attack``: attacks of a curious server, with secure aggregation and without."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from fedmf import attacks
 from fedmf.attacks import Outcome
-from fedmf.cli.manners import errors_in_one_line, stderr
-from fedmf.data import NAMES, Ratings, load
+from fedmf.cli.manners import Data, Json, errors_in_one_line, stderr
+from fedmf.data import Ratings, load
 from fedmf.masks import RidgeMask
-
-__all__ = ["EXAMPLES", "attack"]
+from secagg.bench.table import Column, Table, as_text
+from secagg.bench.table import as_json as to_json
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -34,6 +30,7 @@ FEDMF_DATA=~/movielens fedmf attack --data ml-100k --kind all --json > attacks.j
 
 MIN_RATERS = 3
 TOLERANCE, TOP = 0.5, 0.1  # half a step; a tenth of a user's items
+HEADS = ("against plain", "against secure aggregation", "the sum", "chance")
 
 
 class Kind(StrEnum):
@@ -49,7 +46,7 @@ class Kind(StrEnum):
 
 
 def attack(
-    data: Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")] = "simulated",
+    data: Data = "simulated",
     kind: Annotated[
         Kind,
         typer.Option(
@@ -66,9 +63,7 @@ def attack(
         typer.Option(help="How many users are attacked.", show_default="all with a rating"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of users, training and masks.", min=0)] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document in place of the table.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Attack a training in the clear, and the same training under secure aggregation.
 
@@ -83,12 +78,9 @@ def attack(
         kinds = [one for one in Kind if kind in (one, Kind.ALL) and one != Kind.ALL]
         with console.status("attacking"):
             outcomes = [one for each in kinds for one in _run(each, ratings, attacked, seed)]
-        if as_json:
-            settings = {"data": data, "users": int(attacked.size), "seed": seed}
-            found = [asdict(one) for one in outcomes]
-            typer.echo(json.dumps({"settings": settings, "attacks": found}, indent=2))
-        else:
-            _print(outcomes)
+        settings = {"data": data, "users": int(attacked.size), "seed": seed}
+        document = {"settings": settings, "attacks": outcomes}
+        typer.echo(to_json(document) if as_json else _table(outcomes))
         if Kind.SINGLETONS in kinds and data == "simulated":
             console.print(
                 "singletons: hardly any simulated item has one rater, so these shares tell "
@@ -117,18 +109,10 @@ def _run(
             )
 
 
-def _print(outcomes: list[Outcome]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("attack")
-    for column in ("against plain", "against secure aggregation", "the sum", "chance", "of"):
-        table.add_column(column, justify="right")
-    for one in outcomes:
-        table.add_row(
-            one.attack,
-            f"{one.plain:.2%}",
-            f"{one.secure:.2%}",
-            "" if one.summed is None else f"{one.summed:.2%}",
-            f"{one.chance:.2%}",
-            f"{one.ratings} ratings",
-        )
-    Console(highlight=False).print(table)
+def _table(outcomes: list[Outcome]) -> str:
+    shares = [Column(head, "{:.2%}".format) for head in HEADS]
+    rows = [
+        (one.attack, one.plain, one.secure, one.summed, one.chance, f"{one.ratings} ratings")
+        for one in outcomes
+    ]
+    return as_text(Table(columns=(Column("attack"), *shares, Column("of")), rows=rows))

@@ -1,4 +1,4 @@
-"""What the options of ``fedmf train`` stand for: the names, and the objects made of them."""
+"""Options of ``fedmf train``: their names, and the objects made of them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.paillier import FEWEST_TRUSTEES
 from fedmf.data import Ratings, Split
+from fedmf.data.features import known_features
 from fedmf.data.splits import leave_last, official, random_split
-from fedmf.errors import SettingError
+from fedmf.errors import ModelError, SettingError
+from fedmf.masks import FedMMF, LocalHead
+from fedmf.masks.combined import Combined
+from fedmf.masks.recipes import Recipe, recipe
+from fedmf.models import Factors, preset
+from fedmf.models.presets import Preset
+from fedmf.training import Trainer
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES
 
-__all__ = [
-    "LAST",
-    "REMEDIES",
-    "TRUST",
-    "MaskName",
-    "ModelName",
-    "SplitName",
-    "SumName",
-    "aggregation",
-    "cohort",
-    "split",
-]
+Model = Factors | Combined
 
 LAST = 3  # ratings per user in the test part of --split last
 
@@ -38,7 +34,7 @@ class ModelName(StrEnum):
 
 
 class MaskName(StrEnum):
-    """What FedMMF's users fit to their own ratings first."""
+    """Models that FedMMF's users fit to their own ratings first."""
 
     RIDGE = "ridge"
     FM = "fm"
@@ -47,7 +43,7 @@ class MaskName(StrEnum):
 
 
 class SumName(StrEnum):
-    """How the users' gradients are summed."""
+    """Sums of the users' gradients."""
 
     SECAGG = "secagg"
     PAILLIER = "paillier"
@@ -55,7 +51,7 @@ class SumName(StrEnum):
 
 
 class SplitName(StrEnum):
-    """How the ratings are parted."""
+    """Splits of the ratings."""
 
     RANDOM = "random"
     LAST = "last"
@@ -67,7 +63,7 @@ class SplitName(StrEnum):
 
 
 TRUST: Mapping[str, Trust] = {model.replace(" ", "-"): model for model in WARNINGS}
-"""Who can decrypt, under names that a shell takes without quotes; see `PaillierSum`."""
+"""Trust models of `PaillierSum`, under names that a shell takes without quotes."""
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
     SumName.SECAGG: frozenset({"neighbours", "threshold"}),
@@ -80,7 +76,7 @@ REMEDIES: Mapping[SumName, str] = {
     SumName.PAILLIER: "lower --dropout, or take a larger --cohort",
     SumName.PLAIN: "lower --dropout, or take a larger --cohort",
 }
-"""What helps where every round was aborted."""
+"""Remedies for a training of which every round was aborted."""
 
 
 def aggregation(
@@ -93,13 +89,12 @@ def aggregation(
     bits: int | None = None,
     progress: Progress,
 ) -> PlainSum | SecAggSum | PaillierSum:
-    """Return the aggregation of that name; the options that are None have their default.
+    """Return an aggregation by name, with options or, for None, their defaults.
 
     Raises
     ------
     SettingError
-        If an option belongs to another aggregation, `trust` is missing or unknown, or the
-        options do not go with it.
+        If an option belongs to another aggregation or trust model, or is missing or unknown.
     """
     options = {
         "neighbours": neighbours,
@@ -135,7 +130,7 @@ def aggregation(
 
 
 def _trust(text: str | None) -> Trust:
-    """Return the trust model, whether its words are joined by hyphens or spaces."""
+    """Return the trust model of a name with hyphens or spaces."""
     if text is None:
         models = "; ".join(f"{name}: {WARNINGS[model]}" for name, model in TRUST.items())
         raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
@@ -146,7 +141,7 @@ def _trust(text: str | None) -> Trust:
 
 
 def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -> None:
-    """Refuse here what `PaillierSum` would refuse in the words of Python."""
+    """Validate the trustees, as `PaillierSum` would, with an error in terms of options."""
     shown = " ".join(
         f"--{name} {value}"
         for name, value in (("trustees", trustees), ("threshold", threshold))
@@ -170,7 +165,7 @@ def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -
 
 
 def cohort(text: str | None) -> int | float | None:
-    """Return the number or the fraction of users that a text says; raises SettingError."""
+    """Return the number or the fraction of users in a text; raises SettingError."""
     if text is None:
         return None
     try:
@@ -182,9 +177,41 @@ def cohort(text: str | None) -> int | float | None:
 
 
 def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
-    """Return the ratings parted as the name says; raises SettingError or DataError."""
+    """Return the split of that name; raises SettingError or DataError."""
     if name is SplitName.RANDOM:
         return random_split(ratings, seed=seed)
     if name is SplitName.LAST:
         return leave_last(ratings, LAST)
     return official(ratings, int(name.value[1]))
+
+
+def chosen(
+    model: ModelName, mask: MaskName | None, preset_name: str
+) -> tuple[Preset, Recipe | None]:
+    """Return the model to train, and FedMMF's mask and offset or None; raises SettingError."""
+    if model is ModelName.FEDMMF:
+        masked = recipe((mask or MaskName.RIDGE).value, preset_name)
+        return masked.preset, masked
+    if mask is not None:
+        raise SettingError(f"--mask {mask} cannot go with --model {model}: take fedmmf")
+    return preset(preset_name), None
+
+
+def fit(trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool) -> Model:
+    """Train, on masked ratings if there are masks, and let the users fit their heads."""
+    model: Model
+    known = known_features(parts.train) if masked is not None or head else None
+    if masked is None:
+        model = trainer.fit(parts.train, parts.test).factors_
+    else:
+        federated = FedMMF(masked.mask, trainer, offset=masked.offset)
+        model = federated.fit(parts.train, parts.test, known).model_
+    return LocalHead().fit(model, parts.train, known) if head else model
+
+
+def as_factors(model: Model) -> Factors | None:
+    """Return the model to save; None if it has no factor form (`NNMask`)."""
+    try:
+        return model if isinstance(model, Factors) else model.factors()
+    except ModelError:
+        return None

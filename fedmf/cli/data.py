@@ -1,27 +1,24 @@
-"""``fedmf data``: which data sets there are, what is in them, and how to get them."""
+"""``fedmf data``: list, describe, fetch and verify the data sets."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
-from fedmf.cli.manners import errors_in_one_line, stderr
-from fedmf.data import NAMES, SIZES, load, source_of
-from fedmf.data.description import Description, describe
+from fedmf.cli.manners import Json, errors_in_one_line, stderr
+from fedmf.data import NAMES, SIZES, Ratings, load, source_of
 from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
-from fedmf.data.sets.sources import SOURCES, Source
+from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
-
-__all__ = ["app"]
+from secagg.bench.table import as_json as to_json
 
 app = typer.Typer(
     help="List, describe, fetch and verify the data sets.",
@@ -29,10 +26,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+SIZE = ("users", "items", "ratings")
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", show_default=False)]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document in place of the table.")
-]
 
 LIST = """
 [bold]Examples[/bold]
@@ -65,35 +60,32 @@ fedmf data verify ml-100k  [dim]# every file's checksum, then every line read[/d
 
 
 @app.command("list", epilog=LIST)
-def list_(as_json: AsJson = False) -> None:
+def list_(as_json: Json = False) -> None:
     """List the data sets: their sizes, and where they lie on this machine."""
     with errors_in_one_line("before the list was complete"):
         rows = [_row(name) for name in NAMES]
         if as_json:
-            typer.echo(json.dumps(rows, indent=2))
+            typer.echo(to_json(rows))
             return
-        table = Table("name", "users", "items", "ratings", "where")
-        for column in table.columns[1:4]:
-            column.justify = "right"
-        table.columns[4].overflow = "fold"
+        sizes = [Column(head, justify="right") for head in SIZE]
+        table = Table("name", *sizes, Column("where", overflow="fold"))
         for row in rows:
-            sizes = (f"{row[key]:,}" for key in ("users", "items", "ratings"))
             place = row["folder"] or f"not here: fedmf data fetch {row['source']}"
             shown = "built in" if row["source"] is None else str(place)
-            table.add_row(str(row["name"]), *sizes, escape(shown))
+            table.add_row(str(row["name"]), *(f"{row[one]:,}" for one in SIZE), escape(shown))
         _stdout().print(table)
 
 
 @app.command("describe", epilog=DESCRIBE)
-def describe_(name: Name, as_json: AsJson = False) -> None:
+def describe_(name: Name, as_json: Json = False) -> None:
     """Describe a data set: its size, its ratings, how few raters an item may have."""
     with errors_in_one_line("before the data set was read"):
-        figures = describe(load(name))
-        terms = None if name == "simulated" else _terms(source_of(name))
+        found = figures(load(name))
+        found["terms"] = None if name == "simulated" else _terms(source_of(name))
         if as_json:
-            typer.echo(json.dumps(asdict(figures) | {"terms": terms}, indent=2))
-            return
-        _print_description(figures, terms)
+            typer.echo(to_json(found))
+        else:
+            _print_description(found)
 
 
 @app.command("fetch", epilog=FETCH)
@@ -105,7 +97,7 @@ def fetch_(
             "--url", help="Where else the same archive lies.", show_default="GroupLens"
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Fetch a data set from GroupLens into the cache, whole and checked, or not at all."""
     console = stderr()
@@ -113,20 +105,18 @@ def fetch_(
         if name == "simulated":
             raise DataError("'simulated' is built in: there is nothing to fetch")
         source = source_of(name)
-        console.print(_terms(source), markup=False, soft_wrap=True, style="yellow")
+        console.print(_terms(source), soft_wrap=True, style="yellow")
         folder = found_folder(source)
         if folder is None:
             folder = _fetch(source, url, console)
         else:
-            console.print(f"{source.name} is here already: nothing is fetched", markup=False)
-        if as_json:
-            typer.echo(json.dumps({"name": source.name, "folder": str(folder)}, indent=2))
-        else:
-            typer.echo(f"{', '.join(source.sets)}: {folder}")
+            console.print(f"{source.name} is here already: nothing is fetched")
+        document = to_json({"name": source.name, "folder": str(folder)})
+        typer.echo(document if as_json else f"{', '.join(source.sets)}: {folder}")
 
 
 @app.command("verify", epilog=VERIFY)
-def verify_(name: Name, as_json: AsJson = False) -> None:
+def verify_(name: Name, as_json: Json = False) -> None:
     """Verify a data set: each file against its known checksum, then all that it holds.
 
     Ends with 2 if a file is missing, or another than the one that fedmf's figures rest on.
@@ -149,18 +139,12 @@ def verify_(name: Name, as_json: AsJson = False) -> None:
                     f"'fedmf data fetch {source.name}'"
                 )
         ratings = check_content(source, folder)
-        size = {
-            "users": ratings.n_users,
-            "items": ratings.n_items,
-            "ratings": ratings.n_ratings,
-        }
-        if as_json:
-            states: dict[str, object] = {file: state.value for file, state in files.items()}
-            where = {"name": source.name, "folder": str(folder)}
-            typer.echo(json.dumps(where | {"files": states} | size, indent=2))
-        else:
-            held = ", ".join(f"{number:,} {what}" for what, number in size.items())
-            typer.echo(f"{folder} is sound: {held}")
+        numbers = (ratings.n_users, ratings.n_items, ratings.n_ratings)
+        size = dict(zip(SIZE, numbers, strict=True))
+        states = {file: state.value for file, state in files.items()}
+        document = {"name": source.name, "folder": str(folder), "files": states, **size}
+        held = ", ".join(f"{number:,} {what}" for what, number in size.items())
+        typer.echo(to_json(document) if as_json else f"{folder} is sound: {held}")
 
 
 def _fetch(source: Source, url: str | None, console: Console) -> Path:
@@ -189,42 +173,63 @@ def _terms(source: Source) -> str:
 
 
 def _row(name: str) -> dict[str, object]:
-    source = next((one for one in SOURCES.values() if name in one.sets), None)
-    folder = None if source is None else found_folder(source)
-    users, items, ratings = SIZES[name]
+    source = None if name == "simulated" else source_of(name)
+    folder = source and found_folder(source)
     return {
         "name": name,
-        "users": users,
-        "items": items,
-        "ratings": ratings,
-        "source": None if source is None else source.name,
-        "folder": None if folder is None else str(folder),
+        **dict(zip(SIZE, SIZES[name], strict=True)),
+        "source": source and source.name,
+        "folder": folder and str(folder),
     }
 
 
-def _print_description(figures: Description, terms: str | None) -> None:
+def figures(ratings: Ratings) -> dict[str, Any]:
+    """Return the figures of a data set with at least one rating, by their names in the JSON.
+
+    ``per_user`` and ``per_item`` are the least, the median and the greatest number of ratings;
+    ``singletons`` are the items with one rater, whose gradient no secure sum hides.
+    """
+    of_users = np.diff(ratings.indptr)
+    of_items = np.bincount(ratings.items, minlength=ratings.n_items)
+    values, counts = np.unique(ratings.values, return_counts=True)
+    catalogue = ratings.catalogue
+    return {
+        "name": ratings.name,
+        "users": ratings.n_users,
+        "items": ratings.n_items,
+        "ratings": ratings.n_ratings,
+        "density": ratings.n_ratings / (ratings.n_users * ratings.n_items),
+        "mean": float(ratings.values.mean()),
+        "histogram": dict(zip(values.tolist(), counts.tolist(), strict=True)),
+        "per_user": (int(of_users.min()), float(np.median(of_users)), int(of_users.max())),
+        "per_item": (int(of_items.min()), float(np.median(of_items)), int(of_items.max())),
+        "singletons": int((of_items == 1).sum()),
+        "unrated": int((of_items == 0).sum()),
+        "without_year": int((catalogue.years == 0).sum()),
+        "without_genre": int((~catalogue.genres.any(axis=1)).sum()),
+        "genres": catalogue.genre_names,
+    }
+
+
+def _print_description(found: dict[str, Any]) -> None:
     console = _stdout()
-    table = Table(title=figures.name, show_header=False)
-    table.add_column("what")
-    table.add_column("how many", overflow="fold")
-    for what in ("users", "items", "ratings"):
-        table.add_row(what, f"{getattr(figures, what):,}")
-    table.add_row("density", f"{figures.density:.3%}")
-    table.add_row("mean rating", f"{figures.mean:.4f}")
-    for what, (least, middle, most) in (
-        ("ratings per user", figures.per_user),
-        ("raters per item", figures.per_item),
-    ):
+    table = Table("", Column(overflow="fold"), title=found["name"], show_header=False)
+    for what in SIZE:
+        table.add_row(what, f"{found[what]:,}")
+    table.add_row("density", f"{found['density']:.3%}")
+    table.add_row("mean rating", f"{found['mean']:.4f}")
+    for what, key in (("ratings per user", "per_user"), ("raters per item", "per_item")):
+        least, middle, most = found[key]
         table.add_row(what, f"{least:,} to {most:,}, median {middle:,g}")
-    table.add_row("items with one rater", f"{figures.singletons:,}")
-    table.add_row("items nobody rated", f"{figures.unrated:,}")
-    table.add_row("items without a year", f"{figures.without_year:,}")
-    table.add_row("items without a genre", f"{figures.without_genre:,}")
-    table.add_row("genres", ", ".join(figures.genres) or "none")
+    table.add_row("items with one rater", f"{found['singletons']:,}")
+    table.add_row("items nobody rated", f"{found['unrated']:,}")
+    table.add_row("items without a year", f"{found['without_year']:,}")
+    table.add_row("items without a genre", f"{found['without_genre']:,}")
+    table.add_row("genres", ", ".join(found["genres"]) or "none")
     console.print(table)
-    most_frequent = max(figures.histogram.values())
-    for value, count in figures.histogram.items():
+    most_frequent = max(found["histogram"].values())
+    for value, count in found["histogram"].items():
         bar = "█" * max(1, round(40 * count / most_frequent))
-        console.print(f"{value:5g} {bar} {count:,} ({count / figures.ratings:.1%})")
-    if terms is not None:
-        console.print(f"\n{terms}", markup=False, soft_wrap=True)
+        console.print(f"{value:5g} {bar} {count:,} ({count / found['ratings']:.1%})")
+    if found["terms"] is not None:
+        typer.echo(f"\n{found['terms']}")

@@ -1,4 +1,4 @@
-"""What all commands of ``fedmf`` share: the console, errors in one line, folders, Ctrl-C."""
+"""Options, the console, errors in one line, folders and Ctrl-C, shared by all commands."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from fedmf.data import NAMES
 from fedmf.errors import FedMFError, SettingError
+from secagg.bench.timing import INTERRUPTED
 
-__all__ = ["INTERRUPTED", "errors_in_one_line", "make_folder", "stderr", "undisturbed"]
-
-INTERRUPTED = 130  # what shells report for a command that Ctrl-C ended
+Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+]
 
 
 def stderr() -> Console:
     """Return the console for progress, warnings and errors."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let a second, impatient Ctrl-C not cut the files short."""
+    """Ignore Ctrl-C, also a second, impatient one, so that files are written whole."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -35,12 +39,9 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def errors_in_one_line(interrupted: str) -> Iterator[None]:
-    """End the command with 2 on an error of ours, and with 130 on Ctrl-C.
+    """End the command with 2 on an error of fedmf, and with 130 on Ctrl-C.
 
-    Parameters
-    ----------
-    interrupted
-        What to say of Ctrl-C: what it came before, and what is kept.
+    `interrupted` completes the message for Ctrl-C, such as "before the end; nothing is kept".
     """
     try:
         yield
@@ -53,7 +54,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
 
 
 def make_folder(out: Path) -> None:
-    """Refuse before the training what could not be written after it."""
+    """Make a folder and try to write to it, before the work whose results it is for."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,8 +13,6 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 from fedmf.errors import ModelError
 from fedmf.training import History
 
-__all__ = ["learning_curve"]
-
 TRAIN, TEST, USER, SERVER = "#8a8f98", "#1f5fa8", "#e0a030", "#7a4b94"
 
 

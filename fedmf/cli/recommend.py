@@ -1,24 +1,21 @@
-"""``fedmf recommend``: what a saved model recommends to a user, with titles."""
+"""``fedmf recommend``: the recommendations of a saved model to a user, with titles."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from fedmf.cli.manners import errors_in_one_line
+from fedmf.cli.manners import Json, errors_in_one_line
 from fedmf.data import NAMES, Ratings, load
-from fedmf.errors import DataError, ModelError, SettingError
+from fedmf.data.checks import same_ids
+from fedmf.errors import DataError, ModelError
 from fedmf.models import Factors
-
-__all__ = ["EXAMPLES", "recommend"]
+from secagg.bench.table import Column, Table, as_text
+from secagg.bench.table import as_json as to_json
 
 HISTORY = "history.json"
 
@@ -31,18 +28,6 @@ fedmf recommend runs/demo --user 7
 
 fedmf recommend runs/demo/model.fedmf --user 7 -k 3 --data simulated --json
 """
-
-
-@dataclass(frozen=True)
-class Recommended:
-    """An item as it is shown; `year` is None where it is unknown."""
-
-    rank: int
-    item: int
-    title: str
-    year: int | None
-    genres: tuple[str, ...]
-    prediction: float
 
 
 def recommend(
@@ -58,9 +43,7 @@ def recommend(
             show_default="as history.json beside the model says",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document in place of the table.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Recommend to a user what they have not rated in training, the best first.
 
@@ -70,20 +53,27 @@ def recommend(
     with errors_in_one_line("before anything was recommended"):
         path = model / "model.fedmf" if model.is_dir() else model
         factors = _loaded(path)
-        name = _trained_on(path) if data is None else data
+        name = _recorded(path, "data") if data is None else data
+        if name is None:
+            raise DataError(
+                f"{path.with_name(HISTORY)} is missing or names no data set: name by --data "
+                "what the model was trained on, such as simulated"
+            )
         ratings = load(name)
-        _check_same(path, factors, ratings)
-        found = _recommended(factors, ratings, user, k)
-        if as_json:
-            items = [asdict(one) for one in found]
-            typer.echo(json.dumps({"data": name, "user": user, "items": items}, indent=2))
-        else:
-            _print(found)
+        if not same_ids(factors, ratings):
+            raise ModelError(
+                f"{path} was trained on other data: its {factors.n_users} users and "
+                f"{factors.n_items} items are not the {ratings.n_users} users and "
+                f"{ratings.n_items} items of {name}; name by --data what it was trained on"
+            )
+        items = _recommended(factors, ratings, user, k)
+        document = {"data": name, "user": user, "items": items}
+        typer.echo(to_json(document) if as_json else _table(items))
 
 
 def _loaded(path: Path) -> Factors:
-    """Return the model; one that is not there may have been trained and not written."""
-    if not path.exists() and (mask := _mask(path)) is not None and mask.startswith("NNMask"):
+    """Load the model, or explain why a training has not saved it."""
+    if not path.exists() and (_recorded(path, "mask") or "").startswith("NNMask"):
         raise ModelError(
             f"there is no {path}: {HISTORY} says that it was trained with the mask nn, and "
             "such a model cannot be written as factors; train with --mask ridge, fm or mean"
@@ -91,46 +81,16 @@ def _loaded(path: Path) -> Factors:
     return Factors.load(path)
 
 
-def _mask(path: Path) -> str | None:
-    """Return the mask that history.json beside the model names, None if it names none."""
+def _recorded(path: Path, name: str) -> str | None:
+    """Return a setting in the history.json beside the model, or None if it has no such text."""
     try:
-        mask = json.loads(path.with_name(HISTORY).read_bytes())["settings"]["mask"]
+        found = json.loads(path.with_name(HISTORY).read_bytes())["settings"][name]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return mask if isinstance(mask, str) else None
+    return found if isinstance(found, str) else None
 
 
-def _trained_on(path: Path) -> str:
-    """Return the data set that history.json beside the model names."""
-    history = path.with_name(HISTORY)
-    try:
-        name = json.loads(history.read_bytes())["settings"]["data"]
-    except OSError as error:
-        raise SettingError(
-            f"name what the model was trained on, such as --data simulated: {history} "
-            f"cannot be read ({error.strerror})"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        name = None
-    if not isinstance(name, str):
-        raise DataError(f"{history} does not name a data set; say it by --data")
-    return name
-
-
-def _check_same(path: Path, factors: Factors, ratings: Ratings) -> None:
-    """Refuse titles and ids that are not those of the model."""
-    if not (
-        np.array_equal(factors.user_ids, ratings.user_ids)
-        and np.array_equal(factors.item_ids, ratings.item_ids)
-    ):
-        raise ModelError(
-            f"{path} was trained on other data: its {factors.n_users} users and "
-            f"{factors.n_items} items are not the {ratings.n_users} users and "
-            f"{ratings.n_items} items of {ratings.name}; name by --data what it was trained on"
-        )
-
-
-def _recommended(factors: Factors, ratings: Ratings, user: int, k: int) -> list[Recommended]:
+def _recommended(factors: Factors, ratings: Ratings, user: int, k: int) -> list[dict[str, Any]]:
     rows = np.flatnonzero(ratings.user_ids == user)
     if rows.size == 0:
         ids = ratings.user_ids
@@ -138,40 +98,38 @@ def _recommended(factors: Factors, ratings: Ratings, user: int, k: int) -> list[
             f"--user {user} is not among the {ids.size} users of {ratings.name}, whose ids are "
             f"from {ids.min()} to {ids.max()}"
         )
-    items, predictions = factors.recommend(int(rows[0]), k)
-    catalogue = ratings.catalogue
+    known = ratings.catalogue
     return [
-        Recommended(
-            rank=rank,
-            item=int(ratings.item_ids[item]),
-            title=catalogue.titles[item],
-            year=int(catalogue.years[item]) or None,
-            genres=tuple(
-                genre
-                for genre, of_it in zip(
-                    catalogue.genre_names, catalogue.genres[item], strict=True
-                )
-                if of_it
-            ),
-            prediction=float(prediction),
+        {
+            "rank": rank,
+            "item": int(ratings.item_ids[item]),
+            "title": known.titles[item],
+            "year": int(known.years[item]) or None,
+            "genres": [known.genre_names[one] for one in np.flatnonzero(known.genres[item])],
+            "prediction": float(prediction),
+        }
+        for rank, (item, prediction) in enumerate(
+            zip(*factors.recommend(int(rows[0]), k), strict=True), start=1
         )
-        for rank, (item, prediction) in enumerate(zip(items, predictions, strict=True), start=1)
     ]
 
 
-def _print(found: list[Recommended]) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", justify="right")
-    table.add_column("title")
-    table.add_column("year", justify="right")
-    table.add_column("genres")
-    table.add_column("rating", justify="right")
-    for one in found:
-        table.add_row(
-            str(one.rank),
-            Text(one.title),  # as it is: brackets are no markup
-            "" if one.year is None else str(one.year),
-            Text(", ".join(one.genres)),
-            f"{one.prediction:.2f}",
+def _table(items: list[dict[str, Any]]) -> str:
+    columns = [
+        Column(""),
+        Column("title", left=True),
+        Column("year"),
+        Column("genres", left=True),
+        Column("rating"),
+    ]
+    rows = [
+        (
+            str(one["rank"]).rjust(len(str(len(items)))),
+            one["title"],
+            str(one["year"] or ""),
+            ", ".join(one["genres"]),
+            f"{one['prediction']:.2f}",
         )
-    Console(highlight=False).print(table)
+        for one in items
+    ]
+    return as_text(Table(columns=columns, rows=rows))

@@ -1,118 +1,95 @@
-"""What ``fedmf train`` shows and writes: progress, the final table, and the files of a run."""
+"""Output of ``fedmf train``: progress, the final table, and the files of a run."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
 
-from fedmf.aggregate import PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import PaillierSum
 from fedmf.errors import ModelError
 from fedmf.models import Factors
 from fedmf.training import RoundRecord, Trainer
-
-__all__ = ["LiveReport", "StageReport", "document", "key_line", "print_summary", "save"]
+from secagg.bench.table import write_atomically
 
 LINES = 60  # at most about so many lines of progress, however many the rounds
+SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
+"""Settings in the document, of those aggregations that have them."""
 
 
-class _Bar:
-    """Shows a bar on a terminal, as long as it is entered."""
+class LiveReport(Progress):
+    """A line per finished round, and on a terminal a bar with the present phase."""
 
-    def __init__(self, console: Console, *columns: ProgressColumn) -> None:
-        self._console = console
-        self._progress = Progress(
-            *columns,
+    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
             TimeElapsedColumn(),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-
-class LiveReport(_Bar):
-    """A line per round as it ends, and on a terminal a bar that shows the phase under way."""
-
-    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
         self.rounds = rounds
         self._holder = _holder(trust)
         self._every = max(1, rounds // LINES)
-        super().__init__(
-            console,
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("round {task.completed:.0f}/{task.total:.0f}"),
-        )
-        self._task = self._progress.add_task("training".ljust(30), total=rounds)
+        self._training = self.add_task("training".ljust(30), total=rounds)
 
     def phase(self, name: str, done: int, clients: int) -> None:
-        """Show how many clients are through a phase of the protocol."""
+        """Show the number of clients that are through a phase of the protocol."""
         text = f"{name.replace('_', ' ')} {done}/{clients}"
-        self._progress.update(self._task, description=text.ljust(30))
+        self.update(self._training, description=text.ljust(30))
 
     def round_done(self, record: RoundRecord) -> None:
         """Print the round's line."""
-        self._progress.update(self._task, completed=record.round)
+        self.update(self._training, completed=record.round)
         if record.aborted:
             line = f"round {record.round:3}  aborted: {record.aborted}"
-            self._console.print(line, style="red", markup=False, soft_wrap=True)
+            self.console.print(line, style="red", soft_wrap=True)
         elif record.round % self._every == 0 or record.round in (1, self.rounds):
             test = "" if record.test_rmse is None else f"  RMSE {record.test_rmse:.4f}"
             held = record.key_holder_seconds
             holder = f", {self._holder} {held:.2f} s" if held else ""
-            self._console.print(
+            self.console.print(
                 f"round {record.round:3}{test}  train {record.train_rmse:.4f}  "
                 f"{record.survivors} of {record.cohort} users  clients "
                 f"{record.client_seconds:.2f} s, server {record.server_seconds:.2f} s{holder}",
-                markup=False,
                 soft_wrap=True,
             )
 
 
-class StageReport(_Bar):
-    """A line per stage as it begins, and on a terminal a bar that shows how far it is."""
+class StageReport(Progress):
+    """A line per stage as it begins, and on a terminal a bar with its progress."""
 
     def __init__(self, console: Console) -> None:
-        self._stage = ""
         super().__init__(
-            console,
             BarColumn(bar_width=24),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
         )
-        self._task = self._progress.add_task("")
+        self._stage = ""
+        self._parts = self.add_task("")
 
     def stage(self, name: str, done: int, of: int) -> None:
-        """Show that so many parts of a stage are done."""
+        """Show the number of finished parts of a stage."""
         if name != self._stage:
             self._stage = name
-            self._progress.reset(self._task)
-            self._console.print(name, markup=False, soft_wrap=True)
-        self._progress.update(self._task, completed=done, total=of)
+            self.reset(self._parts)
+            self.console.print(name, soft_wrap=True)
+        self.update(self._parts, completed=done, total=of)
 
 
 def key_line(aggregation: PaillierSum) -> str:
-    """Say what the first round begins with, as it may take half a minute."""
+    """Describe the making of a key, which may take half a minute of the first round."""
     key = f"a key of {aggregation.bits} bits"
     if aggregation.trust == "threshold":
         return f"dealing {key} to {aggregation.trustees} trustees"
@@ -127,28 +104,20 @@ def document(
     Parameters
     ----------
     settings
-        What was chosen beside the trainer.
+        Settings beside the trainer's.
     trainer
-        After the training.
+        Trainer after the training.
     more
-        Results that are not the trainer's, such as the errors with a local head.
+        Results beside the trainer's, such as the errors with a local head.
     """
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
-    aggregation = trainer.aggregation
-    how: dict[str, object] = {"name": type(aggregation).__name__}
-    if isinstance(aggregation, PlainSum | SecAggSum | PaillierSum):
-        how |= {"clip": aggregation.clip, "fractional_bits": aggregation.fractional_bits}
-    if isinstance(aggregation, SecAggSum):
-        how |= {"neighbours": aggregation.neighbours, "threshold": aggregation.threshold}
-    if isinstance(aggregation, PaillierSum):
-        how |= {
-            "trust": aggregation.trust,
-            "warning": aggregation.warning,
-            "trustees": aggregation.trustees,
-            "threshold": aggregation.threshold,
-            "bits": aggregation.bits,
-        }
+    how: dict[str, object] = {"name": type(trainer.aggregation).__name__}
+    how |= {
+        name: getattr(trainer.aggregation, name)
+        for name in ("clip", "fractional_bits", *SECURE)
+        if hasattr(trainer.aggregation, name)
+    }
     result: dict[str, object] = {"rounds": len(rounds), "aborted": len(rounds) - len(summed)}
     if rounds:
         last = rounds[-1]
@@ -188,9 +157,7 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     result, settings = run["result"], run["settings"]
     if not isinstance(result, dict) or not isinstance(settings, dict):
         raise TypeError("print_summary wants what document returned")
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
+    table = Table(Column(style="dim"), "", show_header=False, box=None, pad_edge=False)
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
     how = settings["aggregation"]
     trust = f", trust: {how['trust']}" if "trust" in how else ""
@@ -204,8 +171,9 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     table.add_row("train RMSE", f"{result['train_rmse']:.4f}")
     aborted = f", {result['aborted']} of them aborted" if result["aborted"] else ""
     table.add_row("rounds", f"{result['rounds']}{aborted}")
-    survivors = f"{result['survivors_per_round']:.1f} of {result['cohort']}"
-    table.add_row("users in a sum", survivors)
+    table.add_row(
+        "users in a sum", f"{result['survivors_per_round']:.1f} of {result['cohort']}"
+    )
     if result["trained_items"] is not None:
         table.add_row("items trained", str(result["trained_items"]))
     held = result["key_holder_seconds"]
@@ -216,14 +184,9 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
         f"{result['seconds']:.1f} s; server {result['server_seconds']:.1f} s, "
         f"{holder}a user {each:.1f} ms per round",
     )
-    up, down = (
-        result["bytes_up_per_client_and_round"],
-        result["bytes_down_per_client_and_round"],
-    )
-    table.add_row(
-        "a user's traffic for the sum",
-        f"{up / 1000:.1f} kB up, {down / 1000:.1f} kB down per round",
-    )
+    up, down = (result[f"bytes_{way}_per_client_and_round"] / 1000 for way in ("up", "down"))
+    traffic = f"{up:.1f} kB up, {down:.1f} kB down per round"
+    table.add_row("a user's traffic for the sum", traffic)
     if result["clipped"]:
         table.add_row("clipped", f"{result['clipped']} elements of gradients")
     console.print(table)
@@ -241,13 +204,13 @@ def save(
     Parameters
     ----------
     out
-        The folder.
+        Existing folder.
     trainer, run
-        After the training, and its `document`.
+        Trainer after the training, and its `document`.
     model
-        What is kept; None for what cannot be, and then no older model stays there either.
+        The model to save; None if it has no factor form, and an older model.fedmf is deleted.
     console
-        Told what was written.
+        Console for the names of the files.
 
     Raises
     ------
@@ -257,14 +220,12 @@ def save(
     written = ["history.json"]
     if model is None:
         (out / "model.fedmf").unlink(missing_ok=True)
-        console.print("no model.fedmf: this mask cannot be written as factors", markup=False)
+        console.print("no model.fedmf: this mask cannot be written as factors")
     else:
         model.save(out / "model.fedmf")
         written.insert(0, "model.fedmf")
-    part = out / "history.json.part"
     try:
-        part.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
-        os.replace(part, out / "history.json")
+        write_atomically(out / "history.json", json.dumps(run, indent=2) + "\n")
     except OSError as error:
         raise ModelError(f"the history cannot be written to {out}: {error}") from error
     try:
@@ -272,16 +233,16 @@ def save(
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "matplotlib":
             raise
-        console.print("no curve.png: pip install 'secagg[fedmf]'", markup=False)
+        console.print("no curve.png: pip install 'secagg[fedmf]'")
     else:
         title = f"{type(trainer.model).__name__}, {type(trainer.aggregation).__name__}"
         learning_curve(trainer.history_, out / "curve.png", title=title)
         written.append("curve.png")
-    console.print(f"saved in {out}: {', '.join(written)}", markup=False, soft_wrap=True)
+    console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
 
 
 def _holder(trust: str | None) -> str:
-    """Name those who decrypt and are neither users nor server."""
+    """Return the name of the parties that decrypt, neither users nor server."""
     return "trustees" if trust == "threshold" else "key holder"
 
 

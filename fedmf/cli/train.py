@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +11,15 @@ import typer
 from rich.console import Console
 
 from fedmf.aggregate import PaillierSum
-from fedmf.cli import choices, models
+from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
-from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.cli.manners import Data, Json, errors_in_one_line, make_folder, stderr, undisturbed
 from fedmf.cli.report import LiveReport, document, key_line, print_summary, save
-from fedmf.data import NAMES, load
+from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
-from fedmf.training import Trainer
-
-__all__ = ["EXAMPLES", "train"]
+from fedmf.training import Trainer, mae, rmse
+from secagg.bench.timing import INTERRUPTED
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -29,7 +28,7 @@ fedmf train  [dim]# 300 simulated users, each a client of secure aggregation[/di
 
 fedmf train --out runs/demo  [dim]# keep model, history and learning curve[/dim]
 
-fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten vanishes in each round[/dim]
+fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten drops out of each round[/dim]
 
 FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
 
@@ -42,7 +41,7 @@ fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomo
 
 
 def train(
-    data: Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")] = "simulated",
+    data: Data = "simulated",
     model: Annotated[ModelName, typer.Option(help="What is trained.")] = ModelName.FEDMF,
     mask: Annotated[
         MaskName | None,
@@ -104,8 +103,7 @@ def train(
         typer.Option(help="paillier, --trust threshold: how many hold a share of the key."),
     ] = None,
     bits: Annotated[
-        int | None,
-        typer.Option(help="paillier: the length of the key.", show_default="3072"),
+        int | None, typer.Option(help="paillier: the length of the key.", show_default="3072")
     ] = None,
     cohort: Annotated[
         str | None,
@@ -115,12 +113,12 @@ def train(
         ),
     ] = None,
     dropout: Annotated[
-        float, typer.Option(help="The probability with which a user vanishes in a round.")
+        float, typer.Option(help="The probability of each user to drop out of a round.")
     ] = 0.0,
     rounds: Annotated[
         int | None, typer.Option(help="How many rounds.", show_default="the preset's")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the split and of the training.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
     split: Annotated[
         SplitName,
         typer.Option(
@@ -129,8 +127,7 @@ def train(
         ),
     ] = SplitName.RANDOM,
     factors: Annotated[
-        int | None,
-        typer.Option("--factors", "-k", help="k.", show_default="the preset's"),
+        int | None, typer.Option("--factors", "-k", help="k.", show_default="the preset's")
     ] = None,
     reg: Annotated[
         float | None, typer.Option(help="λ, per rating.", show_default="the preset's")
@@ -146,12 +143,9 @@ def train(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for model.fedmf, history.json and curve.png."),
+        Path | None, typer.Option(help="A folder for model.fedmf, history.json and curve.png.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document in place of the table.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Train a recommender on users who keep their ratings to themselves.
 
@@ -159,15 +153,10 @@ def train(
     """
     console = stderr()
     with errors_in_one_line("before the training began, nothing is kept"):
-        chosen, masked = models.chosen(model, mask, preset_name)
-        base = chosen.model
-        recipe = replace(
-            base,
-            k=base.k if factors is None else factors,
-            reg=base.reg if reg is None else reg,
-            rate=base.rate if rate is None else rate,
-            min_raters=base.min_raters if min_raters is None else min_raters,
-        )
+        chosen, masked = choices.chosen(model, mask, preset_name)
+        changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
+        given = {name: value for name, value in changes.items() if value is not None}
+        recipe = copy(chosen.model).set_params(**given)
         live = LiveReport(console, chosen.rounds if rounds is None else rounds, trust=trust)
         summing = choices.aggregation(
             aggregation,
@@ -193,10 +182,10 @@ def train(
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
             warning = f"trust: {summing.trust}, that is: {summing.warning}"
-            console.print(warning, style="yellow", markup=False, soft_wrap=True)
-            console.print(key_line(summing), markup=False, soft_wrap=True)
+            console.print(warning, style="yellow", soft_wrap=True)
+            console.print(key_line(summing), soft_wrap=True)
         with live:
-            fitted = models.fit(trainer, parts, masked, head=head)
+            fitted = choices.fit(trainer, parts, masked, head=head)
         settings: dict[str, object] = {
             "data": data,
             "model": model.value,
@@ -205,25 +194,29 @@ def train(
             "mask": None if masked is None else repr(masked.mask),
             "head": head,
         }
-        result = document(settings, trainer, models.errors(fitted, parts) if head else {})
+        more: dict[str, object] = {}
+        if head:
+            guesses = fitted.predict(parts.test.users, parts.test.items)
+            more = {
+                "head_rmse": rmse(parts.test.values, guesses),
+                "head_mae": mae(parts.test.values, guesses),
+            }
+        result = document(settings, trainer, more)
         history = trainer.history_
         try:
             if out is not None and len(history):
                 with undisturbed():
-                    save(out, trainer, models.to_be_saved(fitted), result, console)
-        finally:  # a disk that is full does not take the result along
+                    save(out, trainer, choices.as_factors(fitted), result, console)
+        finally:  # also if the disk is full
             if as_json:
                 typer.echo(json.dumps(result, indent=2))
             elif len(history):
                 print_summary(Console(highlight=False), result)
         if history.interrupted:
             what = "kept" if out is not None else "not saved, for there is no --out"
-            kept = (
-                f"the {len(history)} rounds done are {what}"
-                if len(history)
-                else ("no round was over, nothing is kept")
-            )
-            console.print(f"interrupted: {kept}", style="yellow", markup=False)
+            kept = f"the {len(history)} rounds done are {what}"
+            kept = kept if len(history) else "no round was over, nothing is kept"
+            console.print(f"interrupted: {kept}", style="yellow")
             raise typer.Exit(INTERRUPTED)
         if all(record.aborted for record in history):
             raise SettingError(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedmf.cli import app, models
+from fedmf.cli import app, choices
 from fedmf.cli.choices import MaskName, ModelName
 from fedmf.data import Features, load
 from fedmf.data.splits import random_split
@@ -62,9 +62,9 @@ def test_masks_and_heads_see_what_is_known_of_the_items(monkeypatch):
     """Of Last.fm that is neither genres nor a year; `known_features` knows."""
     parts = random_split(load("simulated"), seed=0)
     known = Features(np.eye(parts.train.n_items)[:, :2].copy(), ("first", "second"))
-    monkeypatch.setattr(models, "known_features", lambda ratings: known)
-    preset, recipe = models.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
+    monkeypatch.setattr(choices, "known_features", lambda ratings: known)
+    preset, recipe = choices.chosen(ModelName.FEDMMF, MaskName.RIDGE, "fast")
     trainer = Trainer(preset.model, rounds=1)
-    fitted = models.fit(trainer, parts, recipe, head=True)
+    fitted = choices.fit(trainer, parts, recipe, head=True)
     np.testing.assert_array_equal(fitted.private.features, known.matrix)
     np.testing.assert_array_equal(fitted.base.private.features, known.matrix)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fedmf.aggregate import PlainSum
+from fedmf.cli.data import figures
 from fedmf.data import Ratings, Split, from_triples
-from fedmf.data.description import describe
 from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.data.splits import leave_last, random_split
@@ -79,12 +79,12 @@ def test_training_skips_empty_users_and_items(gappy):
 
 
 def test_they_count_as_such_and_keep_their_features(gappy):
-    figures = describe(gappy.train)
-    assert (figures.users, figures.items) == (12, 20)
-    assert figures.per_user[0] == figures.per_item[0] == 0
+    found = figures(gappy.train)
+    assert (found["users"], found["items"]) == (12, 20)
+    assert found["per_user"][0] == found["per_item"][0] == 0
     raters = [int((gappy.train.items == item).sum()) for item in range(20)]
-    assert raters.count(0) == figures.unrated >= 1
-    assert raters.count(1) == figures.singletons >= 1
+    assert raters.count(0) == found["unrated"] >= 1
+    assert raters.count(1) == found["singletons"] >= 1
     assert len(item_features(gappy.train)) == 20
 
 

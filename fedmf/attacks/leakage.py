@@ -25,14 +25,10 @@ __all__ = ["Seen", "from_one_round", "from_sum", "from_two_rounds", "on_grid"]
 
 Floats = NDArray[np.float64]
 
-FEWEST = 3
-"""Items that two rounds need: three equations for four unknowns up to their length."""
-ANCHORS = 8
-"""Ratings that the search over one round starts from: more than one, for rounded gradients."""
-PARALLEL = 1e-4
-"""1 − |cos|: rows of one user differ by the rounding, of two by p_u."""
-VAGUE = 0.01
-"""Weight of a wrong length of p_u beside a rating off the grid: little."""
+FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length
+ANCHORS = 8  # ratings that the search starts from; more than one, for rounded gradients
+PARALLEL = 1e-4  # 1 − |cos|: rows of one user differ by the rounding, of two by p_u
+VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: little
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,7 +173,7 @@ def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:
     check(Seed, seed=seed)
     some = np.unique(numbers("user", users, ratings.n_users))
     if not some.size:
-        raise SettingError("nobody is attacked: name a user, or draw some with chosen()")
+        raise SettingError("users is empty: name one, or draw some with chosen()")
     silent = some[np.diff(ratings.indptr)[some] == 0]
     if silent.size:
         raise SettingError(

@@ -89,12 +89,9 @@ def aggregation(
     bits: int | None = None,
     progress: Progress,
 ) -> PlainSum | SecAggSum | PaillierSum:
-    """Return an aggregation by name, with options or, for None, their defaults.
+    """Return an aggregation; options that are None have their default.
 
-    Raises
-    ------
-    SettingError
-        If an option belongs to another aggregation or trust model, or is missing or unknown.
+    An option that is missing, unknown or another aggregation's raises SettingError.
     """
     options = {
         "neighbours": neighbours,

@@ -54,7 +54,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
 
 
 def make_folder(out: Path) -> None:
-    """Make a folder and try to write to it, before the work whose results it is for."""
+    """Make a folder and try to write to it, before the work; raises SettingError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Pictures of a training; drawn without a screen, and without matplotlib's global state."""
+"""Picture of a training, drawn without a screen and without matplotlib's global state."""
 
 from __future__ import annotations
 
@@ -19,23 +19,10 @@ TRAIN, TEST, USER, SERVER = "#8a8f98", "#1f5fa8", "#e0a030", "#7a4b94"
 def learning_curve(
     history: History, path: str | os.PathLike[str], *, title: str = "FedMF"
 ) -> None:
-    """Draw the errors per round above the time that a user and the server took.
+    """Write a PNG of the errors per round above the time of a user and the server.
 
-    The axis of the errors leaves the first rounds out where they would flatten the rest.
-
-    Parameters
-    ----------
-    history
-        Of at least one round; aborted rounds are marked.
-    path
-        Where the PNG goes.
-    title
-        Stands above the picture.
-
-    Raises
-    ------
-    ModelError
-        If there is no round to draw, or the picture cannot be written.
+    The axis of the errors omits first rounds that would flatten the rest. Without a round, or
+    if the file cannot be written, it raises ModelError.
     """
     if not len(history):
         raise ModelError("there is no learning curve: not one round was finished")

@@ -34,21 +34,21 @@ def recommend(
     model: Annotated[
         Path, typer.Argument(help="A model.fedmf, or the folder of fedmf train --out.")
     ],
-    user: Annotated[int, typer.Option(help="Whom: the data set's own id of the user.")],
-    k: Annotated[int, typer.Option("-k", help="How many.")] = 10,
+    user: Annotated[int, typer.Option(help="The user: the data set's own id.")],
+    k: Annotated[int, typer.Option("-k", help="The number of items.")] = 10,
     data: Annotated[
         str | None,
         typer.Option(
-            help=f"What the model was trained on: {', '.join(NAMES)}.",
+            help=f"The training data of the model: {', '.join(NAMES)}.",
             show_default="as history.json beside the model says",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recommend to a user what they have not rated in training, the best first.
+    """Recommend items to a user that they have not rated in training, the best first.
 
-    Predictions are in the unit of the ratings and not clipped to their scale. What was held
-    out of the training may come up, as the model has not seen it.
+    Predictions are in the unit of the ratings and not clipped to their scale. Items that were
+    held out of the training may come up, as the model has not seen them.
     """
     with errors_in_one_line("before anything was recommended"):
         path = model / "model.fedmf" if model.is_dir() else model
@@ -57,14 +57,14 @@ def recommend(
         if name is None:
             raise DataError(
                 f"{path.with_name(HISTORY)} is missing or names no data set: name by --data "
-                "what the model was trained on, such as simulated"
+                "the training data of the model, such as simulated"
             )
         ratings = load(name)
         if not same_ids(factors, ratings):
             raise ModelError(
                 f"{path} was trained on other data: its {factors.n_users} users and "
                 f"{factors.n_items} items are not the {ratings.n_users} users and "
-                f"{ratings.n_items} items of {name}; name by --data what it was trained on"
+                f"{ratings.n_items} items of {name}; name its training data by --data"
             )
         items = _recommended(factors, ratings, user, k)
         document = {"data": name, "user": user, "items": items}

@@ -99,16 +99,9 @@ def key_line(aggregation: PaillierSum) -> str:
 def document(
     settings: dict[str, object], trainer: Trainer, more: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return a run as plain values, for ``json.dumps``: settings, result and history.
+    """Return a run after its training as plain values: settings, result and history.
 
-    Parameters
-    ----------
-    settings
-        Settings beside the trainer's.
-    trainer
-        Trainer after the training.
-    more
-        Results beside the trainer's, such as the errors with a local head.
+    `settings` and `more` are settings and results beside the trainer's own.
     """
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
@@ -156,7 +149,7 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
     """Print the final table of a run's `document`."""
     result, settings = run["result"], run["settings"]
     if not isinstance(result, dict) or not isinstance(settings, dict):
-        raise TypeError("print_summary wants what document returned")
+        raise TypeError("print_summary takes the value of document")
     table = Table(Column(style="dim"), "", show_header=False, box=None, pad_edge=False)
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
     how = settings["aggregation"]
@@ -201,21 +194,8 @@ def save(
 ) -> None:
     """Write model.fedmf, history.json and, where matplotlib is installed, curve.png.
 
-    Parameters
-    ----------
-    out
-        Existing folder.
-    trainer, run
-        Trainer after the training, and its `document`.
-    model
-        The model to save; None if it has no factor form, and an older model.fedmf is deleted.
-    console
-        Console for the names of the files.
-
-    Raises
-    ------
-    ModelError
-        If a file cannot be written.
+    Without a model, as it has no factor form, an older model.fedmf is deleted. A file that
+    cannot be written raises ModelError.
     """
     written = ["history.json"]
     if model is None:

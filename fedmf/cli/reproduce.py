@@ -1,4 +1,4 @@
-"""``fedmf reproduce`` and ``python -m fedmf.experiments`` of 0.4: what replaced them."""
+"""``fedmf reproduce`` and ``python -m fedmf.experiments`` of 0.4 print their replacements."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomo
 
 def train(
     data: Data = "simulated",
-    model: Annotated[ModelName, typer.Option(help="What is trained.")] = ModelName.FEDMF,
+    model: Annotated[ModelName, typer.Option(help="The model to train.")] = ModelName.FEDMF,
     mask: Annotated[
         MaskName | None,
         typer.Option(
-            help="fedmmf: what each user fits to genres and year, of Last.fm to tags, and "
-            "trains on the rest of. nn cannot be written to --out.",
+            help="fedmmf: the model that each user fits to genres and year, of Last.fm to "
+            "tags, before the rest is trained. nn cannot be written to --out.",
             show_default="ridge",
         ),
     ] = None,
@@ -92,7 +92,7 @@ def train(
     trust: Annotated[
         str | None,
         typer.Option(
-            help="paillier: who can decrypt, and so who could read every user's vector: "
+            help="paillier: the trust model, that is, who could decrypt every user's vector: "
             f"{', '.join(choices.TRUST)}. To be named; the warning that goes with it is "
             "printed.",
             show_default=False,
@@ -116,13 +116,13 @@ def train(
         float, typer.Option(help="The probability of each user to drop out of a round.")
     ] = 0.0,
     rounds: Annotated[
-        int | None, typer.Option(help="How many rounds.", show_default="the preset's")
+        int | None, typer.Option(help="The number of rounds.", show_default="the preset's")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
     split: Annotated[
         SplitName,
         typer.Option(
-            help=f"What is held out: 20 % at random, each user's last {LAST}, or the data "
+            help=f"The held-out part: 20 % at random, each user's last {LAST}, or the data "
             "set's own part."
         ),
     ] = SplitName.RANDOM,
@@ -149,7 +149,7 @@ def train(
 ) -> None:
     """Train a recommender on users who keep their ratings to themselves.
 
-    Ctrl-C ends the training early and keeps what the finished rounds have taught.
+    Ctrl-C ends the training early and keeps the model of the finished rounds.
     """
     console = stderr()
     with errors_in_one_line("before the training began, nothing is kept"):

@@ -12,7 +12,7 @@ from fedmf.data.ratings import Ratings
 
 __all__ = ["Block", "blocks"]
 
-ELEMENTS = 1 << 17  # a megabyte of floats: what is made of a block stays in the cache
+ELEMENTS = 1 << 17  # a megabyte of floats, so that the temporaries of a block stay in the cache
 
 
 @dataclass(frozen=True, eq=False)

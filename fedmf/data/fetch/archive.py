@@ -16,8 +16,7 @@ __all__ = ["LARGEST", "unpack"]
 
 LARGEST = 2 * 1024**3  # bytes in all, unpacked; MovieLens 10M has 0.3 GB
 USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What zipfile raises on damaged bytes: ValueError for a name that is no text, IndexError for an
-# empty one.
+# raised for damaged bytes; ValueError by an undecodable name, IndexError by an empty one
 UNSOUND = (
     zipfile.BadZipFile, zlib.error, EOFError, IndexError, NotImplementedError, ValueError,
 )  # fmt: skip

@@ -35,16 +35,14 @@ Progress = Callable[[int, int | None], None]
 def download(
     address: str, target: Path, *, md5: str | None = None, progress: Progress | None = None
 ) -> None:
-    """Write the bytes at an address to a file, or leave none after an error.
+    """Write the bytes at an address to a new file, or leave none after an error.
 
     Parameters
     ----------
     address
         https, or http to this machine.
-    target
-        The file, which must not exist.
     md5
-        The expected MD5 of the bytes; None accepts any.
+        Expected MD5 of the bytes; None accepts any.
 
     Raises
     ------
@@ -131,7 +129,7 @@ def _check_answer(answer: Response) -> None:
         if urlsplit(answer.url).scheme == "https" and urlsplit(there).scheme != "https":
             raise DataError(f"{answer.url} leads to {there!r}, which is not https")
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise DataError(f"{answer.url} sends compressed bytes that nobody asked for")
+        raise DataError(f"{answer.url} sends compressed bytes: give another address")
     length = answer.headers.get("Content-Length", "")
     # int() rejects 5,000 digits
     if length.isdecimal() and (len(length) > 20 or int(length) > LARGEST):
@@ -139,7 +137,7 @@ def _check_answer(answer: Response) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Validate https, or http to this machine, where nobody is on the line."""
+    """Validate an https address, or an http one of this machine, which no network sees."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url  # as requests does: no second reading of an address
 

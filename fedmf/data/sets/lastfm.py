@@ -1,13 +1,12 @@
 """Last.fm (HetRec 2011): listening counts of users and artists, as ratings 1 to 5.
 
-FedMMF (Yang et al. 2021, section 5.1) sets "bins for the listening counts" and does not say
-which, so each way is a data set of its own:
+FedMMF (Yang et al. 2021, section 5.1) sets unspecified "bins for the listening counts", so each
+way is a data set of its own:
 
-- ``lastfm``: by fifths of all counts. A count's rating says how it compares with everybody's;
-  it mostly tells who listens much, and a user's mean rating predicts most of it.
-- ``lastfm-user``: by fifths of the user's own counts. It says what the user likes best.
-- ``lastfm-log``: 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more. It takes nothing that
-  a user's device does not know, where the fifths of all counts have to be found together.
+- ``lastfm``: by fifths of all counts, which the users have to compute together. A rating is
+  mostly that of the user: heavy listeners have high ones.
+- ``lastfm-user``: by fifths of the user's own counts, that is by taste.
+- ``lastfm-log``: 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more.
 """
 
 from __future__ import annotations

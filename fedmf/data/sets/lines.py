@@ -155,19 +155,10 @@ def read_id(path: Path, line: int, what: str, field: str) -> int:
 def read_rating_table(
     path: Path, *, separator: str, header: str, scale: tuple[float, float], step: float
 ) -> RatingTable:
-    """Read a file of lines "user, item, rating, time".
+    """Read a file of lines "user, item, rating, time", with `read_numbers`.
 
-    Parameters
-    ----------
-    separator, header
-        See `read_fields`.
-    scale, step
-        Possible ratings: low, low + step, ..., high.
-
-    Raises
-    ------
-    DataError
-        See `read_numbers`; also if a rating is off the scale, or a user rates an item twice.
+    Ratings are low, low + step, ..., high of the scale. Another one, and a second rating of an
+    item by a user, raise DataError.
     """
     first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
     users, items, times = (numbers[:, column].astype(np.int64) for column in (0, 1, 3))
@@ -187,12 +178,7 @@ def read_numbers(
 ) -> tuple[int, NDArray[np.float64]]:
     """Read a file of which each line holds these numbers and nothing else.
 
-    Parameters
-    ----------
-    fields
-        The columns; every number must be one that float64 holds exactly.
-    separator, header
-        See `read_fields`.
+    Every number must be one that float64 holds exactly; see `read_fields` for the rest.
 
     Returns
     -------
@@ -200,11 +186,6 @@ def read_numbers(
         Number of the table's first line: 1, or 2 after a header.
     numbers
         float64, shape (n_lines, len(fields)).
-
-    Raises
-    ------
-    DataError
-        See `read_bytes`; also if a line does not match `fields`.
     """
     content = read_bytes(path)
     first = 1
@@ -232,12 +213,8 @@ def read_numbers(
 def check_distinct(
     path: Path, first: int, users: NDArray[np.int64], items: NDArray[np.int64], verb: str
 ) -> None:
-    """Raise DataError for the first line that repeats a pair of user and item.
-
-    Ids are below 10**9, and the first pair is in line `first`. The message reads "user 1
-    <verb> 2 a second time".
-    """
-    pair = users * 10**9 + items
+    """Raise DataError for the first line that repeats a pair; line `first` has the first."""
+    pair = users * 10**9 + items  # of ids below 10**9
     order = np.argsort(pair, kind="stable")
     again = order[1:][pair[order[1:]] == pair[order[:-1]]]
     if again.size:

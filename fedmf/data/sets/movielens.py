@@ -53,22 +53,20 @@ class Format:
     Parameters
     ----------
     name
-        The data set.
+        Name of the data set.
     ratings, items
-        The names of the two files that are read.
-    separator
-        Text between two fields of the ratings.
+        Names of the two files that are read.
     read_items
-        Yields the items of the file of items.
+        Yields the items of a file of items.
     genres
-        The names of all genres.
+        Names of all genres.
     counts
-        The published numbers of users, items and ratings, which show that whole lines are
-        lost; None accepts any.
-    header, scale, step
+        Published numbers of users, items and ratings, which expose lost lines; None accepts
+        any.
+    separator, header, scale, step
         See `fedmf.data.sets.lines.read_rating_table`.
     keep_unrated
-        Whether items without a rating are numbered too.
+        True if items without a rating are numbered, too.
     """
 
     name: str

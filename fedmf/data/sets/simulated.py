@@ -78,7 +78,7 @@ def simulate(
     own = rng.standard_normal((n_items, RANK))
     factors = np.sqrt(GENRE_PART) * of_genres + np.sqrt(1 - GENRE_PART) * own  # q_i
     tastes = rng.normal(scale=TASTE / np.sqrt(RANK), size=(n_users, RANK))  # p_u
-    age = (catalogue.years.max() - catalogue.years) / 30  # what is old and still seen is good
+    age = (catalogue.years.max() - catalogue.years) / 30  # old items still seen are good
     item_bias = rng.normal(scale=ITEM_BIAS, size=n_items) + 0.1 * age
     user_bias = rng.normal(scale=USER_BIAS, size=n_users)
     popularity = 1.3 * rng.standard_normal(n_items) + 0.8 * item_bias

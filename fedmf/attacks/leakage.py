@@ -5,10 +5,10 @@ its unit direction and a_i its coefficients; then p_u = s d for one unknown numb
 
     r_ui = e_ui + q_i · p_u = a_i / s + s b_i,   b_i = q_i · d.
 
-Two rounds set two such expressions equal: a linear system in 1/s, s, 1/s', s', whose null space
-has one dimension from three items on, and whose length is fixed by s · 1/s = 1. Ratings on a
-grid need only one round: each possible value of a single rating makes s a root of a quadratic,
-and only the true s puts all the other ratings on the grid.
+Two rounds set two such expressions equal, a linear system in 1/s, s, 1/s', s'. Its null space
+has one dimension from three items on; s · 1/s = 1 fixes the length. Ratings on a grid need only
+one round. Each possible value of a single rating makes s a root of a quadratic, and only the
+true s puts all the other ratings on the grid.
 
 The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
 attacks need only λ.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -38,7 +40,7 @@ def inversion(
     """Attack FedMMF, knowing the mean rating of each user.
 
     Against one-order masks the attack starts from the gradients of two rounds, which give the
-    masked ratings up to their sign; against others from the masked ratings (section 4.2.2).
+    masked ratings up to their sign. Against others it starts from these (section 4.2.2).
 
     Parameters
     ----------
@@ -133,9 +135,8 @@ def on_masked_ratings(
 
     def rate(values: Floats) -> float:
         found = truth.with_values(values, (-np.inf, np.inf))
-        if ranked:
-            return float(ranking(truth, found, amount, seed).mean())
-        return float(recovery(truth, found, amount).mean())
+        attack = partial(ranking, seed=seed) if ranked else recovery
+        return float(attack(truth, found, amount).mean())
 
     plain = rate(all_of(hidden, some))
     _, secure, summed = views(hidden, some, model, seed, progress)

@@ -1,7 +1,7 @@
 """The server's view of one user: a gradient in the clear, or a masked input.
 
-The secure view is the real one: every user is a `secagg.Client`, and the bytes of its masked
-input are decoded as a gradient would be. The attacker is given the items that a user rated.
+The secure view is the real one: every user is a `secagg.Client`. The bytes of its masked input
+are decoded as a gradient would be, and the attacker is given the items that a user rated.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Inversion of masks without a closed form: guess ratings, fit the mask to them, compare.
 
 The right ratings are those that, less the mask fitted to them, leave the masked ratings ρ. A
-guess is ρ + t D on the grid, with an estimate D of the mask and one of a few amplitudes t; the
+guess is ρ + t D on the grid, with an estimate D of the mask and one of a few amplitudes t. The
 best guess gives the next D. The first D is the linear part of a factorisation machine (see
 `from_ridge`), whose interactions l2 keeps near zero. For a neural network it is one fitted to ρ
-with a weaker penalty, as ρ holds the part of the features that the penalty held back.
+with a weaker penalty, as ρ has the part of the features that the penalty left.
 
 The adversary needs the masked ratings, the items' features, the public hyper-parameters of the
-mask and each user's mean rating, but not the seeds of the parties' starting parameters.
+mask and each user's mean rating. The seeds of the parties' starting parameters stay unknown.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def leakage(
     Raises
     ------
     SettingError
-        If `ratings` or `seed` is of another type or out of range, the model has biases, there
-        is no user, or a user has no rating.
+        If an argument is of another type or out of range, the model has biases, or no user or
+        one without ratings is attacked.
     ModelError
         If a user is unknown.
     DataError
@@ -165,9 +165,7 @@ def singletons(
     dropouts: dict[int, Phase] = dict.fromkeys(np.flatnonzero(gone).tolist(), "masked_input")
     left = ratings.take(~gone[ratings.users])
     raters = count_raters(left)
-    lone = raters[left.items] == 1
-    truth = np.full(left.n_items, np.nan)
-    truth[left.items[lone]] = left.values[lone]
+    lone = left.take(raters[left.items] == 1)
     seen = train(replace(model, min_raters=min_raters), ratings, 1, seed, progress)[0]
     vectors = Vectors(seen.gradients, seen.gradients.__getitem__, seen.q.shape)
     found = []
@@ -177,4 +175,4 @@ def singletons(
     plain, secure = found
     name = "items with one rater left" if dropout else "items with one rater"
     name += f", of at least {min_raters}" if min_raters > 1 else ""
-    return Outcome.of(name, truth[raters == 1], plain, secure, secure)
+    return Outcome.of(name, lone.values[np.argsort(lone.items)], plain, secure, secure)

@@ -67,9 +67,9 @@ def attack(
 ) -> None:
     """Attack a training in the clear, and the same training under secure aggregation.
 
-    A figure is the share of ratings that are found exactly; of recovery, that are found to
-    half a rating; of ranking, of a user's tenth of highest rated items. Chance is what always
-    guessing the most frequent rating gives, or guessing the items.
+    A figure is the share of ratings that are found exactly. For recovery they are found to
+    half a rating; for ranking it is the share of a user's tenth of highest rated items. Chance
+    is the same for guesses: always the most frequent rating, or items at random.
     """
     console = stderr()
     with errors_in_one_line("before the attacks were over"):

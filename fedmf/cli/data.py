@@ -153,13 +153,8 @@ def _fetch(source: Source, url: str | None, console: Console) -> Path:
         task = bar.add_task(source.name, total=None)
 
         def advance(so_far: int, total: int | None) -> None:
-            done = so_far == total
-            bar.update(
-                task,
-                completed=so_far,
-                total=total,
-                description=f"checking {source.name}" if done else source.name,
-            )
+            shown = f"checking {source.name}" if so_far == total else source.name
+            bar.update(task, completed=so_far, total=total, description=shown)
 
         return fetch(source, address=url, progress=advance)
 
@@ -186,8 +181,8 @@ def _row(name: str) -> dict[str, object]:
 def figures(ratings: Ratings) -> dict[str, Any]:
     """Return the figures of a data set with at least one rating, by their names in the JSON.
 
-    ``per_user`` and ``per_item`` are the least, the median and the greatest number of ratings;
-    ``singletons`` are the items with one rater, whose gradient no secure sum hides.
+    ``per_user`` and ``per_item`` are the least, the median and the greatest number of ratings.
+    ``singletons`` are the items with one rater; no secure sum hides that user's gradient.
     """
     of_users = np.diff(ratings.indptr)
     of_items = np.bincount(ratings.items, minlength=ratings.n_items)

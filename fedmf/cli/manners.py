@@ -57,12 +57,9 @@ def make_folder(out: Path) -> None:
     """Make a folder and try to write to it, before the work; raises SettingError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"--out {out} cannot be a folder: {error.strerror}") from error
-    try:
         with tempfile.NamedTemporaryFile(dir=out):
             pass
     except OSError as error:
         raise SettingError(
-            f"--out {out} cannot be written to: {error.strerror}; choose another folder"
+            f"--out {out} cannot be a folder to write into: {error.strerror}; choose another"
         ) from error

@@ -58,9 +58,8 @@ def from_triples(
     Raises
     ------
     DataError
-        If a column is no column of such numbers or has another length, a value lies outside
-        `scale`, a rated item is not in `item_ids`, or a user rates an item twice. The message
-        names the first such entry and its position.
+        If a column has other entries or another length, a value is outside `scale`, an item is
+        not in `item_ids`, or a pair is there twice. The message names the first such entry.
     """
     low, high = _scale(name, scale)
     who, what = _integers(name, "users", users), _integers(name, "items", items)

@@ -64,8 +64,8 @@ class Ratings:
     """Ratings as compressed rows, one row per user; immutable, compared by identity.
 
     Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. Within a user
-    the order is the file's. Users and items are numbered 0, 1, ... by ascending original id;
-    a subset (`take`) keeps the numbers, also of users and items that lose all ratings.
+    the order is the file's. Users and items are numbered 0, 1, ... by ascending original id.
+    A subset (`take`) keeps the numbers, also of users and items that lose all ratings.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fetching data sets: download, archive, checksums; all of a set or nothing."""
+"""Download, checksums and unpacking of data sets, all of a set or nothing."""
 
 from __future__ import annotations
 

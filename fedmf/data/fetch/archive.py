@@ -35,9 +35,9 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
     Raises
     ------
     DataError
-        If it is not a sound zip file, a needed file is missing, or a member is one that no
-        data set has: a path out of the folder, a link, a password, a name twice, a rare
-        compression, more than `LARGEST` bytes in all.
+        If it is not a sound zip file, a needed file is missing, or it exceeds `LARGEST` bytes.
+        A path out of the folder, a link, a password, a repeated name and a rare compression
+        raise it, too.
     OSError
         If a file cannot be written.
     """

@@ -47,8 +47,8 @@ def download(
     Raises
     ------
     DataError
-        If an address is not allowed, there is no good answer, it breaks off, or its bytes are
-        too many or not the expected ones.
+        If an address is not allowed, or the answer is an error, cut short, too long or not
+        the expected bytes.
     MissingExtra
         If pooch is not installed.
     OSError

@@ -153,21 +153,21 @@ def read_id(path: Path, line: int, what: str, field: str) -> int:
 
 
 def read_rating_table(
-    path: Path, *, separator: str, header: str, scale: tuple[float, float], step: float
+    path: Path, *, separator: str, header: str, scale: tuple[float, float]
 ) -> RatingTable:
     """Read a file of lines "user, item, rating, time", with `read_numbers`.
 
-    Ratings are low, low + step, ..., high of the scale. Another one, and a second rating of an
-    item by a user, raise DataError.
+    Ratings are multiples of the lowest one within the scale. Another one, and a second rating
+    of an item by a user, raise DataError.
     """
     first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
     users, items, times = (numbers[:, column].astype(np.int64) for column in (0, 1, 3))
     table = RatingTable(users, items, numbers[:, 2].copy(), times)
     low, high = scale
-    off = (table.values < low) | (table.values > high) | (table.values % step != 0)
+    off = (table.values < low) | (table.values > high) | (table.values % low != 0)
     if off.any():
         worst = int(np.argmax(off))
-        what = f"rating {table.values[worst]:g} is not in {low:g} to {high:g} by {step:g}"
+        what = f"rating {table.values[worst]:g} is not in {low:g} to {high:g} by {low:g}"
         raise damaged(path, first + worst, what)
     check_distinct(path, first, users, items, "rates item")
     return table

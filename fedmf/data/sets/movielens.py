@@ -1,7 +1,7 @@
 """The four MovieLens sets, read strictly from the folders that GroupLens' archives unpack to.
 
-They are free for research but most may not be redistributed, so fedmf holds none of them: the
-user downloads them from GroupLens, by hand or with ``fedmf data fetch``.
+They are free for research, but most may not be redistributed. Users download them from
+GroupLens, by hand or with ``fedmf data fetch``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Format:
     counts
         Published numbers of users, items and ratings, which expose lost lines; None accepts
         any.
-    separator, header, scale, step
+    separator, header, scale
         See `fedmf.data.sets.lines.read_rating_table`.
     keep_unrated
         True if items without a rating are numbered, too.
@@ -78,17 +78,12 @@ class Format:
     counts: tuple[int, int, int] | None
     header: str = ""
     scale: tuple[float, float] = (1.0, 5.0)
-    step: float = 1.0
     keep_unrated: bool = False
 
     def read_table(self, path: Path) -> RatingTable:
         """Read a file of ratings; see `read_rating_table`."""
         return read_rating_table(
-            path,
-            separator=self.separator,
-            header=self.header,
-            scale=self.scale,
-            step=self.step,
+            path, separator=self.separator, header=self.header, scale=self.scale
         )
 
 
@@ -142,7 +137,6 @@ FORMATS = {
             genres=GENRES_LATEST,
             counts=(69_878, 10_681, 10_000_054),
             scale=(0.5, 5.0),
-            step=0.5,
             keep_unrated=True,  # four of the 10,681
         ),
         Format(
@@ -155,7 +149,6 @@ FORMATS = {
             counts=(610, 9724, 100_836),
             header="userId,movieId,rating,timestamp",
             scale=(0.5, 5.0),
-            step=0.5,
         ),
     )
 }
@@ -167,8 +160,8 @@ def read(form: Format, folder: Path) -> Ratings:
     Raises
     ------
     DataError
-        If a file is missing or damaged (the message names the line), a rated item is unknown,
-        or the size is not ``form.counts`` (for ml-100k that of the file u.info, if present).
+        If a file is missing or damaged, a rated item is unknown, or the size is not
+        ``form.counts``, for ml-100k that of u.info. The message names file and line.
     """
     table = form.read_table(folder / form.ratings)
     rated = np.unique(table.items)

@@ -44,8 +44,8 @@ class Profiles:
     Parameters
     ----------
     ages
-        int16, shape (n_users,), in years; in ml-1m the lowest year of the user's age group
-        (1, 18, 25, 35, 45, 50 or 56, where 1 stands for "under 18").
+        int16, shape (n_users,), in years; in ml-1m the lowest of the user's age group (1 for
+        "under 18", 18, 25, 35, 45, 50 or 56).
     genders
         int8, shape (n_users,): place in `GENDERS`.
     occupations
@@ -92,22 +92,22 @@ class _Form:
 
 FORMS = {
     "ml-100k": _Form(
-        file="u.user",
-        fields=re.compile(
+        "u.user",
+        re.compile(
             r"(?P<id>[0-9]{1,9})\|(?P<age>[0-9]{1,3})\|(?P<gender>[FM])"
             r"\|(?P<occupation>[a-z]+)\|[0-9A-Z]{5}"
         ),
-        expected="id|age|F or M|occupation|zip",
-        occupations=OCCUPATIONS_100K,
+        "id|age|F or M|occupation|zip",
+        OCCUPATIONS_100K,
     ),
     "ml-1m": _Form(
-        file="users.dat",
-        fields=re.compile(
+        "users.dat",
+        re.compile(
             r"(?P<id>[0-9]{1,9})::(?P<gender>[FM])::(?P<age>1|18|25|35|45|50|56)"
             r"::(?P<occupation>[0-9]{1,2})::[0-9-]{5,10}"
         ),
-        expected="id::F or M::age group::occupation 0 to 20::zip",
-        occupations=OCCUPATIONS_1M,
+        "id::F or M::age group::occupation 0 to 20::zip",
+        OCCUPATIONS_1M,
     ),
 }
 
@@ -126,7 +126,7 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     ------
     DataError
         If the data set comes without profiles, the file is missing or damaged, or its users
-        are not those of the ratings; the message names file and line.
+        are not those of the ratings. The message names file and line.
     """
     form = FORMS.get(ratings.name)
     if form is None:

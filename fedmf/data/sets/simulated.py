@@ -1,8 +1,7 @@
 """Ratings drawn from a model of MovieLens: they need no download and hide a known structure.
 
 A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` are
-mostly those of its genres, so that genres and year tell something but not all; the steps are
-placed such that the five ratings are as frequent as in MovieLens 100K.
+mostly those of its genres. The five ratings are as frequent as in MovieLens 100K.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
     ------
     DataError
         If the data set comes without tags, a file is missing or damaged, or a user or an item
-        is not in the data set; the message names file and line.
+        is not in the data set. The message names file and line.
     """
     name = ratings.name
     items = dict(zip(ratings.item_ids.tolist(), range(ratings.n_items), strict=True))

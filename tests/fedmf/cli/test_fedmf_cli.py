@@ -139,7 +139,7 @@ def test_foreign_folder_is_rejected_before_training(tmp_path):
     tmp_path.chmod(0o555)
     ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "cannot be written to: Permission denied" in ran.stderr
+    assert "cannot be a folder to write into: Permission denied" in ran.stderr
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -234,7 +234,7 @@ def test_presets_and_options_reach_the_training():
         (("--split", "u1"), "only ml-100k"),
         (("-k", "0"), "k = 0"),
         (("--out", "/dev/null/runs"), "cannot be a folder"),
-        (("--out", "/proc"), "--out /proc cannot be written to: .*; choose another folder"),
+        (("--out", "/proc"), "--out /proc cannot be a folder .*; choose another"),
     ],
 )
 def test_what_is_refused_is_told_in_one_line(arguments, message):

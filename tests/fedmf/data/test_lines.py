@@ -18,7 +18,7 @@ SOUND = b"1::10::5::100\n1::20::3::90\n2::10::4::0\n"
 def table(folder: Path, content: bytes, **changes):
     path = folder / "ratings.dat"
     path.write_bytes(content)
-    form = {"separator": "::", "header": "", "scale": (1.0, 5.0), "step": 1.0} | changes
+    form = {"separator": "::", "header": "", "scale": (1.0, 5.0)} | changes
     return read_rating_table(path, **form)
 
 
@@ -32,7 +32,7 @@ def test_columns_are_as_written_in_the_files_order(tmp_path):
 
 def test_crlf_and_a_header_are_read(tmp_path):
     content = b"user,item\r\n1,10,0.5,100\r\n1,20,5.0,90\r\n"
-    form = {"separator": ",", "header": "user,item", "scale": (0.5, 5.0), "step": 0.5}
+    form = {"separator": ",", "header": "user,item", "scale": (0.5, 5.0)}
     assert table(tmp_path, content, **form).values.tolist() == [0.5, 5.0]
 
 

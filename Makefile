@@ -40,7 +40,7 @@ slow: $(READY)
 	$(BIN)/pytest -v -s -m slow
 
 bench: $(READY)
-	$(BIN)/python -m benches
+	$(BIN)/pytest benches --benchmark-enable --benchmark-only --benchmark-columns=median,rounds
 
 results: $(READY)
 	$(BIN)/python -m benches.papers --table all --jobs 2

@@ -1,1 +1,1 @@
-"""What secagg costs: ``python -m benches`` for ratios, ``pytest benches`` for each case."""
+"""Measurements: ``pytest benches`` for kernels and rounds, `compare`, `scale`, and `papers`."""

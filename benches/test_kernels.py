@@ -145,9 +145,10 @@ def test_large_numbers(versus: Versus, size: int, work: str) -> None:
     """The sizes are those of the squares of Paillier's keys."""
     limbs = size // 64
     n = _rng.integers(2**63, 2**64, limbs, dtype=np.uint64) | np.uint64(1)
-    rows, others, out = list(_rng.integers(0, 2**63, (3, BATCH, limbs), dtype=np.uint64))
+    rows, others, out = list[U64](_rng.integers(0, 2**63, (3, BATCH, limbs), dtype=np.uint64))
     exponents = _rng.integers(0, 2**64, (BATCH, EXPONENT // 64), dtype=np.uint64)
-    (modulus,), left, right, powers = map(_integers, ([n], rows, others, exponents))
+    (modulus,), left = _integers([n]), _integers(rows)
+    right, powers = _integers(others), _integers(exponents)
     square = pow(2, 2 * _fast.modular_radix(limbs), int(modulus))
     constants = n, np.frombuffer(square.to_bytes(size // 8, "little"), np.uint64)
     table = np.empty((EXPONENT // WINDOW, 1 << WINDOW, _fast.modular_width(limbs)), np.uint64)

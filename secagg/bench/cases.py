@@ -13,34 +13,33 @@ from secagg._check import check_integer
 from secagg.bench.table import Value
 from secagg.encoding import FixedPoint
 from secagg.errors import SecAggError
+from secagg.protocol import RoundParams
 
 CLIP = 8.0
 ENCODING = FixedPoint(CLIP, rounding="nearest")
-"""Every system sums the same vectors: multiples of 2^−16 in [−8, 8]."""
+"""Encoding of every system: multiples of 2^−16 in [−8, 8]."""
 
-Vectors = Callable[[int], NDArray[np.float64]]
+F64 = NDArray[np.float64]
+Vectors = Callable[[int], F64]
 """Makes the vector of a client."""
 
 
-class RandomVectors(Mapping[int, NDArray[np.float64]]):
+class RandomVectors(Mapping[int, F64]):
     """Vectors uniform in [−clip, clip], drawn at each look-up, the same each time."""
 
     def __init__(self, clients: int, length: int, clip: float, seed: int) -> None:
         self._clients, self._length, self._clip, self._seed = clients, length, clip, seed
 
-    def __getitem__(self, u: int) -> NDArray[np.float64]:
-        """Draw client u's vector."""
+    def __getitem__(self, u: int) -> F64:
         if not 0 <= u < self._clients:
             raise KeyError(u)
         rng = np.random.default_rng([self._seed, u])
         return rng.uniform(-self._clip, self._clip, self._length)
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the ids."""
         return iter(range(self._clients))
 
     def __len__(self) -> int:
-        """Return the number of clients."""
         return self._clients
 
 
@@ -50,22 +49,40 @@ def leaving(clients: int, fraction: float) -> frozenset[int]:
     return frozenset(order[: int(fraction * clients)].tolist())
 
 
+def round_params(
+    clients: int,
+    threshold: int,
+    neighbours: int | None,
+    length: int,
+    encoding: FixedPoint = ENCODING,
+    modulus_bits: int | None = None,
+) -> RoundParams:
+    """Return the parameters of a round; by default the modulus fits the sum, ≥ 2^32."""
+    needed = (2 * clients * encoding.max_encoded).bit_length()
+    return RoundParams(
+        n_clients=clients,
+        threshold=threshold,
+        length=length,
+        encoding=encoding,
+        modulus_bits=max(32, needed) if modulus_bits is None else modulus_bits,
+        neighbours=neighbours,
+    )
+
+
 def check_sum(
     integers: NDArray[np.int64],
     survivors: Iterable[int],
     vector: Vectors,
     encoding: FixedPoint = ENCODING,
 ) -> None:
-    """Compare a round's sum with that of the survivors' vectors in plain integers.
+    """Compare a round's sum with the survivors' vectors in plain integers.
 
     Raises
     ------
     SecAggError
-        It is not exact, which is a defect of this library.
+        The sum is not exact, which is a defect of this library.
     """
-    expected = np.zeros(integers.size, dtype=np.int64)
-    for u in survivors:
-        expected += encoding.encode_integers(vector(u))[0]
+    expected = sum(encoding.encode_integers(vector(u))[0] for u in survivors)
     if not np.array_equal(expected, integers):
         raise SecAggError("the sum is not exact: please report this, with the command")
 
@@ -94,20 +111,17 @@ class Case:
         check_integer("clients", self.clients, 3, 100_000)
         check_integer("length", self.length, 1, 100_000_000)
 
-    def vector(self, client: int, length: int | None = None) -> NDArray[np.float64]:
-        """Return a client's vector, or the first elements of one, exact in fixed point."""
+    def vector(self, client: int, length: int | None = None) -> F64:
+        """Return a client's vector, or its first elements, exact in fixed point."""
         short = self.length if length is None else length
         drawn = RandomVectors(self.clients, short, CLIP, 0)[client]
-        exact: NDArray[np.float64] = np.rint(drawn * ENCODING.scale) / ENCODING.scale
+        exact: F64 = np.rint(drawn * ENCODING.scale) / ENCODING.scale
         return exact
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes of `done` of `of` equal parts of the work.
-
-    The parts are ciphertexts, or ciphertexts times clients.
-    """
+    """Seconds or bytes of `done` of `of` equal parts: ciphertexts, or those of all clients."""
 
     amount: float
     done: int = 1
@@ -115,7 +129,7 @@ class Figure:
 
     @property
     def value(self) -> float:
-        """Amount of all parts, scaled in proportion where only some were done."""
+        """Amount of all parts, scaled in proportion if only some were done."""
         return self.amount * self.of / self.done
 
     @property
@@ -125,11 +139,11 @@ class Figure:
 
     @property
     def cell(self) -> Value:
-        """The value, marked where it was scaled."""
+        """The value, marked if it was scaled."""
         return Value(self.value, scaled=not self.measured)
 
     def document(self) -> dict[str, object]:
-        """Return the value, and the sample that it was scaled from."""
+        """Return the value and the sample it was scaled from."""
         sample = None if self.measured else {"done": self.done, "of": self.of}
         return {"value": self.value, "measured": self.measured, "sample": sample}
 
@@ -148,11 +162,11 @@ class System:
     name, label : str
         In the JSON document, and in tables.
     family : "ss" or "he"
-        The name on the command line that selects it.
+        Its half of ``secagg bench --compare``.
     messages : int
-        Messages of a client; each but the first answers one it has waited for.
+        Messages of a client; each but the first answers the server.
     dropouts, decrypts : str
-        Effect of dropouts on the sum, and parties that can see single vectors.
+        Effect of dropouts on the sum, and parties that can read single vectors.
     """
 
     name: str
@@ -165,9 +179,9 @@ class System:
 
 @dataclass(frozen=True)
 class Load:
-    """Work of a party: seconds on one core, and the peak memory of its process in bytes.
+    """Work of a party: seconds on one core, and peak bytes of its process beyond the library.
 
-    Memory is that beyond the library itself; None where only a sample of the work was done.
+    Memory is None if only a sample of the work was done.
     """
 
     seconds: Figure
@@ -189,10 +203,9 @@ class Row:
     setting : str
         Parameters that the system chose for the case, in words.
     clients_run : int
-        Clients that were run; where fewer than n, their messages were sent again.
+        Clients that were run; if fewer than n, their messages were sent again.
     client, server, holder : Load or None
-        One client, the server or aggregator, and the key holder; None where there is no such
-        party.
+        One client, the server or aggregator, and the key holder, if there is one.
     bytes_up, bytes_down : Figure
         Traffic of one client, without the sum that every client receives at last.
     holder_bytes_in, holder_bytes_out : Figure or None
@@ -200,7 +213,7 @@ class Row:
     setup_seconds : float
         Time of a client once per key, before its first vector.
     error : float
-        The largest difference between an element of the sum and the exact one.
+        Largest error of an element of the sum.
     """
 
     system: System
@@ -220,18 +233,11 @@ class Row:
     @property
     def measured(self) -> bool:
         """True if none of its figures was scaled."""
-        loads = [load.seconds for load in (self.client, self.server, self.holder) if load]
-        down, up = self.holder_bytes_in, self.holder_bytes_out
-        figures = [*loads, self.bytes_up, self.bytes_down, down, up]
-        return all(figure is None or figure.measured for figure in figures)
+        figures = [load.seconds for load in (self.client, self.server, self.holder) if load]
+        sent = (self.bytes_up, self.bytes_down, self.holder_bytes_in, self.holder_bytes_out)
+        return all(one.measured for one in (*figures, *sent) if one is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the fields as plain values, the system by its name."""
+        """Return the fields, with the system's name and the case's clients and length."""
         rest = {name: one for name, one in vars(self).items() if name not in ("system", "case")}
         return {"system": self.system.name, **vars(self.case), **rest}
-
-
-def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
-    """Return how many of all parts fit the budget in seconds: whole units, one at least."""
-    units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
-    return min(whole, units * unit)

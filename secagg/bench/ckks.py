@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -10,24 +11,22 @@ import msgspec
 import numpy as np
 import tenseal
 
+from secagg.bench.cases import F64
 from secagg.bench.he import PUBLIC
-from secagg.bench.keyed import F64, Keyed, Opened
+from secagg.bench.keyed import Keyed, Opened
 
 Ciphertext: TypeAlias = Any
-"""A vector of TenSEAL, which has no types, that fits one ciphertext."""
+"""One ciphertext of TenSEAL, which has no types."""
 
 DEGREE = 8192
-MODULI = (60, 40)
-"""Bits of the primes: one for the sum and the special one, which no ciphertext has."""
-SCALE = 2.0**40
+MODULI = (60, 40)  # bits of the primes: the sum's, and the special one of no ciphertext
 SLOTS = DEGREE // 2
-TOLERANCE = 1e-6
 
 SYSTEM = replace(PUBLIC, name="ckks", label="CKKS")
 
 
 class Party:
-    """A client or the aggregator, or the key holder if the context has the secret key."""
+    """A client, the aggregator or, if the context has the secret key, the key holder."""
 
     def __init__(self, context: bytes) -> None:
         self._context = tenseal.context_from(context, n_threads=1)
@@ -36,7 +35,7 @@ class Party:
     def encrypt(self, vector: F64) -> bytes:
         """Encrypt as many elements at a time as a ciphertext has slots."""
         blocks = (vector[i : i + SLOTS] for i in range(0, vector.size, SLOTS))
-        return _write([tenseal.ckks_vector(self._context, block) for block in blocks])
+        return _write(tenseal.ckks_vector(self._context, block) for block in blocks)
 
     def add(self, message: bytes, length: int) -> None:
         """Add ciphertext by ciphertext."""
@@ -62,7 +61,7 @@ class Party:
         return [tenseal.ckks_vector_from(self._context, part) for part in parts]
 
 
-def _write(ciphertexts: list[Ciphertext]) -> bytes:
+def _write(ciphertexts: Iterable[Ciphertext]) -> bytes:
     return msgspec.msgpack.encode([ciphertext.serialize() for ciphertext in ciphertexts])
 
 
@@ -71,15 +70,14 @@ def keyed() -> Keyed:
     context = tenseal.context(
         tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=list(MODULI), n_threads=1
     )
-    context.global_scale = SCALE
-    secret = context.serialize(save_secret_key=True)
-    public = context.serialize(save_secret_key=False)
+    context.global_scale = 2.0**40
+    party = partial(Party, context.serialize(save_secret_key=False))
     return Keyed(
         system=SYSTEM,
         setting=f"TenSEAL, degree {DEGREE:,}, primes of {MODULI[0]} and {MODULI[1]} bits",
-        sender=partial(Party, public),
-        aggregator=partial(Party, public),
-        holder=partial(Party, secret),
+        sender=party,
+        aggregator=party,
+        holder=partial(Party, context.serialize(save_secret_key=True)),
         slots=SLOTS,
-        tolerance=TOLERANCE,
+        tolerance=1e-6,
     )

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from secagg.bench.cases import ENCODING, System
-from secagg.bench.keyed import F64, Holder, Keyed, Opened
+from secagg.bench.cases import ENCODING, F64, System
+from secagg.bench.keyed import Keyed, Opened
 from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
 from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
@@ -17,28 +17,28 @@ from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 TRUSTEES, ENOUGH = 3, 2
 
 PILOT = 256
-"""Ciphertexts: fewer are slower, each of them, as tables grow with the work."""
+"""Ciphertexts. Fewer are slower, each of them, as tables grow with the work."""
 
 PUBLIC = System(
     name="he",
     label="HE",
     family="he",
     messages=1,
-    dropouts="who has not sent is not in the sum; the key holder must be there",
+    dropouts="the sum lacks dropped-out clients; the key holder must be there",
     decrypts="the key holder",
 )
 SHARED = replace(
     PUBLIC,
     name="he-shared",
     label="HE, shared key",
-    dropouts="who has not sent is not in the sum",
+    dropouts="the sum lacks dropped-out clients",
     decrypts="every client",
 )
 THRESHOLD = replace(
     PUBLIC,
     name="he-threshold",
     label=f"HE, {ENOUGH} of {TRUSTEES} trustees",
-    dropouts=f"who has not sent is not in the sum; {ENOUGH} trustees must be there",
+    dropouts=f"the sum lacks dropped-out clients; {ENOUGH} trustees must be there",
     decrypts=f"{ENOUGH} trustees together, and the dealer of their key",
 )
 
@@ -49,7 +49,7 @@ def packing(length: int, clients: int) -> Packing:
 
 
 class Sender:
-    """A client that has the public key, or as its owner the private key."""
+    """A client with the public key or, as the key's owner, with the private one."""
 
     def __init__(
         self, key: bytes, clients: int, kind: type[PublicKey] | type[PrivateKey] = PublicKey
@@ -58,7 +58,7 @@ class Sender:
         self._key, self._clients = kind.from_bytes(key, allow_insecure=True), clients
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encode, pack and encrypt; an owner does so modulo the squares of the primes."""
+        """Encode, pack and encrypt."""
         packed = packing(vector.size, self._clients)
         return self._key.encrypt_vector(vector, packed).to_bytes()
 
@@ -77,7 +77,7 @@ class Aggregator:
         self._total = vector if self._total is None else self._total + vector
 
     def total(self) -> bytes:
-        """Return the total, freshly blinded."""
+        """Return the total, blinded again, and reset it."""
         total, self._total = self._total, None
         return b"" if total is None else total.to_bytes()
 
@@ -101,9 +101,8 @@ class Trustees:
 
     def __init__(self, key: bytes, shares: list[bytes], clients: int) -> None:
         set_threads(1)
-        self._key = ThresholdKey.from_bytes(key, allow_insecure=True)
+        self._key, self._clients = ThresholdKey.from_bytes(key, allow_insecure=True), clients
         self._shares = [KeyShare.from_bytes(share, self._key) for share in shares]
-        self._clients = clients
 
     def decrypt(self, total: bytes, length: int) -> Opened:
         """Decrypt partially, one trustee after the other, and combine."""
@@ -119,38 +118,30 @@ class Trustees:
 
 
 def public(key: PrivateKey, clients: int) -> Keyed:
-    """Return the parties when a holder apart from the aggregator has the key."""
+    """Return the parties if a holder apart from the aggregator has the key."""
     return _under(PUBLIC, key.public_key, clients, partial(KeyHolder, key.to_bytes(), clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
-    """Return the parties when all clients have the key (Chai et al. 2020)."""
-    holder = partial(KeyHolder, key.to_bytes(), clients)
+    """Return the parties if all clients have the key (Chai et al. 2020)."""
     owner = partial(Sender, key.to_bytes(), clients, PrivateKey)
-    return replace(_under(SHARED, key.public_key, clients, holder), sender=owner, shared=True)
+    return replace(public(key, clients), system=SHARED, sender=owner, shared=True)
 
 
 def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
     """Deal a key to the trustees."""
-    dealer = deal if bits >= MIN_BITS else deal_insecure
-    return dealer(TRUSTEES, ENOUGH, bits=bits)
+    return (deal if bits >= MIN_BITS else deal_insecure)(TRUSTEES, ENOUGH, bits=bits)
 
 
 def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> Keyed:
-    """Return the parties when nobody holds the key, and trustees decrypt together."""
+    """Return the parties if trustees decrypt together."""
     some = [share.to_bytes() for share in shares[:ENOUGH]]
     holder = partial(Trustees, key.to_bytes(), some, clients)
-    return _under(THRESHOLD, key.public_key, clients, holder, trustees=ENOUGH)
+    return replace(_under(THRESHOLD, key.public_key, clients, holder), trustees=ENOUGH)
 
 
-def _under(
-    system: System,
-    key: PublicKey,
-    clients: int,
-    holder: Callable[[], Holder],
-    trustees: int = 1,
-) -> Keyed:
-    """Return the parties when clients have the public key only."""
+def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], object]) -> Keyed:
+    """Return the parties if clients have the public key only."""
     packed = packing(1, clients)
     slots = packed.slots(key.bits)
     return Keyed(
@@ -163,5 +154,4 @@ def _under(
         reserved=1,
         pilot=PILOT,
         tables=True,
-        trustees=trustees,
     )

@@ -9,24 +9,20 @@ import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from operator import methodcaller
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from secagg.bench.cases import Case, Figure, Load, Row, System, sample
+from secagg.bench.cases import F64, Case, Figure, Load, Row, System
 from secagg.bench.roles import Role
 from secagg.errors import SecAggError
 
-F64 = NDArray[np.float64]
-T = TypeVar("T")
-
 DISTINCT = 5
-"""Vectors that are encrypted; the aggregator is sent them again until it has n."""
+"""Vectors that are encrypted; they are sent to the aggregator repeatedly, up to n."""
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """A sum in the clear, and the bytes that were sent for the aggregator to have it."""
 
     sum: F64
@@ -38,60 +34,37 @@ class Opened:
         return cls(total, total.nbytes)
 
 
-class Sender(Protocol):
-    """A client."""
-
-    def encrypt(self, vector: F64) -> bytes:
-        """Return its one message."""
-        ...
-
-
-class Aggregator(Protocol):
-    """The party that adds messages it cannot read."""
-
-    def add(self, message: bytes, length: int) -> None:
-        """Add a client's message, of a vector of so many elements, to the total."""
-        ...
-
-    def total(self) -> bytes:
-        """Return the total, and start again."""
-        ...
-
-
-class Holder(Protocol):
-    """The key holder."""
-
-    def decrypt(self, total: bytes, length: int) -> Opened:
-        """Return the sum, of so many elements."""
-        ...
-
-
 @dataclass(frozen=True)
 class Keyed:
     """A system and the factories of its parties, which can be pickled.
 
     Attributes
     ----------
+    sender : callable
+        Makes a client, with ``encrypt(vector) -> bytes``.
+    aggregator : callable
+        Makes the adding party, with ``add(message, length)`` and ``total() -> bytes``.
+    holder : callable
+        Makes the key holder, with ``decrypt(total, length) -> Opened``.
     slots, reserved : int
-        Elements of a ciphertext, of which samples are made, and the slots of a vector that
-        are not for its elements.
+        Elements of a ciphertext, and slots of a vector that are not for its elements.
     pilot : int
         Ciphertexts on which the pace is found.
     tables : bool
         A client's first vector takes longer, because tables are made for the key.
     shared : bool
-        Every client holds the key and decrypts the sum itself.
+        Every client has the key and decrypts the sum itself.
     trustees : int
-        How many parties make up the holder, each of which is sent the total.
+        Parties that make up the holder, each of which receives the total.
     tolerance : float
-        The largest error of an element of the sum, for each vector that is in it.
+        Largest allowed error of an element of the sum, per vector in it.
     """
 
     system: System
     setting: str
-    sender: Callable[[], Sender]
-    aggregator: Callable[[], Aggregator]
-    holder: Callable[[], Holder]
+    sender: Callable[[], object]
+    aggregator: Callable[[], object]
+    holder: Callable[[], object]
     slots: int
     reserved: int = 0
     pilot: int = 1
@@ -101,12 +74,12 @@ class Keyed:
     tolerance: float = 0.0
 
     def ciphertexts(self, length: int) -> int:
-        """Return how many ciphertexts a vector of so many elements takes."""
+        """Return the number of ciphertexts of a vector."""
         return -(-(length + self.reserved) // self.slots)
 
 
 def measure(keyed: Keyed, case: Case, budget: float) -> Row:
-    """Measure the three parties, each for about so many seconds at most.
+    """Measure the three parties, each for about `budget` seconds at most.
 
     Raises
     ------
@@ -117,27 +90,25 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
-        trial = parties.encrypt(pilot, 2)  # the first of them warms up
-        total = parties.add(trial.messages, pilot, 2, budget)
-        pace = parties.decrypt(total, pilot, 2).seconds
-    count = sample(whole, pilot, trial.later * distinct, budget)
+        sent, _, later = parties.encrypt(pilot, 2)  # the first of them warms up
+        pace = parties.decrypt(parties.add(sent, pilot, 2, budget), pilot, 2).seconds
+    count = sample(whole, pilot, later * distinct, budget)
     few = sample(count, pilot, pace, budget)
 
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
-        sent = parties.encrypt(count, distinct)
-        added = parties.add(sent.messages, count, n, budget)
-        client = Load(Figure(sent.later, count, whole), parties.memory(parties.sender, count))
+        sent, first, later = parties.encrypt(count, distinct)
+        added = parties.add(sent, count, n, budget)
+        client = Load(Figure(later, count, whole), parties.memory(parties.sender, count))
         server = Load(
             Figure(added.seconds, added.vectors * count, n * whole),
             parties.memory(parties.aggregator, count),
         )
         if few < count:
-            short = parties.encrypt(few, distinct).messages
-            added = parties.add(short, few, distinct, budget)
+            added = parties.add(parties.encrypt(few, distinct)[0], few, distinct, budget)
         opened = parties.decrypt(added, few, distinct)
         holder = Load(Figure(opened.seconds, few, whole), parties.memory(parties.holder, few))
-        setup = parties.sender.setup_seconds + max(0.0, sent.first - sent.later)
+        setup = parties.sender.setup_seconds + max(0.0, first - later)
     received = Figure(keyed.trustees * len(added.total), few, whole)
     return Row(
         system=keyed.system,
@@ -147,7 +118,7 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         client=client + holder if keyed.shared else client,
         server=server,
         holder=None if keyed.shared else holder,
-        bytes_up=Figure(len(sent.messages[0]), count, whole),
+        bytes_up=Figure(len(sent[0]), count, whole),
         bytes_down=received if keyed.shared else Figure(0),
         holder_bytes_in=None if keyed.shared else received,
         holder_bytes_out=None if keyed.shared else Figure(opened.sent, few, whole),
@@ -156,28 +127,19 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     )
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """Messages of clients, and the seconds of the first vector and of later ones."""
-
-    messages: list[bytes]
-    first: float
-    later: float
+def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
+    """Return how many of all parts fit the budget in seconds: whole units, one at least."""
+    units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
+    return min(whole, units * unit)
 
 
-@dataclass(frozen=True)
-class _Added:
-    """A total of so many vectors, and its seconds."""
-
+class _Added(NamedTuple):
     total: bytes
     vectors: int
     seconds: float
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """Seconds and bytes of opening a total, and the largest error of an element."""
-
+class _Decrypted(NamedTuple):
     seconds: float
     sent: int
     error: float
@@ -192,12 +154,12 @@ class _Parties:
         self.aggregator = stack.enter_context(Role("aggregator", keyed.aggregator))
         self.holder = stack.enter_context(Role("key holder", keyed.holder))
 
-    def encrypt(self, ciphertexts: int, clients: int) -> _Sent:
-        """Let one client after the other encrypt its vector, under the same key."""
-        length = self._length(ciphertexts)
-        took = [self.sender.do(_encrypt, self._case.vector(u, length)) for u in range(clients)]
+    def encrypt(self, ciphertexts: int, clients: int) -> tuple[list[bytes], float, float]:
+        """Encrypt each client's vector; return messages, first seconds, and later ones."""
+        vectors = (self._case.vector(u, self._length(ciphertexts)) for u in range(clients))
+        took = [self.sender.do(methodcaller("encrypt", vector)) for vector in vectors]
         first, *later = (one.seconds for one in took)
-        return _Sent([one.result for one in took], first, statistics.median(later))
+        return [one.result for one in took], first, statistics.median(later)
 
     def add(
         self, messages: list[bytes], ciphertexts: int, clients: int, budget: float
@@ -206,16 +168,16 @@ class _Parties:
         length, vectors, seconds = self._length(ciphertexts), 0, 0.0
         while vectors < clients and (vectors < len(messages) or seconds < budget):
             message = messages[vectors % len(messages)]
-            seconds += self.aggregator.do(_add, message, length).seconds
+            seconds += self.aggregator.do(methodcaller("add", message, length)).seconds
             vectors += 1
-        total = self.aggregator.do(_total)
+        total = self.aggregator.do(methodcaller("total"))
         # the total is written once, however many are added
         return _Added(total.result, vectors, seconds + total.seconds * vectors / clients)
 
-    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> _Opened:
-        """Open the sum of so many different vectors, and check it."""
+    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> _Decrypted:
+        """Decrypt the sum of so many different vectors, and check it."""
         length = self._length(ciphertexts)
-        took = self.holder.do(_decrypt, added.total, length)
+        took = self.holder.do(methodcaller("decrypt", added.total, length))
         expected = np.zeros(length)
         for u in range(min(distinct, added.vectors)):
             times = len(range(u, added.vectors, distinct))
@@ -226,32 +188,13 @@ class _Parties:
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
-        return _Opened(took.seconds, took.result.sent, error)
+        return _Decrypted(took.seconds, took.result.sent, error)
 
-    def memory(self, role: Role[T], ciphertexts: int) -> int | None:
+    def memory(self, role: Role[object], ciphertexts: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
-        return role.memory() if self._length(ciphertexts) == self._case.length else None
+        return role.memory if self._length(ciphertexts) == self._case.length else None
 
     def _length(self, ciphertexts: int) -> int:
         """Return the elements of so many ciphertexts."""
         most = ciphertexts * self._keyed.slots - self._keyed.reserved
         return min(self._case.length, most)
-
-
-# functions sent to a process are pickled by name, so methods of a protocol need these
-
-
-def _encrypt(sender: Sender, vector: F64) -> bytes:
-    return sender.encrypt(vector)
-
-
-def _add(aggregator: Aggregator, message: bytes, length: int) -> None:
-    aggregator.add(message, length)
-
-
-def _total(aggregator: Aggregator) -> bytes:
-    return aggregator.total()
-
-
-def _decrypt(holder: Holder, total: bytes, length: int) -> Opened:
-    return holder.decrypt(total, length)

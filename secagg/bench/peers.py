@@ -14,17 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from phe import paillier
 
-from secagg.bench.cases import ENCODING
+from secagg.bench.cases import ENCODING, F64
 from secagg.bench.he import PUBLIC, packing
-from secagg.bench.keyed import F64, Keyed, Opened
+from secagg.bench.keyed import Keyed, Opened
 from secagg.bench.per_float import ADD, DECRYPT, ENCRYPT, Work, sample
 
 # phe has no types
 PublicKey: TypeAlias = Any
 PrivateKey: TypeAlias = Any
 Number: TypeAlias = Any
-
-EXPONENT_BYTES = 4
 
 FLOATS = replace(PUBLIC, name="phe-float", label="phe, per float")
 PACKED = replace(PUBLIC, name="phe-packed", label="phe, packed")
@@ -37,44 +35,39 @@ def generate(bits: int) -> tuple[PublicKey, PrivateKey]:
 
 
 class FloatParty:
-    """A client or the aggregator."""
+    """A client or the aggregator; ciphertexts go in fixed width, with their exponents."""
 
     def __init__(self, public: PublicKey) -> None:
         self._public = public
-        self._width = -(-2 * public.n.bit_length() // 8)
+        self._format = struct.Struct(f">{-(-2 * public.n.bit_length() // 8)}si")
         self._total: list[Number] = []
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encrypt float by float; ciphertexts go in fixed width, with their exponents."""
+        """Encrypt float by float."""
         return self._write(self._public.encrypt(x) for x in vector.tolist())
 
     def add(self, message: bytes, length: int) -> None:
         """Add float by float."""
-        numbers = self.read(message)
-        if not self._total:
-            self._total = list(numbers)
-        else:
-            self._total = [a + b for a, b in zip(self._total, numbers, strict=True)]
+        numbers = list(self.read(message))
+        pairs = zip(self._total, numbers, strict=True) if self._total else ()
+        self._total = [a + b for a, b in pairs] or numbers
 
     def total(self) -> bytes:
-        """Return the total, not blinded again: it is for the key holder."""
+        """Return the total, not blinded again because it is for the key holder."""
         total, self._total = self._total, []
         return self._write(total)
 
     def _write(self, numbers: Iterable[Number]) -> bytes:
+        width = self._format.size - 4
         return b"".join(
-            number.ciphertext(be_secure=False).to_bytes(self._width, "big")
-            + struct.pack(">i", number.exponent)
-            for number in numbers
+            self._format.pack(one.ciphertext(be_secure=False).to_bytes(width), one.exponent)
+            for one in numbers
         )
 
     def read(self, message: bytes) -> Iterator[Number]:
         """Yield the numbers of a message."""
-        for i in range(0, len(message), self._width + EXPONENT_BYTES):
-            end = i + self._width
-            ciphertext = int.from_bytes(message[i:end], "big")
-            (exponent,) = struct.unpack(">i", message[end : end + EXPONENT_BYTES])
-            yield paillier.EncryptedNumber(self._public, ciphertext, exponent)
+        for ciphertext, exponent in self._format.iter_unpack(message):
+            yield paillier.EncryptedNumber(self._public, int.from_bytes(ciphertext), exponent)
 
 
 class FloatHolder(FloatParty):
@@ -90,30 +83,19 @@ class FloatHolder(FloatParty):
         return Opened.clear(np.array(floats))
 
 
-class PackedParty(FloatParty):
-    """A client or the aggregator; plaintexts are packed as this library packs them."""
+class PackedParty(FloatHolder):
+    """Any party; plaintexts are packed as by this library. Only the holder has `private`."""
 
-    def __init__(self, public: PublicKey, clients: int) -> None:
-        super().__init__(public)
-        self.bits, self.clients = public.n.bit_length(), clients
+    def __init__(self, public: PublicKey, clients: int, private: PrivateKey = None) -> None:
+        super().__init__(public, private)
+        self._bits, self._clients = public.n.bit_length(), clients
 
     def encrypt(self, vector: F64) -> bytes:
         """Pack, then encrypt one integer after the other."""
-        packed, n = packing(vector.size, self.clients), self._public.n
-        integers, _ = packed.encode(vector)
-        plaintexts = (int(m) % n for m in packed.pack(integers, self.bits))
-        return self._write(
-            paillier.EncryptedNumber(self._public, self._public.raw_encrypt(m))
-            for m in plaintexts
-        )
-
-
-class PackedHolder(PackedParty):
-    """The key holder."""
-
-    def __init__(self, public: PublicKey, private: PrivateKey, clients: int) -> None:
-        super().__init__(public, clients)
-        self._private = private
+        packed, public = packing(vector.size, self._clients), self._public
+        plaintexts = packed.pack(packed.encode(vector)[0], self._bits)
+        ciphertexts = (public.raw_encrypt(int(m) % public.n) for m in plaintexts)
+        return self._write(paillier.EncryptedNumber(public, c) for c in ciphertexts)
 
     def decrypt(self, total: bytes, length: int) -> Opened:
         """Decrypt one integer after the other, then unpack."""
@@ -121,7 +103,7 @@ class PackedHolder(PackedParty):
         numbers = (number.ciphertext(be_secure=False) for number in self.read(total))
         found = (self._private.raw_decrypt(c) for c in numbers)
         signed = [m - n if 2 * m > n else m for m in found]
-        integers = packing(length, self.clients).unpack(signed, self.bits)
+        integers = packing(length, self._clients).unpack(signed, self._bits)
         return Opened.clear(integers[:-1] / ENCODING.scale)
 
 
@@ -137,18 +119,18 @@ def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
     bits, one = public.n.bit_length(), packing(1, clients)
     setting = f"{bits} bits, {one.slots(bits)} slots of {one.slot_bits} bits"
     party = partial(PackedParty, public, clients)
-    holder = partial(PackedHolder, public, private, clients)
+    holder = partial(party, private)
     return Keyed(PACKED, setting, party, party, holder, slots=one.slots(bits), reserved=1)
 
 
 def works(public: PublicKey, private: PrivateKey) -> dict[str, Work]:
     """Return the operations on floats, for `per_float`."""
-    few, many = sample(3), sample(100)
+    few, many = sample(3), 100
     some = [public.encrypt(x) for x in sample(8)]
-    numbers = [some[i % len(some)] for i in range(len(many))]
+    numbers = [some[i % len(some)] for i in range(many)]
     others = numbers[1:] + numbers[:1]
     return {
         ENCRYPT: Work(lambda: [public.encrypt(x) for x in few], len(few)),
         DECRYPT: Work(lambda: [private.decrypt(number) for number in some], len(some)),
-        ADD: Work(lambda: [a + b for a, b in zip(numbers, others, strict=True)], len(many)),
+        ADD: Work(lambda: [a + b for a, b in zip(numbers, others, strict=True)], many),
     }

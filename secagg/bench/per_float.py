@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,15 +19,12 @@ from secagg.paillier import Packing, PrivateKey, set_threads
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
 
 SUMMANDS = 4095
-CIPHERTEXTS = 512
-"""Enough for two threads to have more to do than to start."""
-ADDITIONS = 50
-"""One is too short to be timed."""
+CIPHERTEXTS = 512  # two threads have more to do than to start
+ADDITIONS = 50  # one is too short to be timed
 REPEATS = 5
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """An operation on so many floats at a time."""
 
     call: Callable[[], object]
@@ -38,9 +37,8 @@ class PerFloat:
 
     Attributes
     ----------
-    peer : float or None
-        The same by phe, whose owner of a key encrypts as everybody does; None if it is not
-        installed.
+    phe : float or None
+        The same by phe, if it is installed; it has one way to encrypt.
     speed_up : float
         Ratio of the wall-clock times with one thread and with two.
     """
@@ -48,50 +46,35 @@ class PerFloat:
     operation: str
     bits: int
     seconds: float
-    peer: float | None
+    phe: float | None
     speed_up: float
 
     @property
     def ratio(self) -> float | None:
         """Speed relative to phe."""
-        return None if self.peer is None else self.peer / self.seconds
+        return None if self.phe is None else self.phe / self.seconds
 
     def document(self) -> dict[str, object]:
-        """Return the attributes as plain values, with the ratio."""
-        return {
-            "operation": self.operation,
-            "bits": self.bits,
-            "seconds": self.seconds,
-            "phe": self.peer,
-            "ratio": self.ratio,
-            "speed_up": self.speed_up,
-        }
+        """Return the fields and the ratio."""
+        return {**vars(self), "ratio": self.ratio}
 
 
 def sample(length: int) -> list[float]:
-    """Return so many floats of [−8, 8]."""
-    return [float(x) for x in np.random.default_rng(0).uniform(-CLIP, CLIP, length)]
+    """Return floats of [−8, 8]."""
+    drawn: list[float] = np.random.default_rng(0).uniform(-CLIP, CLIP, length).tolist()
+    return drawn
 
 
 def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
-    """Yield the operations, medians of several runs in turn with those of another library.
+    """Yield the operations, medians of several runs in turn with those of phe.
 
-    The peer's one way to encrypt is timed once. The process is left with as many threads as
-    cores.
+    The process is left with as many threads as cores.
     """
-    bits = key.public_key.bits
     by_peer: dict[str, float] = {}
     for name, ours in _works(key).items():
-
-        def threaded(count: int, ours: Work = ours) -> Callable[[], None]:
-            def call() -> None:
-                set_threads(count)
-                ours.call()
-
-            return call
-
         same = ENCRYPT if name == OWNER else name
-        calls: list[Callable[[], object]] = [threaded(1), threaded(2)]
+        calls: list[Callable[[], object]]
+        calls = [partial(_threaded, threads, ours.call) for threads in (1, 2)]
         if same in peer and same not in by_peer:
             calls.append(peer[same].call)
         try:
@@ -101,7 +84,7 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
         if other:
             by_peer[same] = other[0].processor / peer[same].floats
         seconds, speed_up = one.processor / ours.floats, one.elapsed / two.elapsed
-        yield PerFloat(name, bits, seconds, by_peer.get(same), speed_up)
+        yield PerFloat(name, key.public_key.bits, seconds, by_peer.get(same), speed_up)
 
 
 def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
@@ -109,6 +92,11 @@ def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
     taken = {(one.operation, one.bits): one.seconds for one in measured}
     sizes = [bits for operation, bits in taken if operation == OWNER]
     return {bits: taken[ENCRYPT, bits] / taken[OWNER, bits] for bits in sizes}
+
+
+def _threaded(threads: int, call: Callable[[], object]) -> object:
+    set_threads(threads)
+    return call()
 
 
 def _works(key: PrivateKey) -> dict[str, Work]:

@@ -10,17 +10,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
 
 T = TypeVar("T")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 P = ParamSpec("P")
 
 # A server that has imported once what this process has of the library forks in milliseconds,
@@ -28,15 +27,15 @@ P = ParamSpec("P")
 _context = multiprocessing.get_context("forkserver")
 
 
-@dataclass(frozen=True)
-class Took(Generic[R_co]):
-    """Result of a step, and its seconds of processor time."""
+class Took(NamedTuple, Generic[R]):
+    """Result of a step, its seconds of processor time, and the party's peak memory so far."""
 
-    result: R_co
+    result: R
     seconds: float
+    memory: int
 
 
-class Role(Generic[T]):
+class Role(AbstractContextManager["Role[T]"], Generic[T]):
     """A party that lives in a process of its own until the end of the ``with`` block.
 
     Parameters
@@ -50,6 +49,8 @@ class Role(Generic[T]):
     ----------
     setup_seconds : float
         Processor time of making the party.
+    memory : int
+        Peak bytes of the process so far, beyond the library itself.
 
     Raises
     ------
@@ -58,15 +59,15 @@ class Role(Generic[T]):
     """
 
     def __init__(self, name: str, make: Callable[[], T]) -> None:
-        self._name = name
+        self._name, self.memory = name, 0
         self._link, theirs = _context.Pipe()
-        _context.set_forkserver_preload([one for one in sys.modules if _is_ours(one)])
+        ours = [one for one in sys.modules if one.partition(".")[0] == "secagg"]
+        _context.set_forkserver_preload(ours)
         self._process = _context.Process(target=_serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()
         try:
-            self._link.send(make)
-            self.setup_seconds = self._receive().seconds
+            self.setup_seconds = self._ask(make).seconds
         except BaseException:
             self.close()
             raise
@@ -74,14 +75,8 @@ class Role(Generic[T]):
     def do(
         self, step: Callable[Concatenate[T, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Took[R]:
-        """Let the party take a step: a method of its class, and the arguments."""
-        self._link.send((step, args, kwargs))
-        return cast(Took[R], self._receive())
-
-    def memory(self) -> int:
-        """Return the bytes the party's process has held at most, beyond the library itself."""
-        self._link.send(None)
-        return int(cast(Took[int], self._receive()).result)
+        """Call the step with the party and the arguments, all of which can be pickled."""
+        return cast(Took[R], self._ask((step, args, kwargs)))
 
     def close(self) -> None:
         """End the process."""
@@ -89,52 +84,38 @@ class Role(Generic[T]):
         self._process.terminate()
         self._process.join()
 
-    def __enter__(self) -> Self:
-        """Return the role."""
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """End the process."""
         self.close()
 
-    def _receive(self) -> Took[object]:
+    def _ask(self, work: object) -> Took[object]:
         try:
+            self._link.send(work)
             answer: Took[object] | str = self._link.recv()
         except (EOFError, ConnectionError):
             raise SecAggError(
-                f"the process of the {self._name} was ended, for want of memory perhaps; "
+                f"the process of the {self._name} ended, perhaps out of memory; "
                 "measure fewer clients or shorter vectors"
             ) from None
         if isinstance(answer, str):
             raise SecAggError(f"the {self._name} failed: {answer}")
+        self.memory = answer.memory
         return answer
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == "secagg"
 
 
 def _serve(link: Connection) -> None:
     """Make the party, then take its steps until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that asked for it
-    party: list[object] = []
-    try:
+    with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
-        peak = Peak()
+        peak, party = Peak(), list[object]()
         _answer(link, peak, lambda: party.append(make()))
         while True:
-            asked = link.recv()
-            if asked is None:
-                link.send(Took(peak.grown(), 0.0))
-            else:
-                step, args, kwargs = asked
-                _answer(link, peak, partial(step, *party, *args, **kwargs))
-    except (EOFError, ConnectionError):
-        pass
+            step, args, kwargs = link.recv()
+            _answer(link, peak, partial(step, *party, *args, **kwargs))
 
 
 def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
-    """Send what the call returns and how long it took, or what went wrong."""
+    """Send the result, time and memory of a call, or its error."""
     try:
         with peak.watching():
             start = time.process_time()
@@ -143,4 +124,4 @@ def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
     except Exception as error:
         link.send(f"{type(error).__name__}: {error}")
     else:
-        link.send(Took(result, seconds))
+        link.send(Took(result, seconds, peak.grown()))

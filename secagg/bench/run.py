@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from secagg.bench import he, ss
 from secagg.bench.cases import Case, Row, System
@@ -15,8 +16,7 @@ from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keyp
 from secagg.paillier.public_key import MIN_BITS
 
 FAMILIES = ("ss", "he")
-CLIENTS, LENGTHS = "10,50,100,500", "1000,10000,100000"
-BUDGET = 3.0
+CLIENTS, LENGTHS, BUDGET = "10,50,100,500", "1000,10000,100000", 3.0
 """Defaults of the options."""
 
 REMEDIES = {
@@ -28,8 +28,7 @@ Progress = Callable[[str, int, int], None]
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A system, and the function that measures it in a case within seconds for each party."""
 
     system: System
@@ -43,11 +42,11 @@ class Comparison:
     Attributes
     ----------
     absent : dict of str to str
-        Packages that are not installed, and how to have them measured.
+        Packages that are not installed, with the command that installs each.
     budget : float
         Seconds for each party of a case, beyond which a sample was measured.
     complete : bool
-        False after Ctrl-C; whole cases are there.
+        False after Ctrl-C; the rows are those of whole cases.
     """
 
     rows: list[Row]
@@ -63,7 +62,7 @@ def families(text: str) -> tuple[str, ...]:
     Raises
     ------
     ParameterError
-        One is not known, or none is named.
+        One is not known.
     """
     named = [name.strip() for name in text.split(",")]
     for name in named:
@@ -73,9 +72,7 @@ def families(text: str) -> tuple[str, ...]:
 
 
 def grid(clients: str, lengths: str) -> list[Case]:
-    """Return every number of clients with every length, of numbers separated by commas.
-
-    Repeated numbers count once.
+    """Return each different pair of a number of clients and a length, separated by commas.
 
     Raises
     ------
@@ -102,12 +99,12 @@ def compare(
     wanted : sequence of "ss" or "he"
     cases : sequence of Case
     show : callable
-        Called with the present work, and how many cases of how many are done.
+        Called with the present work, the number of finished cases, and that of all.
     budget : float
-        Seconds for each party of a case, beyond which a sample is measured; SS is measured
+        Seconds for each party of a case, beyond which a sample is measured. SS is measured
         whole, because parts of it grow with the square of the clients.
     per_float : bool
-        Also measure Paillier per float, if it is compared at all.
+        Also measure Paillier per float, if "he" is wanted.
     sizes : sequence of int
         Bits of the keys that are measured per float; the sums take the last of them.
 
@@ -120,7 +117,7 @@ def compare(
         raise ParameterError(f"budget must be seconds above 0, not {budget}")
     if "ss" in wanted:
         for case in cases:
-            ss.parameters(case)  # raises now what it would raise after minutes
+            ss.parameters(case)  # raises before minutes of measuring
     of, complete = len(cases), True
     absent: dict[str, str] = {}
     rows: list[Row] = []
@@ -130,14 +127,14 @@ def compare(
         systems, absent = candidates(wanted, sizes[-1])
         for done, case in enumerate(cases):
             measured = []
-            for one in systems:
-                about = f"{one.system.label}, n = {case.clients:,}, d = {case.length:,}"
+            for system, measure_in in systems:
+                about = f"{system.label}, n = {case.clients:,}, d = {case.length:,}"
 
                 def tell(step: str, about: str = about, done: int = done) -> None:
                     show(f"{about} {step}", done, of)
 
                 tell("")
-                measured.append(one.measure(case, budget, tell))
+                measured.append(measure_in(case, budget, tell))
             rows += measured
         for bits in sizes if per_float and "he" in wanted else ():
             show(f"per float, {bits} bits", of, of)
@@ -148,36 +145,39 @@ def compare(
 
 
 def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
-    """Return the systems of the families, and for each that is not installed a remedy.
-
-    Paillier keys of so many bits are generated.
-    """
+    """Generate keys; return the systems of the families, and a remedy for each absent one."""
     found: list[Candidate] = []
     absent: dict[str, str] = {}
+
+    def add(system: System, make: Callable[[int], Keyed]) -> None:
+        def run(case: Case, budget: float, _: Tell) -> Row:
+            return measure(make(case.clients), case, budget)
+
+        found.append(Candidate(system, run))
+
     if "ss" in wanted:
-        found.append(Candidate(ss.SS, _measure_ss))
-    if "he" not in wanted:
-        return found, absent
-    key, dealt = _generate(bits), he.deal_key(bits)
-    found.append(_with_key(he.PUBLIC, lambda clients: he.public(key, clients)))
-    found.append(_with_key(he.SHARED, lambda clients: he.shared(key, clients)))
-    found.append(_with_key(he.THRESHOLD, lambda clients: he.threshold(*dealt, clients)))
-    with _optional("phe", absent):
-        from secagg.bench import peers
+        found.append(Candidate(ss.SS, lambda case, _, tell: ss.measure(case, _steps(tell))))
+    if "he" in wanted:
+        key, dealt = _generate(bits), he.deal_key(bits)
+        add(he.PUBLIC, lambda clients: he.public(key, clients))
+        add(he.SHARED, lambda clients: he.shared(key, clients))
+        add(he.THRESHOLD, lambda clients: he.threshold(*dealt, clients))
+        with _optional("phe", absent):
+            from secagg.bench import peers
 
-        pair = peers.generate(bits)
-        found.append(_with_key(peers.PACKED, lambda clients: peers.packed(*pair, clients)))
-        found.append(_with_key(peers.FLOATS, lambda _: peers.floats(*pair)))
-    with _optional("tenseal", absent):
-        from secagg.bench import ckks
+            pair = peers.generate(bits)
+            add(peers.PACKED, lambda clients: peers.packed(*pair, clients))
+            add(peers.FLOATS, lambda _: peers.floats(*pair))
+        with _optional("tenseal", absent):
+            from secagg.bench import ckks
 
-        context = ckks.keyed()
-        found.append(_with_key(ckks.SYSTEM, lambda _: context))
+            context = ckks.keyed()
+            add(ckks.SYSTEM, lambda _: context)
     return found, absent
 
 
 def per_floats(bits: int) -> list[PerFloat]:
-    """Measure Paillier per float with a key of so many bits, against phe if it is installed."""
+    """Measure Paillier per float with a new key, against phe if it is installed."""
     works: Mapping[str, Work] = {}
     with _optional("phe", {}):
         from secagg.bench import peers
@@ -190,16 +190,8 @@ def _generate(bits: int) -> PrivateKey:
     return generate_keypair(bits) if bits >= MIN_BITS else generate_insecure_keypair(bits)
 
 
-def _measure_ss(case: Case, budget: float, tell: Tell) -> Row:
-    def progress(phase: str, done: int, of: int) -> None:
-        tell(f"{phase.replace('_', ' ')} {done}/{of}")
-
-    return ss.measure(case, progress)
-
-
-def _with_key(system: System, make: Callable[[int], Keyed]) -> Candidate:
-    """Return a candidate of a system that is made for so many clients."""
-    return Candidate(system, lambda case, budget, _: measure(make(case.clients), case, budget))
+def _steps(tell: Tell) -> ss.Progress:
+    return lambda phase, done, of: tell(f"{phase.replace('_', ' ')} {done}/{of}")
 
 
 @contextmanager

@@ -9,21 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from secagg import graph
-from secagg.bench.cases import (
-    ENCODING,
-    Case,
-    Figure,
-    Load,
-    Row,
-    System,
-    Vectors,
-    check_sum,
-    leaving,
-)
+from secagg.bench import cases
+from secagg.bench.cases import F64, Case, Figure, Load, Row, System, Vectors
 from secagg.bench.roles import Role
 from secagg.client import Client
 from secagg.encoding import Entropy
@@ -31,16 +19,16 @@ from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
 CORRUPT, DROPOUT = 0.05, 0.1
-"""The graph is the one that is recommended for these fractions."""
+"""Fractions for which the graph is recommended."""
 ALONE = 0
-"""The client that has a process to itself, for its memory; it stays to the end."""
+"""Client in a process of its own, for its memory; it stays to the end."""
 
 SS = System(
     name="ss",
     label="SS",
     family="ss",
     messages=4,
-    dropouts=f"{DROPOUT:.0%} may vanish, whenever they like; nobody waits for them",
+    dropouts=f"{DROPOUT:.0%} may drop out in any phase; nobody waits for them",
     decrypts="nobody; the server sees the sum",
 )
 
@@ -53,10 +41,10 @@ class Crowd:
     def __init__(self, params: RoundParams, ids: Iterable[int], vector: Vectors) -> None:
         self._clients = {u: Client(u, params) for u in ids}
         self._vector = vector
-        self._drawn: NDArray[np.float64] | None = None
+        self._drawn: F64 | None = None
 
     def draw(self, u: int) -> None:
-        """Make the client's vector beforehand, so that it takes none of the client's time."""
+        """Make the client's vector beforehand, outside its time."""
         wanted = self._clients[u].phase == Phase.MASKED_INPUT
         self._drawn = self._vector(u) if wanted else None
 
@@ -69,12 +57,8 @@ class Crowd:
 class Costs:
     """Result and costs of a round: seconds and bytes by client, seconds of the server.
 
-    Attributes
-    ----------
-    u2 : list of int
-        The clients that shared keys, among which the graph was drawn.
-    client_memory, server_memory : int
-        Peak bytes of client `ALONE`'s process and of the server's, beyond the library itself.
+    The graph was drawn among the clients `u2`, which shared keys. Memory is the peak bytes of
+    client `ALONE`'s process and of the server's, beyond the library itself.
     """
 
     result: RoundResult
@@ -94,20 +78,18 @@ def run_round(
     progress: Progress,
     entropy: Entropy = os.urandom,
 ) -> Costs:
-    """Run a round with the server, one client, and all the other clients in three processes.
+    """Run a round with the server, client `ALONE`, and all others in three processes.
 
     Parameters
     ----------
     params : RoundParams
         Semi-honest, unweighted.
-    vector : callable
-        Makes a client's vector; it can be pickled.
+    vector, entropy : callable
+        Source of a client's vector, and of the server's entropy; both can be pickled.
     leaving : collection of int
         Clients that drop out after sharing keys, when it costs the server most; not `ALONE`.
     progress : callable
         See `secagg.simulate_round`.
-    entropy : callable
-        The server's; it can be pickled.
     """
     ids = range(params.n_clients)
     groups = {"client": [ALONE], "clients": [u for u in ids if u != ALONE]}
@@ -138,7 +120,7 @@ def run_round(
             server_seconds += closed.seconds
             inbox = closed.result
         result = server.do(Server.result).result
-        memory = alone.memory(), server.memory()
+        memory = alone.memory, server.memory
         return Costs(result, u2, seconds, server_seconds, *memory, up, down)
 
 
@@ -151,40 +133,29 @@ def parameters(case: Case) -> RoundParams:
         The cohort is too small for a sum that hides anybody.
     """
     found = graph.recommend(case.clients, CORRUPT, DROPOUT)
-    return RoundParams(
-        n_clients=case.clients,
-        threshold=found.threshold,
-        neighbours=found.neighbours,
-        length=case.length,
-        encoding=ENCODING,
-        modulus_bits=max(32, (2 * case.clients * ENCODING.max_encoded).bit_length()),
-    )
+    return cases.round_params(case.clients, found.threshold, found.neighbours, case.length)
 
 
 def measure(case: Case, progress: Progress) -> Row:
-    """Run a round of the case on the recommended graph, and check its sum.
+    """Run a round on the recommended graph, and check its sum; see `parameters`.
 
     Raises
     ------
-    ParameterError
-        As `parameters`.
     SecAggError
         The sum is not exact, which is a defect of this library.
     """
-    params, gone = parameters(case), leaving(case.clients, DROPOUT)
+    params, gone = parameters(case), cases.leaving(case.clients, DROPOUT)
     costs = run_round(params, case.vector, gone, progress)
     survivors = costs.result.survivors
-    check_sum(costs.result.integers, survivors, case.vector)
-    neighbours = "all others" if params.neighbours is None else str(params.neighbours)
+    cases.check_sum(costs.result.integers, survivors, case.vector)
+    neighbours = "all others" if params.neighbours is None else params.neighbours
+    median = statistics.median(costs.client_seconds[u] for u in survivors)
     return Row(
         system=SS,
         case=case,
-        setting=f"k = {neighbours}, t = {params.threshold}, {len(gone)} vanish",
+        setting=f"k = {neighbours}, t = {params.threshold}, {len(gone)} drop out",
         clients_run=case.clients,
-        client=Load(
-            Figure(statistics.median(costs.client_seconds[u] for u in survivors)),
-            costs.client_memory,
-        ),
+        client=Load(Figure(median), costs.client_memory),
         server=Load(Figure(costs.server_seconds), costs.server_memory),
         bytes_up=Figure(max(costs.bytes_up.values())),
         bytes_down=Figure(max(costs.bytes_down.values())),

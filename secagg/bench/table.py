@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from secagg.errors import MissingExtra
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as Rendered
 
 NONE = "–"
-"""Stands for a party that does not exist or a value that is not known."""
+"""Stands for an unknown value, or one of a party that does not exist."""
 
-_SECONDS = ((1e-3, "µs", 1e6), (1, "ms", 1e3), (60, "s", 1), (3600, "min", 1 / 60))
-_BYTES = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6))
+_Units: TypeAlias = Sequence[tuple[float, str, float]]
+_MINUTES = ((60, "s", 1), (3600, "min", 1 / 60), (math.inf, "h", 1 / 3600))
+_SECONDS: _Units = ((1e-3, "µs", 1e6), (1, "ms", 1e3), *_MINUTES)
+_BYTES: _Units = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6), (math.inf, "GB", 1e-9))
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,7 @@ def number(value: float, like: float | None = None) -> str:
 
 def duration(seconds: float) -> str:
     """Write seconds with two digits and a unit from µs to h."""
-    for limit, unit, scale in _SECONDS:
-        if seconds < limit:
-            return f"{_digits(seconds * scale, 2)} {unit}"
-    return f"{_digits(seconds / 3600, 2)} h"
+    return _scaled(seconds, 2, _SECONDS)
 
 
 def micro(seconds: float) -> str:
@@ -68,15 +68,17 @@ def micro(seconds: float) -> str:
 
 def volume(size: float) -> str:
     """Write bytes with three digits and a unit from B to GB."""
-    for limit, unit, scale in _BYTES:
-        if size < limit:
-            return f"{_digits(size * scale, 3)} {unit}"
-    return f"{_digits(size * 1e-9, 3)} GB"
+    return _scaled(size, 3, _BYTES)
 
 
 def times(ratio: float) -> str:
     """Write a ratio with two digits and a ×."""
     return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.2g}×"
+
+
+def _scaled(value: float, digits: int, units: _Units) -> str:
+    unit, scale = next((unit, scale) for limit, unit, scale in units if value < limit)
+    return f"{_digits(value * scale, digits)} {unit}"
 
 
 def _digits(value: float, digits: int) -> str:
@@ -146,35 +148,8 @@ def print_table(table: Table, console: Console | None = None) -> None:
     MissingExtra
         rich is not installed.
     """
-    rendered = _rendered(table)
-    from rich.console import Console
-
-    console = console or Console(highlight=False)
-    console.print(rendered, "")
-    for note in table.notes:
-        console.print(note, style="dim", markup=False)
-
-
-def as_text(table: Table, width: int = 200) -> str:
-    """Return the table and its notes as plain lines, the table at most `width` wide.
-
-    Raises
-    ------
-    MissingExtra
-        rich is not installed.
-    """
-    rendered = _rendered(table)
-    from rich.console import Console
-
-    console = Console(width=width, highlight=False)
-    with console.capture() as shown:
-        console.print(rendered, style="none", no_wrap=True)
-    lines = [line.rstrip() for line in shown.get().splitlines()]
-    return "\n".join([*lines, *(("", *table.notes) if table.notes else ())])
-
-
-def _rendered(table: Table) -> Rendered:
     try:
+        from rich.console import Console
         from rich.table import Table as Rendered
         from rich.text import Text
     except ModuleNotFoundError as error:
@@ -194,13 +169,31 @@ def _rendered(table: Table) -> Rendered:
     )
     for i, column in enumerate(table.columns):
         left = column.left or not i
-        shown.add_column(
-            Text(column.head), justify="left" if left else "right", no_wrap=not left
-        )
+        justify: Literal["left", "right"] = "left" if left else "right"
+        shown.add_column(Text(column.head), justify=justify, no_wrap=not left)
     for cells, line in zip(table.rows, table.lines(), strict=True):
         styles = ["bold" if isinstance(cell, Strong) else "" for cell in cells]
         shown.add_row(*map(Text, line, styles))
-    return shown
+    console = console or Console(highlight=False)
+    console.print(shown, "")
+    for note in table.notes:
+        console.print(note, style="dim", markup=False)
+
+
+def as_text(table: Table, width: int = 200) -> str:
+    """Return the lines of `print_table` without styles, the table at most `width` wide.
+
+    Raises
+    ------
+    MissingExtra
+        rich is not installed.
+    """
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
+    with console.capture() as shown:
+        print_table(table, console)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines()).rstrip()
 
 
 def as_markdown(table: Table) -> str:

@@ -1,7 +1,6 @@
 """Timers, peak memory, the machine that every measurement discloses, and the rule for Ctrl-C.
 
-The first Ctrl-C ends the measuring; what is done is printed and saved, which no later one
-disturbs.
+The first Ctrl-C ends the measuring; later ones do not disturb the saving.
 """
 
 from __future__ import annotations
@@ -27,12 +26,9 @@ from secagg import _fast
 
 INTERRUPTED = 130
 """Exit code that shells report for a command that Ctrl-C ended."""
-LONG_ENOUGH = 0.04
-"""Seconds over which `mean_seconds` repeats a call."""
 
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
-_RESET_PEAK = "5"  # proc(5): sets the peak resident set size to the present one
+_LONG_ENOUGH = 0.04  # seconds
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,7 @@ class Taken:
     elapsed: float
 
 
-def timed(call: Callable[[], object]) -> Taken:
-    """Time one call."""
+def _timed(call: Callable[[], object]) -> Taken:
     processor, elapsed = time.process_time(), time.perf_counter()
     call()
     return Taken(time.process_time() - processor, time.perf_counter() - elapsed)
@@ -53,15 +48,11 @@ def timed(call: Callable[[], object]) -> Taken:
 def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
     """Time calls turn by turn, so that all see the same machine; return each one's medians.
 
-    Parameters
-    ----------
-    calls : sequence of callable
-    repeats : int
-        Timed runs of each, ≥ 1, after one run to warm up.
+    Each runs once to warm up, then `repeats` times, ≥ 1.
     """
     for call in calls:
         call()
-    rounds = [[timed(call) for call in calls] for _ in range(repeats)]
+    rounds = [[_timed(call) for call in calls] for _ in range(repeats)]
     return [
         Taken(median(one.processor for one in each), median(one.elapsed for one in each))
         for each in zip(*rounds, strict=True)
@@ -72,7 +63,7 @@ def mean_seconds(call: Callable[[], object]) -> float:
     """Return the mean wall-clock time of a short call, without the first, which warms up."""
     call()
     count, start = 0, time.perf_counter()
-    while (passed := time.perf_counter() - start) < LONG_ENOUGH or count == 0:
+    while (passed := time.perf_counter() - start) < _LONG_ENOUGH or count == 0:
         call()
         count += 1
     return passed / count
@@ -103,10 +94,8 @@ def _cpu() -> str:
 def interrupted_once() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
 
-    The measuring code catches it and returns what is done, which the command then prints and
-    saves. After a Ctrl-C the signal stays ignored until the process ends, also beyond the
-    block. The handler is installed only in the main thread and over Python's own: a caller
-    that ignores or handles the signal keeps its handler.
+    For commands that save something after an interruption. A handler other than Python's own
+    is left in place; threads other than the main one install none.
     """
 
     def first(number: int, frame: FrameType | None) -> None:
@@ -114,14 +103,17 @@ def interrupted_once() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if in_main and before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, first)
+    if (
+        before is not signal.default_int_handler
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, first)
     try:
         yield
     finally:
-        if in_main and signal.getsignal(signal.SIGINT) is first:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def peak_memory() -> int:
@@ -133,9 +125,8 @@ def peak_memory() -> int:
 class Peak:
     """Growth of this process's memory, in watched blocks, since this object was made.
 
-    On Linux the kernel's mark is reset before each block, so that earlier peaks hide nothing.
-    Pages of program files, which processes share, are left out, except the few that are first
-    read in the block. Elsewhere only memory above the highest peak so far is seen.
+    On Linux the kernel's mark is reset before each block, and pages of program files are left
+    out. Elsewhere only memory above the highest peak so far is seen.
     """
 
     def __init__(self) -> None:
@@ -144,7 +135,7 @@ class Peak:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch until the end of the block."""
+        """Watch the block."""
         _reset_peak()
         try:
             yield
@@ -152,13 +143,13 @@ class Peak:
             self._most = max(self._most, _own_peak())
 
     def grown(self) -> int:
-        """Return the bytes by which the highest peak of all blocks exceeds the beginning."""
+        """Return the highest peak of all blocks in bytes, less the memory at the start."""
         return self._most - self._before
 
 
 def _reset_peak() -> None:
     with suppress(OSError):
-        _CLEAR.write_text(_RESET_PEAK)
+        _CLEAR.write_text("5")  # proc(5): sets the peak resident set size to the present one
 
 
 def _own_peak() -> int:

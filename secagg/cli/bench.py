@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from secagg.bench.report import comparison_document, prepare, print_comparison
+from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, compare, families, grid
 from secagg.bench.table import as_json as to_json
+from secagg.bench.timing import interrupted_once
 from secagg.cli.console import Json, command, progress
+from secagg.errors import ParameterError
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -27,19 +30,19 @@ def bench(
         str,
         typer.Option(
             "--compare",
-            help="ss, secret sharing; he, Paillier, and with it phe and TenSEAL's CKKS "
-            "where they are installed; or both.",
+            help="ss, secret sharing; he, Paillier, with phe and TenSEAL's CKKS "
+            "if they are installed; or both.",
         ),
     ] = "ss,he",
     clients: Annotated[
-        str, typer.Option(help="How many clients, separated by commas.")
+        str, typer.Option(help="Numbers of clients, separated by commas.")
     ] = CLIENTS,
-    length: Annotated[str, typer.Option(help="How many elements, the same way.")] = LENGTHS,
+    length: Annotated[str, typer.Option(help="Numbers of elements, likewise.")] = LENGTHS,
     budget: Annotated[
         float,
         typer.Option(
-            help="Seconds for each party of a case; what takes longer is measured on a sample "
-            "and scaled, and marked ~. SS is always measured whole."
+            help="Seconds for each party of a case. Longer work is measured on a sample, "
+            "scaled, and marked ~. SS is always measured whole."
         ),
     ] = BUDGET,
     per_float: Annotated[
@@ -49,18 +52,20 @@ def bench(
     as_json: Json = False,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Where compare.json and compare.png go."),
+        typer.Option(metavar="FOLDER", help="Folder for compare.json and compare.png."),
     ] = None,
 ) -> None:
     """Measure sums by secret sharing against sums by homomorphic encryption.
 
     For every number of clients and every length: seconds, bytes and memory of a client, of the
-    server and of whoever holds the key, each in a process of its own, on one core. Ctrl-C ends
-    it early: the cases that are done are printed, and saved with --out.
+    server and of the key holder, each in a process of its own, on one core. Ctrl-C ends it
+    early: the finished cases are printed, and saved with --out.
     """
-    with command():
+    with command(), interrupted_once():
         wanted, cases = families(halves), grid(clients, length)
-        save = None if out is None else prepare(out)
+        if out == "":
+            raise ParameterError("--out is empty: name a folder, or leave it out")
+        save = saving(Path(out) / "compare.json", Path(out) / "compare.png") if out else None
         with progress("cases done", len(cases)) as show:
             found = compare(wanted, cases, show, budget=budget, per_float=per_float)
         if found.rows:

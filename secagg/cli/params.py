@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from secagg import graph
+from secagg.bench.cases import round_params
 from secagg.cli import console as options
 from secagg.cli.estimate import estimate
+from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import to_adversary
 from secagg.protocol.traffic import client_traffic
 
@@ -30,7 +32,7 @@ def params(
         str,
         typer.Option(
             metavar="semi-honest|semi-malicious",
-            help="The server: follows the protocol, or later asks different clients for "
+            help="The server follows the protocol, or later asks different clients for "
             "different kinds of share.",
         ),
     ] = "semi-honest",
@@ -43,22 +45,25 @@ def params(
     ] = 30,
     as_json: options.Json = False,
 ) -> None:
-    """Find neighbours and threshold, and say what a round costs.
+    """Find neighbours and threshold, and estimate the costs of a round.
 
-    Times are of this machine's primitives, measured now; bytes are those of a client that
-    stays to the end and loses nobody, who has the most.
+    Times are of this machine's primitives, measured now. Bytes are the most of any client: it
+    stays to the end, and no neighbour drops out.
     """
     with options.command():
         server = to_adversary(security)
         found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
-        k, t, best = found.neighbours, found.threshold, found.highest_threshold
-        chosen = options.round_params(clients, t, k, length, clip, modulus_bits)
+        t, best = found.threshold, found.highest_threshold
+        encoding = FixedPoint(clip, rounding="nearest")
+        chosen = round_params(clients, t, found.neighbours, length, encoding, modulus_bits)
         traffic = client_traffic(chosen, client_id=clients - 1)
         seconds = estimate(chosen, int(dropout * clients))
+        bits = (found.privacy_bits, found.completion_bits)
+        privacy, completion = (None if one == math.inf else one for one in bits)
         document: options.Document = {
             "highest_threshold": best,
-            "privacy_bits": _finite(found.privacy_bits),
-            "completion_bits": _finite(found.completion_bits),
+            "privacy_bits": privacy,
+            "completion_bits": completion,
             "bytes_up": sum(phase.up for phase in traffic.values()),
             "bytes_down": sum(phase.down for phase in traffic.values()),
             "phases": {
@@ -73,18 +78,13 @@ def params(
             event = "both secrets of one client are rebuilt"
             caveat = [("", "not counted: dropouts that such a server invents")]
         facts = [
-            ("neighbours k", options.neighbours_text(chosen)),
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),
-            ("privacy", _chance(event, found.privacy_bits)),
+            ("privacy", f"{event}: {_chance(privacy)}"),
             *caveat,
-            ("completion", _chance("dropouts end the round", found.completion_bits)),
+            ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
         options.echo(chosen, document, facts, json=as_json)
 
 
-def _finite(bits: float) -> float | None:
-    return None if bits == math.inf else bits
-
-
-def _chance(event: str, bits: float) -> str:
-    return f"{event}: " + ("never" if _finite(bits) is None else f"at most 2^-{bits:.1f}")
+def _chance(bits: float | None) -> str:
+    return "never" if bits is None else f"at most 2^-{bits:.1f}"

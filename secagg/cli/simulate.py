@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
@@ -10,13 +9,12 @@ import typer
 
 from secagg import graph
 from secagg._check import check_integer
-from secagg.bench.cases import RandomVectors, check_sum
+from secagg.bench.cases import RandomVectors, check_sum, round_params
 from secagg.bench.timing import peak_memory
 from secagg.cli import console as options
 from secagg.encoding import FixedPoint
-from secagg.errors import ParameterError
-from secagg.protocol import ClientPolicy, Phase, RoundParams
-from secagg.simulate import SimulatedRound, simulate_round
+from secagg.protocol import NEXT, ClientPolicy
+from secagg.simulate import simulate_round
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -28,7 +26,7 @@ secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
 secagg simulate --clients 50 --neighbours 0  [dim]# everyone shares with everyone[/dim]
 """
 
-_LEAVING = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMASKING)
+_PHASES = list(NEXT["semi-honest"])
 
 
 def simulate(
@@ -37,15 +35,15 @@ def simulate(
     neighbours: Annotated[
         int | None,
         typer.Option(
-            help="With how many others each shares keys: an even number, or 0 for all.",
-            show_default="what `secagg params` finds for the same options",
+            help="Other clients with which each shares keys: an even number, or 0 for all.",
+            show_default="as `secagg params` finds for the same options",
         ),
     ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="How many holders it takes to rebuild a client's secrets.",
-            show_default="what `secagg params` finds; with --neighbours two thirds",
+            help="Holders needed to rebuild a client's secrets.",
+            show_default="as `secagg params` finds; with --neighbours two thirds",
         ),
     ] = None,
     dropout: options.Dropout = 0.05,
@@ -53,12 +51,12 @@ def simulate(
     sigma: options.Sigma = 40,
     clip: options.Clip = 8.0,
     modulus_bits: options.ModulusBits = None,
-    seed: Annotated[int, typer.Option(help="Of the vectors and the dropouts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the vectors and the dropouts.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Run one round on random vectors in this process, and check that its sum is exact.
 
-    Of the clients, the fraction --dropout vanishes, each in a random phase.
+    The fraction --dropout of the clients drops out, each in a random phase.
     """
     with options.command():
         if neighbours is None:
@@ -68,10 +66,19 @@ def simulate(
             k = neighbours or None
             t = -(-2 * (clients if k is None else k + 1) // 3)
         t = t if threshold is None else threshold
-        params = options.round_params(clients, t, k, length, clip, modulus_bits)
-        policy = ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma)
+        encoding = FixedPoint(clip, rounding="nearest")
+        params = round_params(clients, t, k, length, encoding, modulus_bits)
+        check_integer("seed", seed, 0, (1 << 32) - 1)
+        vectors = RandomVectors(clients, length, clip, seed)
         with options.progress("clients", clients) as show:
-            result = run(params, policy, dropout, seed, show)
+            result = simulate_round(
+                vectors,
+                params,
+                dropouts=dropouts(clients, dropout, seed),
+                policy=ClientPolicy(corrupt=corrupt, dropout=dropout, sigma=sigma),
+                progress=show,
+            )
+        check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
         document: options.Document = {
             "survivors": len(result.survivors),
             "exact": True,
@@ -81,61 +88,12 @@ def simulate(
             "server_seconds": result.server_seconds,
             "peak_memory": peak_memory(),
         }
-        facts = [
-            ("sum", f"exact, of {len(result.survivors)} of {clients} vectors"),
-            ("neighbours k", options.neighbours_text(params)),
-            ("threshold t", str(t)),
-        ]
-        options.echo(params, document, facts, json=as_json)
+        stayed = f"exact, of {len(result.survivors)} of {clients} vectors"
+        options.echo(params, document, [("threshold t", str(t)), ("sum", stayed)], json=as_json)
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:
     """Draw the clients that drop out, ⌊fraction · clients⌋ of them, and the phase of each."""
     rng = np.random.default_rng([seed, clients])
     leaving = rng.permutation(clients)[: int(fraction * clients)]
-    return {int(u): _LEAVING[rng.integers(len(_LEAVING))] for u in leaving}
-
-
-def run(
-    params: RoundParams,
-    policy: ClientPolicy,
-    dropout: float,
-    seed: int,
-    progress: Callable[[str, int, int], None],
-) -> SimulatedRound:
-    """Run a round on random vectors, and compare its sum with that of plain integers.
-
-    Parameters
-    ----------
-    params : RoundParams
-        Unweighted, with a FixedPoint that rounds to nearest.
-    policy, progress
-        See `secagg.simulate_round`.
-    dropout : float
-        Fraction of the clients that drops out, each in a random phase.
-    seed : int
-        0 ≤ seed < 2^32.
-
-    Raises
-    ------
-    ParameterError
-        A value is out of range, or the policy rejects the parameters.
-    TooFewSurvivors
-        Too many dropped out.
-    SecAggError
-        The sum is not exact, which is a defect of this library.
-    """
-    check_integer("seed", seed, 0, (1 << 32) - 1)
-    encoding = params.encoding
-    if not isinstance(encoding, FixedPoint):
-        raise ParameterError(f"encoding must be a FixedPoint, not {encoding!r}")
-    vectors = RandomVectors(params.n_clients, params.length, encoding.clip, seed)
-    result = simulate_round(
-        vectors,
-        params,
-        dropouts=dropouts(params.n_clients, dropout, seed),
-        policy=policy,
-        progress=progress,
-    )
-    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
-    return result
+    return {int(u): _PHASES[rng.integers(len(_PHASES))] for u in leaving}

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,19 +18,11 @@ import secagg.cli.bench
 from compare_rows import widest
 from secagg.bench import per_float, report, run, ss
 from secagg.bench.cases import Case, Row
-from secagg.bench.report import prepare
+from secagg.bench.report import saving
 from secagg.bench.run import Candidate, Comparison, candidates
 
 TOY = ("bench", "--clients", "6", "--length", "20", "--budget", "0.001")
 FIGURES = ("bytes_up", "bytes_down", "holder_bytes_in", "holder_bytes_out")
-
-
-@pytest.fixture(autouse=True)
-def _ctrl_c() -> Iterator[None]:
-    """A command that was interrupted leaves it ignored, as its process is to end."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +89,7 @@ def test_the_table_marks_what_was_scaled() -> None:
     assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
     assert "SS runs all clients; the others run 5" in ran.stdout
     assert "~: scaled in proportion from a sample" in ran.stdout
-    assert "Once: what a client takes once for each key" in ran.stdout
+    assert "Once: a client's time once for each key" in ran.stdout
     assert "which may run generic code on processors newer than it" in ran.stdout.replace(
         "\n", ""
     )
@@ -138,7 +129,7 @@ def test_what_cannot_be_saved_in_the_end_is_printed(
     def save(_: Comparison) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(secagg.cli.bench, "prepare", lambda _: save)
+    monkeypatch.setattr(secagg.cli.bench, "saving", lambda *_: save)
     ran = invoke(*TOY, "--compare", "ss", "--out", str(tmp_path))
     assert (ran.exit_code, ran.stderr) == (1, "secagg: cannot go on: no room\n")
     assert "n = 6 vectors of d = 20" in ran.stdout
@@ -164,7 +155,7 @@ def test_unwritable_folder_is_rejected_before_measuring(
 
 def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_text("before")
-    prepare(str(tmp_path))
+    saving(tmp_path / "compare.json", tmp_path / "compare.png")
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
         ("compare.json", "before")
     ]

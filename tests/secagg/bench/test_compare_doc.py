@@ -44,7 +44,7 @@ def test_a_table_has_the_rows_of_its_case(
     head, rule, row, _, setting = bench.tables(comparison)["9 x 5"].splitlines()
     assert head.count("|") == rule.count("|") == row.count("|") == 9
     assert row.startswith("| SS | ")
-    assert re.match(r"SS: k = \d+, t = \d+, 0 vanish\.$", setting)
+    assert re.match(r"SS: k = \d+, t = \d+, 0 drop out\.$", setting)
 
 
 def test_the_page_is_filled_in() -> None:
@@ -75,7 +75,7 @@ def test_the_commands_of_the_page_are_understood(monkeypatch: pytest.MonkeyPatch
         raise secagg.ParameterError("enough")
 
     monkeypatch.setattr(secagg.cli.bench, "compare", compare)
-    monkeypatch.setattr(secagg.cli.bench, "prepare", lambda _: None)
+    monkeypatch.setattr(secagg.cli.bench, "saving", lambda *_: None)
     for line in re.findall(r"(?m)^    secagg (bench .*?) *(?:#|$)", PAGE):
         ran = CliRunner().invoke(secagg.cli.app, line.split())
         assert ran.stderr == "secagg: enough\n", line

@@ -34,10 +34,10 @@ def test_per_float_is_in_proportion_to_floats_and_peer(
     asked = [600.0] * (1 + per_float.REPEATS)  # it is asked for one figure, not for two
     theirs = {per_float.ENCRYPT: Work(lambda: work(asked.pop()), 3)}
     encrypt, owner, add = per_float.per_float(keypair(512), theirs)
-    assert (encrypt.seconds, encrypt.peer, encrypt.ratio) == (2.0, 200.0, 100.0)
-    assert (owner.seconds, owner.peer, owner.ratio) == (1.0, 200.0, 200.0)
+    assert (encrypt.seconds, encrypt.phe, encrypt.ratio) == (2.0, 200.0, 100.0)
+    assert (owner.seconds, owner.phe, owner.ratio) == (1.0, 200.0, 200.0)
     assert per_float.owners_gain((encrypt, owner, add)) == {512: 2.0}
-    assert (add.seconds, add.peer, add.ratio) == (1.0, None, None)
+    assert (add.seconds, add.phe, add.ratio) == (1.0, None, None)
     assert encrypt.speed_up == owner.speed_up == 2.0
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)))
     assert threads() == 5

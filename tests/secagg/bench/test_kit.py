@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,12 +175,15 @@ def test_the_first_ctrl_c_raises_and_later_ones_do_nothing() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         saved = True
     assert saved
-    os.kill(os.getpid(), signal.SIGINT)  # and none disturbs the end of the process
 
 
-def test_without_ctrl_c_the_handler_is_restored() -> None:
+@pytest.mark.parametrize("strikes", [0, 1, 2])
+def test_interrupted_once_restores_the_handler(strikes: int) -> None:
     before = signal.getsignal(signal.SIGINT)
     with timing.interrupted_once():
+        for _ in range(strikes):
+            with suppress(KeyboardInterrupt):  # as a library that swallows it
+                os.kill(os.getpid(), signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
 

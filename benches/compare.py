@@ -1,7 +1,6 @@
-"""SS against HE: measures all that docs/ss-or-he.md shows, and lays out its tables.
+"""SS against HE: ``python -m benches.compare`` measures the tables of docs/ss-or-he.md.
 
-It takes some minutes on a machine where nothing else is running. The prose of the page says
-what the tables say: read it again after ``--write``.
+It takes some minutes on an idle machine. Check the prose of the page after ``--write``.
 """
 
 from __future__ import annotations
@@ -19,24 +18,15 @@ from secagg.bench.timing import INTERRUPTED, interrupted_once
 from secagg.cli.console import progress
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
-PICTURE = DOC.with_suffix(".png")
-DOCUMENT = DOC.with_suffix(".json")
-EXAMPLES = """
-examples:
-  python -m benches.compare            measure, and print the tables as Markdown
-  python -m benches.compare --write    and put them into docs/ss-or-he.md, with all cases in
-                                       docs/ss-or-he.json and the picture beside it
-"""
-MOVIELENS = Case(943, 33_640)
-"""Its users, and 20 factors for each of 1,682 films."""
+PICTURE, DOCUMENT = DOC.with_suffix(".png"), DOC.with_suffix(".json")
+MOVIELENS = Case(943, 33_640)  # its users, and 20 factors for each of 1,682 films
 SHOWN = (Case(100, 1000), Case(100, 100_000), Case(500, 100_000), MOVIELENS)
-
 
 AMOUNTS: dict[str, Callable[[Row], Figure | None]] = {
     "client": lambda row: row.client.seconds,
     "server": lambda row: row.server.seconds,
     "holder": lambda row: None if row.holder is None else row.holder.seconds,
-    "central": lambda row: (row.server + row.holder if row.holder else row.server).seconds,
+    "central": lambda row: row.central.seconds,
     "traffic": lambda row: row.bytes_up + row.bytes_down,
 }
 RATIOS = (
@@ -52,30 +42,27 @@ RATIOS = (
     ("key holder's: phe, per float ÷ packed", "phe-float", "phe-packed", "holder"),
     ("server's: phe, per float ÷ packed", "phe-float", "phe-packed", "server"),
 )
-"""An amount of one system over the same of another."""
 
 
 def ratio_table(rows: Sequence[Row]) -> Table:
     """Return a line for each ratio, with the least and the most at each length, and their n."""
     lengths = sorted({row.case.length for row in rows})
     columns = [Column(""), *(Column(f"d = {length:,}") for length in lengths)]
-    at = [{_key(row): row for row in rows if row.case.length == length} for length in lengths]
-    lines = [[text, *(_ends(one, *ratio) for one in at)] for text, *ratio in RATIOS]
+    known = {(row.system.name, row.case): row for row in rows}
+    lines = [[text, *(_ends(known, d, *ratio) for d in lengths)] for text, *ratio in RATIOS]
     return Table(columns=columns, rows=lines)
 
 
-def _key(row: Row) -> tuple[str, int]:
-    return row.system.name, row.case.clients
-
-
-def _ends(rows: Mapping[tuple[str, int], Row], above: str, below: str, of: str) -> str | None:
+def _ends(
+    rows: Mapping[tuple[str, Case], Row], length: int, above: str, below: str, of: str
+) -> str | None:
     found = []
-    for (name, n), row in rows.items():
-        if name == above and (below, n) in rows:
-            over, under = AMOUNTS[of](row), AMOUNTS[of](rows[below, n])
+    for (name, case), row in rows.items():
+        if name == above and case.length == length and (below, case) in rows:
+            over, under = AMOUNTS[of](row), AMOUNTS[of](rows[below, case])
             if over is not None and under is not None:
                 mark = "" if over.measured and under.measured else "~"
-                found.append((over.value / under.value, n, mark))
+                found.append((over.value / under.value, case.clients, mark))
     ends = sorted({min(found), max(found)}) if found else []
     return " to ".join(f"{mark}{times(value)} (n = {n})" for value, n, mark in ends) or None
 
@@ -109,9 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, and write the page if asked to."""
     parser = argparse.ArgumentParser(
         prog="python -m benches.compare",
-        description="Measure secret sharing against homomorphic encryption for the docs.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Measure SS against HE, and print the tables of the docs as Markdown.",
+        epilog="example: python -m benches.compare --write",
     )
     parser.add_argument(
         "--write", action="store_true", help="rewrite docs/ss-or-he.md, .json and .png"

@@ -6,8 +6,7 @@ Only ratios within one run mean anything: clocks, caches and neighbours differ b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,21 +15,17 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from secagg.bench.timing import machine
 
 Call = Callable[[], object]
+Check = Callable[[Any, Any], None]
 
 
-@dataclass(frozen=True)
-class Versus:
-    """One of two ways to do the same, to be timed."""
+class Versus(NamedTuple):
+    """One of two ways to do the same, to be timed; every test runs with both."""
 
     benchmark: BenchmarkFixture
     way: str
 
     def __call__(
-        self,
-        group: str,
-        ours: Call,
-        plain: Call,
-        check: Callable[[Any, Any], None] = np.testing.assert_array_equal,
+        self, group: str, ours: Call, plain: Call, check: Check = np.testing.assert_array_equal
     ) -> None:
         """Time one of the calls, and check the results of both."""
         self.benchmark.group, self.benchmark.name = group, self.way
@@ -42,7 +37,6 @@ class Versus:
 
 @pytest.fixture(params=["secagg", "plain"])
 def versus(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Versus:
-    """Return the function that times one way; every test runs with both."""
     return Versus(benchmark, request.param)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import gmpy2
 import numpy as np
@@ -91,21 +91,14 @@ def test_encode(versus: Versus, rounding: str) -> None:
     random = _rng.integers(0, 2**64, LENGTH, dtype=np.uint64)
     words = random if rounding == "stochastic" else None
 
-    def ours() -> U32:
-        _fast.encode(x, out, CLIP, SCALE, 1, 2**32, words)
-        return out
-
+    ours = _into(out, _fast.encode, x, out, CLIP, SCALE, 1, 2**32, words)
     group = f"encode, {rounding}, d = {LENGTH:,}: numpy"
     versus(group, ours, lambda: plain.encode(x, words))
 
 
 def test_decode(versus: Versus) -> None:
     words, out = _rng.integers(0, 2**32, LENGTH, dtype=np.uint32), np.zeros(LENGTH)
-
-    def ours() -> F64:
-        _fast.decode(words, out, 2**32, 1 / SCALE)
-        return out
-
+    ours = _into(out, _fast.decode, words, out, 2**32, 1 / SCALE)
     versus(f"decode, d = {LENGTH:,}: numpy", ours, lambda: words.view(np.int32) * (1 / SCALE))
 
 
@@ -123,17 +116,14 @@ def test_pack(versus: Versus) -> None:
 def test_unpack(versus: Versus) -> None:
     packed, out = _rng.bytes(26 * LENGTH // 8), np.zeros(LENGTH, np.uint32)
 
-    def ours() -> U32:
-        _fast.unpack_bits(packed, 26, out)
-        return out
-
     def spread() -> U32:
         bits = np.zeros((LENGTH, 32), np.uint8)
         string = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
         bits[:, :26] = string.reshape(LENGTH, 26)
         return np.packbits(bits, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
-    versus(f"unpack 26 bits, d = {LENGTH:,}: numpy unpackbits, packbits", ours, spread)
+    group = f"unpack 26 bits, d = {LENGTH:,}: numpy unpackbits, packbits"
+    versus(group, _into(out, _fast.unpack_bits, packed, 26, out), spread)
 
 
 @pytest.mark.large
@@ -174,15 +164,19 @@ def test_large_numbers(versus: Versus, size: int, work: str) -> None:
     }
     fill, gmp = ways[work]
 
-    def ours() -> U64:
-        fill()
-        return out
-
     def check(limbs: U64, numbers: list[int]) -> None:
         assert _integers(limbs) == numbers
 
     group = f"{work} mod N of {size} bits, {BATCH} numbers, {EXPONENT}-bit powers: gmpy2"
-    versus(group, ours, gmp, check)
+    versus(group, _into(out, fill), gmp, check)
+
+
+def _into(out: U32 | U64 | F64, kernel: Callable[..., object], *arguments: object) -> Call:
+    def call() -> U32 | U64 | F64:
+        kernel(*arguments)
+        return out
+
+    return call
 
 
 def _integers(rows: Iterable[U64]) -> list[int]:

@@ -1,13 +1,13 @@
-"""A whole round, client and server apart, against one written in an afternoon.
+"""A whole round, client and server apart, and a round of training, against plain ones.
 
-The plain round does the same work with ``cryptography``, numpy and Python integers; it has no
-message framing, no checks of messages and no state.
+The plain round has no message framing, no checks of messages and no state.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,9 +19,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from benches import plain
 from benches.conftest import Versus
 from benches.plain import CLIP, F64, SCALE, U32
+from fedmf import FedALS, FederatedModel, FedMF, PlainSum, Trainer, _fast
+from fedmf._fast import reference
+from fedmf.data.sets.simulated import simulate
 from secagg import Client, FixedPoint, Phase, RoundParams, Server
-
-pytestmark = pytest.mark.large
 
 N, THRESHOLD, LENGTH, DROPPED = 100, 67, 100_000, 10
 WATCHED = N - 1  # a surviving client
@@ -62,6 +63,7 @@ def transcript() -> Phases:
     return phases
 
 
+@pytest.mark.large
 def test_client(versus: Versus, transcript: Phases) -> None:
     """In the plain client's round nobody drops out."""
     peers = [X25519PrivateKey.generate().public_key() for _ in range(N - 1)]
@@ -92,6 +94,7 @@ def test_client(versus: Versus, transcript: Phases) -> None:
     versus(f"whole client, {SETTING}: {PLAIN}", ours, by_hand, check)
 
 
+@pytest.mark.large
 def test_server(versus: Versus, transcript: Phases) -> None:
     """The plain server adds random inputs."""
     inputs = [os.urandom(4 * LENGTH) for _ in range(N - DROPPED)]
@@ -128,6 +131,31 @@ def test_server(versus: Versus, transcript: Phases) -> None:
         np.testing.assert_allclose(total, stayed * VECTOR, atol=stayed / SCALE)
 
     versus(f"whole server, {SETTING}: {PLAIN}", ours, by_hand, check)
+
+
+MODELS: dict[str, FederatedModel] = {
+    "FedMF, gradient steps": FedMF(update="paper", rate=0.001),
+    "FedMF, exact local solves": FedMF(),
+    "FedALS": FedALS(),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_plain_round(versus: Versus, name: str) -> None:
+    """Timed with MovieLens 100K's numbers of users, items and ratings."""
+    ratings = simulate(*((943, 1682, 100_000) if versus.benchmark.enabled else (60, 80, 2000)))
+    trainer = Trainer(MODELS[name], PlainSum(), rounds=1)
+
+    def compiled() -> F64:
+        return trainer.fit(ratings).factors_.item_factors
+
+    def twins() -> F64:
+        with patch.multiple(
+            _fast, **{one: getattr(reference, one) for one in reference.__all__}
+        ):
+            return compiled()
+
+    versus(f"a plain round, {name}, {ratings.values.size:,} ratings: numpy", compiled, twins)
 
 
 def _split(secret: bytes) -> list[int]:

@@ -16,12 +16,10 @@ from secagg.errors import SecAggError
 from secagg.protocol import RoundParams
 
 CLIP = 8.0
-ENCODING = FixedPoint(CLIP, rounding="nearest")
-"""Encoding of every system: multiples of 2^−16 in [−8, 8]."""
+ENCODING = FixedPoint(CLIP, rounding="nearest")  # multiples of 2^−16 in [−8, 8]
 
 F64 = NDArray[np.float64]
-Vectors = Callable[[int], F64]
-"""Makes the vector of a client."""
+Vectors = Callable[[int], F64]  # makes the vector of a client
 
 
 class RandomVectors(Mapping[int, F64]):
@@ -75,13 +73,7 @@ def check_sum(
     vector: Vectors,
     encoding: FixedPoint = ENCODING,
 ) -> None:
-    """Compare a round's sum with the survivors' vectors in plain integers.
-
-    Raises
-    ------
-    SecAggError
-        The sum is not exact, which is a defect of this library.
-    """
+    """Raise SecAggError if a round's sum differs from the survivors' plain integers."""
     expected = sum(encoding.encode_integers(vector(u))[0] for u in survivors)
     if not np.array_equal(expected, integers):
         raise SecAggError("the sum is not exact: please report this, with the command")
@@ -89,23 +81,10 @@ def check_sum(
 
 @dataclass(frozen=True)
 class Case:
-    """A sum of n vectors of d elements.
+    """A sum of n vectors of d elements; ParameterError is raised out of range."""
 
-    Parameters
-    ----------
-    clients : int
-        n, 3 to 100,000.
-    length : int
-        d, 1 to 10^8.
-
-    Raises
-    ------
-    ParameterError
-        A value is out of range.
-    """
-
-    clients: int
-    length: int
+    clients: int  # n, 3 to 100,000
+    length: int  # d, 1 to 10^8
 
     def __post_init__(self) -> None:
         check_integer("clients", self.clients, 3, 100_000)
@@ -155,37 +134,22 @@ class Figure:
 
 @dataclass(frozen=True)
 class System:
-    """Properties of a system that are the same in every case.
+    """Properties of a system that are the same in every case."""
 
-    Attributes
-    ----------
-    name, label : str
-        In the JSON document, and in tables.
-    family : "ss" or "he"
-        Its half of ``secagg bench --compare``.
-    messages : int
-        Messages of a client; each but the first answers the server.
-    dropouts, decrypts : str
-        Effect of dropouts on the sum, and parties that can read single vectors.
-    """
-
-    name: str
-    label: str
-    family: Literal["ss", "he"]
-    messages: int
-    dropouts: str
-    decrypts: str
+    name: str  # in the JSON document
+    label: str  # in tables
+    family: Literal["ss", "he"]  # its half of ``secagg bench --compare``
+    messages: int  # of a client; each but the first answers the server
+    dropouts: str  # their effect on the sum
+    decrypts: str  # the parties that can read single vectors
 
 
 @dataclass(frozen=True)
 class Load:
-    """Work of a party: seconds on one core, and peak bytes of its process beyond the library.
-
-    Memory is None if only a sample of the work was done.
-    """
+    """Work of a party on one core."""
 
     seconds: Figure
-    memory: int | None
+    memory: int | None  # peak bytes of its process beyond the library; None after a sample
 
     def __add__(self, other: Load) -> Load:
         """Return the load of a party that does both, one after the other."""
@@ -196,30 +160,15 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Measurements of a system in a case.
+    """Measurements of a system in a case; `holder` is the key holder, if there is one.
 
-    Attributes
-    ----------
-    setting : str
-        Parameters that the system chose for the case, in words.
-    clients_run : int
-        Clients that were run; if fewer than n, their messages were sent again.
-    client, server, holder : Load or None
-        One client, the server or aggregator, and the key holder, if there is one.
-    bytes_up, bytes_down : Figure
-        Traffic of one client, without the sum that every client receives at last.
-    holder_bytes_in, holder_bytes_out : Figure or None
-        Traffic of the key holder.
-    setup_seconds : float
-        Time of a client once per key, before its first vector.
-    error : float
-        Largest error of an element of the sum.
+    A client's bytes are without the sum that every client receives at last.
     """
 
     system: System
     case: Case
-    setting: str
-    clients_run: int
+    setting: str  # parameters that the system chose for the case, in words
+    clients_run: int  # if fewer than n, their messages were sent again
     client: Load
     server: Load
     holder: Load | None = None
@@ -227,8 +176,13 @@ class Row:
     bytes_down: Figure
     holder_bytes_in: Figure | None = None
     holder_bytes_out: Figure | None = None
-    setup_seconds: float = 0.0
-    error: float = 0.0
+    setup_seconds: float = 0.0  # of a client once per key, before its first vector
+    error: float = 0.0  # the largest of an element of the sum
+
+    @property
+    def central(self) -> Load:
+        """Work of the server and the key holder together."""
+        return self.server if self.holder is None else self.server + self.holder
 
     @property
     def measured(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,7 @@ from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
 TRUSTEES, ENOUGH = 3, 2
 
-PILOT = 256
-"""Ciphertexts. Fewer are slower, each of them, as tables grow with the work."""
+PILOT = 256  # ciphertexts; fewer are slower, each of them, as tables grow with the work
 
 PUBLIC = System(
     name="he",
@@ -48,32 +48,27 @@ def packing(length: int, clients: int) -> Packing:
     return Packing(encoding=ENCODING, length=length, summands=clients)
 
 
-class Sender:
-    """A client with the public key or, as the key's owner, with the private one."""
+class Party:
+    """A client or the aggregator or, with the private key, its owner or holder."""
 
-    def __init__(
-        self, key: bytes, clients: int, kind: type[PublicKey] | type[PrivateKey] = PublicKey
-    ) -> None:
+    def __init__(self, key: bytes, clients: int, *, private: bool = False) -> None:
         set_threads(1)
-        self._key, self._clients = kind.from_bytes(key, allow_insecure=True), clients
+        kind: Any = PrivateKey if private else PublicKey
+        self._key = kind.from_bytes(key, allow_insecure=True)
+        self._public: PublicKey = self._key.public_key if private else self._key
+        self._clients = clients
+        self._total: EncryptedVector | None = None
 
     def encrypt(self, vector: F64) -> bytes:
         """Encode, pack and encrypt."""
-        packed = packing(vector.size, self._clients)
-        return self._key.encrypt_vector(vector, packed).to_bytes()
-
-
-class Aggregator:
-    """The aggregator: validates and adds ciphertexts."""
-
-    def __init__(self, key: bytes, clients: int) -> None:
-        set_threads(1)
-        self._key, self._clients = PublicKey.from_bytes(key, allow_insecure=True), clients
-        self._total: EncryptedVector | None = None
+        vectors: EncryptedVector = self._key.encrypt_vector(
+            vector, packing(vector.size, self._clients)
+        )
+        return vectors.to_bytes()
 
     def add(self, message: bytes, length: int) -> None:
-        """Add a client's vector."""
-        vector = self._key.load_vector(message, packing(length, self._clients))
+        """Validate a client's vector and add it."""
+        vector = self._public.load_vector(message, packing(length, self._clients))
         self._total = vector if self._total is None else self._total + vector
 
     def total(self) -> bytes:
@@ -81,18 +76,10 @@ class Aggregator:
         total, self._total = self._total, None
         return b"" if total is None else total.to_bytes()
 
-
-class KeyHolder:
-    """The holder of the private key."""
-
-    def __init__(self, key: bytes, clients: int) -> None:
-        set_threads(1)
-        self._key, self._clients = PrivateKey.from_bytes(key, allow_insecure=True), clients
-
     def decrypt(self, total: bytes, length: int) -> Opened:
         """Return the sum."""
         packed = packing(length, self._clients)
-        vector = self._key.public_key.load_vector(total, packed, summands=None)
+        vector = self._public.load_vector(total, packed, summands=None)
         return Opened.clear(np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64))
 
 
@@ -119,13 +106,14 @@ class Trustees:
 
 def public(key: PrivateKey, clients: int) -> Keyed:
     """Return the parties if a holder apart from the aggregator has the key."""
-    return _under(PUBLIC, key.public_key, clients, partial(KeyHolder, key.to_bytes(), clients))
+    holder = partial(Party, key.to_bytes(), clients, private=True)
+    return _under(PUBLIC, key.public_key, clients, holder)
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
     """Return the parties if all clients have the key (Chai et al. 2020)."""
-    owner = partial(Sender, key.to_bytes(), clients, PrivateKey)
-    return replace(public(key, clients), system=SHARED, sender=owner, shared=True)
+    keyed = public(key, clients)
+    return replace(keyed, system=SHARED, sender=keyed.holder, shared=True)
 
 
 def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
@@ -142,13 +130,13 @@ def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> 
 
 def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], object]) -> Keyed:
     """Return the parties if clients have the public key only."""
-    packed = packing(1, clients)
+    packed, party = packing(1, clients), partial(Party, key.to_bytes(), clients)
     slots = packed.slots(key.bits)
     return Keyed(
         system=system,
         setting=f"{key.bits} bits, {slots} slots of {packed.slot_bits} bits",
-        sender=partial(Sender, key.to_bytes(), clients),
-        aggregator=partial(Aggregator, key.to_bytes(), clients),
+        sender=party,
+        aggregator=party,
         holder=holder,
         slots=slots,
         reserved=1,

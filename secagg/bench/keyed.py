@@ -18,8 +18,7 @@ from secagg.bench.cases import F64, Case, Figure, Load, Row, System
 from secagg.bench.roles import Role
 from secagg.errors import SecAggError
 
-DISTINCT = 5
-"""Vectors that are encrypted; they are sent to the aggregator repeatedly, up to n."""
+DISTINCT = 5  # vectors that are encrypted, and sent to the aggregator repeatedly, up to n
 
 
 class Opened(NamedTuple):
@@ -38,26 +37,8 @@ class Opened(NamedTuple):
 class Keyed:
     """A system and the factories of its parties, which can be pickled.
 
-    Attributes
-    ----------
-    sender : callable
-        Makes a client, with ``encrypt(vector) -> bytes``.
-    aggregator : callable
-        Makes the adding party, with ``add(message, length)`` and ``total() -> bytes``.
-    holder : callable
-        Makes the key holder, with ``decrypt(total, length) -> Opened``.
-    slots, reserved : int
-        Elements of a ciphertext, and slots of a vector that are not for its elements.
-    pilot : int
-        Ciphertexts on which the pace is found.
-    tables : bool
-        A client's first vector takes longer, because tables are made for the key.
-    shared : bool
-        Every client has the key and decrypts the sum itself.
-    trustees : int
-        Parties that make up the holder, each of which receives the total.
-    tolerance : float
-        Largest allowed error of an element of the sum, per vector in it.
+    A sender has ``encrypt(vector) -> bytes``, an aggregator ``add(message, length)`` and
+    ``total() -> bytes``, and a holder ``decrypt(total, length) -> Opened``.
     """
 
     system: System
@@ -65,13 +46,13 @@ class Keyed:
     sender: Callable[[], object]
     aggregator: Callable[[], object]
     holder: Callable[[], object]
-    slots: int
-    reserved: int = 0
-    pilot: int = 1
-    tables: bool = False
-    shared: bool = False
-    trustees: int = 1
-    tolerance: float = 0.0
+    slots: int  # elements of a ciphertext
+    reserved: int = 0  # slots of a vector that are not for its elements
+    pilot: int = 1  # ciphertexts on which the pace is found
+    tables: bool = False  # are made for the key with a client's first vector
+    shared: bool = False  # every client has the key and decrypts the sum itself
+    trustees: int = 1  # parties that make up the holder, each of which receives the total
+    tolerance: float = 0.0  # largest error of an element of the sum, per vector in it
 
     def ciphertexts(self, length: int) -> int:
         """Return the number of ciphertexts of a vector."""
@@ -81,17 +62,14 @@ class Keyed:
 def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     """Measure the three parties, each for about `budget` seconds at most.
 
-    Raises
-    ------
-    SecAggError
-        A party failed, or the sum is wrong.
+    SecAggError is raised if a party fails or the sum is wrong.
     """
     n, whole = case.clients, keyed.ciphertexts(case.length)
     distinct, pilot = min(n, DISTINCT), min(whole, keyed.pilot)
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
         sent, _, later = parties.encrypt(pilot, 2)  # the first of them warms up
-        pace = parties.decrypt(parties.add(sent, pilot, 2, budget), pilot, 2).seconds
+        pace, *_ = parties.decrypt(parties.add(sent, pilot, 2, budget), pilot, 2)
     count = sample(whole, pilot, later * distinct, budget)
     few = sample(count, pilot, pace, budget)
 
@@ -106,8 +84,8 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         )
         if few < count:
             added = parties.add(parties.encrypt(few, distinct)[0], few, distinct, budget)
-        opened = parties.decrypt(added, few, distinct)
-        holder = Load(Figure(opened.seconds, few, whole), parties.memory(parties.holder, few))
+        seconds, out, error = parties.decrypt(added, few, distinct)
+        holder = Load(Figure(seconds, few, whole), parties.memory(parties.holder, few))
         setup = parties.sender.setup_seconds + max(0.0, first - later)
     received = Figure(keyed.trustees * len(added.total), few, whole)
     return Row(
@@ -121,9 +99,9 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
         bytes_up=Figure(len(sent[0]), count, whole),
         bytes_down=received if keyed.shared else Figure(0),
         holder_bytes_in=None if keyed.shared else received,
-        holder_bytes_out=None if keyed.shared else Figure(opened.sent, few, whole),
+        holder_bytes_out=None if keyed.shared else Figure(out, few, whole),
         setup_seconds=setup if keyed.tables else 0.0,
-        error=opened.error,
+        error=error,
     )
 
 
@@ -137,12 +115,6 @@ class _Added(NamedTuple):
     total: bytes
     vectors: int
     seconds: float
-
-
-class _Decrypted(NamedTuple):
-    seconds: float
-    sent: int
-    error: float
 
 
 class _Parties:
@@ -174,8 +146,10 @@ class _Parties:
         # the total is written once, however many are added
         return _Added(total.result, vectors, seconds + total.seconds * vectors / clients)
 
-    def decrypt(self, added: _Added, ciphertexts: int, distinct: int) -> _Decrypted:
-        """Decrypt the sum of so many different vectors, and check it."""
+    def decrypt(
+        self, added: _Added, ciphertexts: int, distinct: int
+    ) -> tuple[float, int, float]:
+        """Decrypt and check a sum of different vectors; return seconds, bytes and error."""
         length = self._length(ciphertexts)
         took = self.holder.do(methodcaller("decrypt", added.total, length))
         expected = np.zeros(length)
@@ -188,13 +162,12 @@ class _Parties:
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
-        return _Decrypted(took.seconds, took.result.sent, error)
+        return took.seconds, took.result.sent, error
 
     def memory(self, role: Role[object], ciphertexts: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
         return role.memory if self._length(ciphertexts) == self._case.length else None
 
     def _length(self, ciphertexts: int) -> int:
-        """Return the elements of so many ciphertexts."""
         most = ciphertexts * self._keyed.slots - self._keyed.reserved
         return min(self._case.length, most)

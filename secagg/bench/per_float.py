@@ -33,30 +33,14 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class PerFloat:
-    """Processor seconds of an operation per float, with one thread, by a key of so many bits.
-
-    Attributes
-    ----------
-    phe : float or None
-        The same by phe, if it is installed; it has one way to encrypt.
-    speed_up : float
-        Ratio of the wall-clock times with one thread and with two.
-    """
+    """Processor seconds of an operation per float, with one thread, by key size."""
 
     operation: str
     bits: int
     seconds: float
-    phe: float | None
-    speed_up: float
-
-    @property
-    def ratio(self) -> float | None:
-        """Speed relative to phe."""
-        return None if self.phe is None else self.phe / self.seconds
-
-    def document(self) -> dict[str, object]:
-        """Return the fields and the ratio."""
-        return {**vars(self), "ratio": self.ratio}
+    phe: float | None  # the same by phe, if installed; it has one way to encrypt
+    ratio: float | None  # speed relative to phe
+    speed_up: float  # wall-clock time with one thread ÷ with two
 
 
 def sample(length: int) -> list[float]:
@@ -83,8 +67,9 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
             set_threads(None)
         if other:
             by_peer[same] = other[0].processor / peer[same].floats
-        seconds, speed_up = one.processor / ours.floats, one.elapsed / two.elapsed
-        yield PerFloat(name, key.public_key.bits, seconds, by_peer.get(same), speed_up)
+        seconds, theirs = one.processor / ours.floats, by_peer.get(same)
+        ratio, speed_up = theirs and theirs / seconds, one.elapsed / two.elapsed
+        yield PerFloat(name, key.public_key.bits, seconds, theirs, ratio, speed_up)
 
 
 def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:

@@ -36,26 +36,12 @@ class Took(NamedTuple, Generic[R]):
 
 
 class Role(AbstractContextManager["Role[T]"], Generic[T]):
-    """A party that lives in a process of its own until the end of the ``with`` block.
+    """A party in a process of its own until the end of the ``with`` block.
 
-    Parameters
-    ----------
-    name : str
-        For errors.
-    make : callable
-        Makes the party; it can be pickled, and is called in the process.
-
-    Attributes
-    ----------
-    setup_seconds : float
-        Processor time of making the party.
-    memory : int
-        Peak bytes of the process so far, beyond the library itself.
-
-    Raises
-    ------
-    SecAggError
-        The party raised an error, here or in `do`; the message names both.
+    `make` makes the party, called in the process; it and all steps can be pickled. SecAggError
+    is raised if the party raises any error, here or in `do`; its message has `name`.
+    `setup_seconds` is the processor time of making the party, and `memory` the peak bytes of
+    its process so far, beyond the library itself.
     """
 
     def __init__(self, name: str, make: Callable[[], T]) -> None:
@@ -69,23 +55,19 @@ class Role(AbstractContextManager["Role[T]"], Generic[T]):
         try:
             self.setup_seconds = self._ask(make).seconds
         except BaseException:
-            self.close()
+            self.__exit__()
             raise
 
     def do(
         self, step: Callable[Concatenate[T, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> Took[R]:
-        """Call the step with the party and the arguments, all of which can be pickled."""
+        """Call the step with the party and the arguments."""
         return cast(Took[R], self._ask((step, args, kwargs)))
 
-    def close(self) -> None:
-        """End the process."""
+    def __exit__(self, *_: object) -> None:
         self._link.close()
         self._process.terminate()
         self._process.join()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _ask(self, work: object) -> Took[object]:
         try:

@@ -5,65 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import product, starmap
 from typing import NamedTuple
 
 from secagg.bench import he, ss
 from secagg.bench.cases import Case, Row, System
 from secagg.bench.keyed import Keyed, measure
 from secagg.bench.per_float import PerFloat, Work, per_float
+from secagg.bench.ss import Progress
 from secagg.errors import ParameterError
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
 from secagg.paillier.public_key import MIN_BITS
 
 FAMILIES = ("ss", "he")
-CLIENTS, LENGTHS, BUDGET = "10,50,100,500", "1000,10000,100000", 3.0
-"""Defaults of the options."""
-
+CLIENTS, LENGTHS, BUDGET = "10,50,100,500", "1000,10000,100000", 3.0  # the options' defaults
 REMEDIES = {
     "phe": "phe is not installed: pip install 'secagg[bench]'",
     "tenseal": "TenSEAL's CKKS is not installed: pip install tenseal",
 }
-
-Progress = Callable[[str, int, int], None]
-Tell = Callable[[str], None]
 
 
 class Candidate(NamedTuple):
     """A system, and the function that measures it in a case within seconds for each party."""
 
     system: System
-    measure: Callable[[Case, float, Tell], Row]
+    measure: Callable[[Case, float, Progress], Row]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Measurements, case by case and key size by key size.
-
-    Attributes
-    ----------
-    absent : dict of str to str
-        Packages that are not installed, with the command that installs each.
-    budget : float
-        Seconds for each party of a case, beyond which a sample was measured.
-    complete : bool
-        False after Ctrl-C; the rows are those of whole cases.
-    """
+    """Measurements, case by case and key size by key size."""
 
     rows: list[Row]
     per_float: list[PerFloat]
-    absent: dict[str, str]
-    budget: float
-    complete: bool = True
+    absent: dict[str, str]  # packages that are not installed, each with the remedy
+    budget: float  # seconds for each party of a case, beyond which a sample was measured
+    complete: bool = True  # False after Ctrl-C; the rows are those of whole cases
 
 
 def families(text: str) -> tuple[str, ...]:
-    """Read the halves to compare, separated by commas.
-
-    Raises
-    ------
-    ParameterError
-        One is not known.
-    """
+    """Read the halves to compare, separated by commas; raise ParameterError for others."""
     named = [name.strip() for name in text.split(",")]
     for name in named:
         if name not in FAMILIES:
@@ -72,15 +54,16 @@ def families(text: str) -> tuple[str, ...]:
 
 
 def grid(clients: str, lengths: str) -> list[Case]:
-    """Return each different pair of a number of clients and a length, separated by commas.
-
-    Raises
-    ------
-    ParameterError
-        One is not a whole number, or out of range.
-    """
-    ns, ds = _numbers("--clients", clients), _numbers("--length", lengths)
-    return list(dict.fromkeys(Case(n, d) for n in ns for d in ds))
+    """Return the pairs of numbers separated by commas; raise ParameterError for others."""
+    numbers = []
+    for option, text in (("--clients", clients), ("--length", lengths)):
+        try:
+            numbers.append([int(number) for number in text.split(",")])
+        except ValueError:
+            raise ParameterError(
+                f"{option} takes whole numbers separated by commas, not {text!r}"
+            ) from None
+    return list(dict.fromkeys(starmap(Case, product(*numbers))))
 
 
 def compare(
@@ -94,24 +77,10 @@ def compare(
 ) -> Comparison:
     """Measure every system in every case, then Paillier per float, until Ctrl-C.
 
-    Parameters
-    ----------
-    wanted : sequence of "ss" or "he"
-    cases : sequence of Case
-    show : callable
-        Called with the present work, the number of finished cases, and that of all.
-    budget : float
-        Seconds for each party of a case, beyond which a sample is measured. SS is measured
-        whole, because parts of it grow with the square of the clients.
-    per_float : bool
-        Also measure Paillier per float, if "he" is wanted.
-    sizes : sequence of int
-        Bits of the keys that are measured per float; the sums take the last of them.
-
-    Raises
-    ------
-    ParameterError
-        The budget is not a positive time, or secret sharing rejects a case.
+    `show` receives the present work, the number of finished cases, and that of all. Work beyond
+    `budget`, in seconds for each party, is measured on a sample; SS never is, as parts of it
+    grow with the square of the clients. `sizes` are the bits of the keys per float, of which
+    the sums take the last. ParameterError is raised for a budget or case out of range.
     """
     if not 0 < budget < 1e6:
         raise ParameterError(f"budget must be seconds above 0, not {budget}")
@@ -129,12 +98,8 @@ def compare(
             measured = []
             for system, measure_in in systems:
                 about = f"{system.label}, n = {case.clients:,}, d = {case.length:,}"
-
-                def tell(step: str, about: str = about, done: int = done) -> None:
-                    show(f"{about} {step}", done, of)
-
-                tell("")
-                measured.append(measure_in(case, budget, tell))
+                show(about, done, of)
+                measured.append(measure_in(case, budget, partial(_step, show, about, done, of)))
             rows += measured
         for bits in sizes if per_float and "he" in wanted else ():
             show(f"per float, {bits} bits", of, of)
@@ -145,18 +110,18 @@ def compare(
 
 
 def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
-    """Generate keys; return the systems of the families, and a remedy for each absent one."""
+    """Generate keys; return the systems, and a remedy for each that is not installed."""
     found: list[Candidate] = []
     absent: dict[str, str] = {}
 
     def add(system: System, make: Callable[[int], Keyed]) -> None:
-        def run(case: Case, budget: float, _: Tell) -> Row:
+        def run(case: Case, budget: float, _: Progress) -> Row:
             return measure(make(case.clients), case, budget)
 
         found.append(Candidate(system, run))
 
     if "ss" in wanted:
-        found.append(Candidate(ss.SS, lambda case, _, tell: ss.measure(case, _steps(tell))))
+        found.append(Candidate(ss.SS, lambda case, _, show: ss.measure(case, show)))
     if "he" in wanted:
         key, dealt = _generate(bits), he.deal_key(bits)
         add(he.PUBLIC, lambda clients: he.public(key, clients))
@@ -190,8 +155,10 @@ def _generate(bits: int) -> PrivateKey:
     return generate_keypair(bits) if bits >= MIN_BITS else generate_insecure_keypair(bits)
 
 
-def _steps(tell: Tell) -> ss.Progress:
-    return lambda phase, done, of: tell(f"{phase.replace('_', ' ')} {done}/{of}")
+def _step(
+    show: Progress, about: str, done: int, of: int, step: str, part: int, whole: int
+) -> None:
+    show(f"{about} {step} {part}/{whole}", done, of)
 
 
 @contextmanager
@@ -203,12 +170,3 @@ def _optional(package: str, absent: dict[str, str]) -> Iterator[None]:
         if str(error.name).partition(".")[0] != package:
             raise
         absent[package] = REMEDIES[package]
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise ParameterError(
-            f"{option} takes whole numbers separated by commas, not {text!r}"
-        ) from None

@@ -18,10 +18,8 @@ from secagg.encoding import Entropy
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
-CORRUPT, DROPOUT = 0.05, 0.1
-"""Fractions for which the graph is recommended."""
-ALONE = 0
-"""Client in a process of its own, for its memory; it stays to the end."""
+CORRUPT, DROPOUT = 0.05, 0.1  # fractions for which the graph is recommended
+ALONE = 0  # the client in a process of its own, for its memory; it stays to the end
 
 SS = System(
     name="ss",
@@ -57,12 +55,11 @@ class Crowd:
 class Costs:
     """Result and costs of a round: seconds and bytes by client, seconds of the server.
 
-    The graph was drawn among the clients `u2`, which shared keys. Memory is the peak bytes of
-    client `ALONE`'s process and of the server's, beyond the library itself.
+    Memory is the peak bytes of a process beyond the library itself; a client's is `ALONE`'s.
     """
 
     result: RoundResult
-    u2: list[int]
+    u2: list[int]  # the clients that shared keys, among which the graph was drawn
     client_seconds: Mapping[int, float]
     server_seconds: float
     client_memory: int
@@ -80,16 +77,8 @@ def run_round(
 ) -> Costs:
     """Run a round with the server, client `ALONE`, and all others in three processes.
 
-    Parameters
-    ----------
-    params : RoundParams
-        Semi-honest, unweighted.
-    vector, entropy : callable
-        Source of a client's vector, and of the server's entropy; both can be pickled.
-    leaving : collection of int
-        Clients that drop out after sharing keys, when it costs the server most; not `ALONE`.
-    progress : callable
-        See `secagg.simulate_round`.
+    The clients in `leaving`, without `ALONE`, drop out after sharing keys, when it costs the
+    server most. `vector` and the server's `entropy` can be pickled.
     """
     ids = range(params.n_clients)
     groups = {"client": [ALONE], "clients": [u for u in ids if u != ALONE]}
@@ -125,25 +114,16 @@ def run_round(
 
 
 def parameters(case: Case) -> RoundParams:
-    """Return the parameters of a round on the recommended graph.
+    """Return the parameters on the recommended graph.
 
-    Raises
-    ------
-    ParameterError
-        The cohort is too small for a sum that hides anybody.
+    ParameterError is raised if the cohort is too small to hide anybody.
     """
     found = graph.recommend(case.clients, CORRUPT, DROPOUT)
     return cases.round_params(case.clients, found.threshold, found.neighbours, case.length)
 
 
 def measure(case: Case, progress: Progress) -> Row:
-    """Run a round on the recommended graph, and check its sum; see `parameters`.
-
-    Raises
-    ------
-    SecAggError
-        The sum is not exact, which is a defect of this library.
-    """
+    """Run a round on the recommended graph, and check its sum; see `parameters`."""
     params, gone = parameters(case), cases.leaving(case.clients, DROPOUT)
     costs = run_round(params, case.vector, gone, progress)
     survivors = costs.result.survivors

@@ -17,8 +17,7 @@ from secagg.errors import MissingExtra
 if TYPE_CHECKING:
     from rich.console import Console
 
-NONE = "–"
-"""Stands for an unknown value, or one of a party that does not exist."""
+NONE = "–"  # an unknown value, or one of a party that does not exist
 
 _Units: TypeAlias = Sequence[tuple[float, str, float]]
 _MINUTES = ((60, "s", 1), (3600, "min", 1 / 60), (math.inf, "h", 1 / 3600))
@@ -42,8 +41,7 @@ class Strong:
     text: str
 
 
-Cell: TypeAlias = str | float | Value | Strong | None
-"""Text, a number in the column's unit, or None, shown as `NONE`."""
+Cell: TypeAlias = str | float | Value | Strong | None  # a number is in the column's unit
 
 
 def number(value: float, like: float | None = None) -> str:
@@ -88,14 +86,11 @@ def _digits(value: float, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A head, which may have a line break, the format of values, and the alignment.
+    """A column; the first one is always left-aligned."""
 
-    The first column, and those that are `left`, are left-aligned and wrap.
-    """
-
-    head: str
-    write: Callable[[float], str] = number
-    left: bool = False
+    head: str  # may have a line break
+    write: Callable[[float], str] = number  # format and unit
+    left: bool = False  # left-aligned, with wrapped lines
 
     def text(self, cell: Cell) -> str:
         """Return a cell as text, without emphasis: "~1.5 ms", "0.8914 ± 0.0021"."""
@@ -113,26 +108,13 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of measurements.
-
-    Attributes
-    ----------
-    columns : sequence of Column
-    rows : sequence of sequence of Cell
-        Each as long as `columns`.
-    title : str
-        Not part of the Markdown, where it is a heading.
-    caption : str
-        One paragraph directly below the table.
-    notes : sequence of str
-        Remarks: dimmed lines on a terminal, a list in Markdown.
-    """
+    """A table of measurements."""
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
-    title: str = ""
-    caption: str = ""
-    notes: Sequence[str] = ()
+    rows: Sequence[Sequence[Cell]]  # each as long as `columns`
+    title: str = ""  # not part of the Markdown, where it is a heading
+    caption: str = ""  # one paragraph directly below the table
+    notes: Sequence[str] = ()  # dimmed lines on a terminal, a list in Markdown
 
     def lines(self) -> list[list[str]]:
         """Return the cells as text, without emphasis."""
@@ -143,10 +125,7 @@ class Table:
 def print_table(table: Table, console: Console | None = None) -> None:
     """Print a table, a blank line, and its notes, by default on stdout.
 
-    Raises
-    ------
-    MissingExtra
-        rich is not installed.
+    MissingExtra is raised if rich is not installed.
     """
     try:
         from rich.console import Console
@@ -181,13 +160,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
 
 
 def as_text(table: Table, width: int = 200) -> str:
-    """Return the lines of `print_table` without styles, the table at most `width` wide.
-
-    Raises
-    ------
-    MissingExtra
-        rich is not installed.
-    """
+    """Return the lines of `print_table` without styles, at most `width` wide."""
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
@@ -210,14 +183,9 @@ def as_markdown(table: Table) -> str:
 
 
 def as_json(document: object) -> str:
-    """Return plain values and dataclasses as JSON, indented by two.
+    """Return plain values and dataclasses as JSON; raise ValueError for infinity or NaN.
 
     A dataclass is written as its ``document()`` method returns it, or as its fields.
-
-    Raises
-    ------
-    ValueError
-        A number is infinite or NaN.
     """
     return json.dumps(document, indent=2, allow_nan=False, default=_plain)
 
@@ -231,12 +199,9 @@ def _plain(value: object) -> object:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file, and its folder, such that readers see the old file or the whole new one.
+    """Write a file, and its folder; readers see the old file or the whole new one.
 
-    Raises
-    ------
-    OSError
-        It cannot be written; the old file is left.
+    OSError is raised if that fails, and the old file is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:

@@ -14,35 +14,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from types import FrameType
+from typing import NamedTuple
 
 import gmpy2
 
 from secagg import _fast
 
-INTERRUPTED = 130
-"""Exit code that shells report for a command that Ctrl-C ended."""
-
+INTERRUPTED = 130  # exit code that shells report for a command that Ctrl-C ended
 _LONG_ENOUGH = 0.04  # seconds
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """Seconds of a call: processor time of all threads of this process, and wall-clock time."""
 
     processor: float
     elapsed: float
-
-
-def _timed(call: Callable[[], object]) -> Taken:
-    processor, elapsed = time.process_time(), time.perf_counter()
-    call()
-    return Taken(time.process_time() - processor, time.perf_counter() - elapsed)
 
 
 def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
@@ -50,13 +41,13 @@ def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
 
     Each runs once to warm up, then `repeats` times, ≥ 1.
     """
-    for call in calls:
-        call()
-    rounds = [[_timed(call) for call in calls] for _ in range(repeats)]
-    return [
-        Taken(median(one.processor for one in each), median(one.elapsed for one in each))
-        for each in zip(*rounds, strict=True)
-    ]
+    taken: list[list[tuple[float, float]]] = [[] for _ in calls]
+    for _ in range(1 + repeats):
+        for call, times in zip(calls, taken, strict=True):
+            processor, elapsed = time.process_time(), time.perf_counter()
+            call()
+            times.append((time.process_time() - processor, time.perf_counter() - elapsed))
+    return [Taken(*map(median, zip(*times[1:], strict=True))) for times in taken]
 
 
 def mean_seconds(call: Callable[[], object]) -> float:
@@ -103,17 +94,15 @@ def interrupted_once() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    if (
-        before is not signal.default_int_handler
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
-    signal.signal(signal.SIGINT, first)
+    in_main = threading.current_thread() is threading.main_thread()
+    ours = in_main and before is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, first)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def peak_memory() -> int:
@@ -153,7 +142,7 @@ def _reset_peak() -> None:
 
 
 def _own_peak() -> int:
-    """Return the peak without the pages of files; as these only grow, it is not too high."""
+    """Return the peak without the pages of files, which only grow."""
     if not _STATUS.exists():
         return peak_memory()
     lines = (line.partition(":") for line in _STATUS.read_text().splitlines())

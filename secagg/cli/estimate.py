@@ -6,7 +6,7 @@ The counts are of the work that grows with clients or elements; docs/parameters.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +19,11 @@ from secagg.server.recovery import Recovery
 
 __all__ = ["Seconds", "estimate"]
 
-_ELEMENTS = 1 << 18
-"""Longer vectors are timed on so many elements."""
-_SHARES = 512
-"""More holders are timed on so many."""
-_MASKS = 8
-"""Masks are expanded together: they are timed so many at once."""
+_ELEMENTS, _SHARES = 1 << 18, 512  # longer vectors, and more holders, are timed on so many
+_MASKS = 8  # are expanded together, and so are timed at once
 
 
-@dataclass(frozen=True)
-class Seconds:
+class Seconds(NamedTuple):
     """Seconds of one client and of the server over the round, on one core of this machine."""
 
     client: float

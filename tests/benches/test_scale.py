@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from benches import scale
 from secagg.bench import ss
+from secagg.bench.cases import CLIP, RandomVectors, leaving
 from secagg.bench.table import as_markdown
 
 SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
@@ -15,22 +17,21 @@ SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
 
 def test_a_small_round_is_checked_and_measured() -> None:
     measured = scale.run(SMALL, lambda *_: None)
-    assert measured.survivors == 10
-    assert measured.client_seconds > 0
+    assert measured["survivors"] == 10
+    assert measured["client_seconds"] > 0
     (row,) = as_markdown(scale.table([measured])).splitlines()[2:]
     assert row.startswith("| small | 12 | 50 | all, 7 | 20% |")
 
 
 @pytest.mark.parametrize("way", ["bytes_up", "bytes_down"])
 def test_a_byte_more_than_the_formula_is_seen(way: str) -> None:
-    seed = bytes(32)
-    vectors = SMALL.vectors.__getitem__
-    quiet = lambda *_: None  # noqa: E731
-    costs = ss.run_round(SMALL.params, vectors, SMALL.leaving, quiet, scale.Drawn(seed))
-    scale.check(SMALL, costs, seed)
+    vectors = RandomVectors(SMALL.clients, SMALL.length, CLIP, 0).__getitem__
+    gone, entropy = leaving(SMALL.clients, SMALL.dropout), np.random.default_rng(1).bytes
+    costs = ss.run_round(SMALL.params, vectors, gone, lambda *_: None, entropy)
+    scale.check_bytes(SMALL, costs)
     more = {**getattr(costs, way), 3: getattr(costs, way)[3] + 1}
     with pytest.raises(AssertionError):
-        scale.check(SMALL, replace(costs, **{way: more}), seed)
+        scale.check_bytes(SMALL, replace(costs, **{way: more}))
 
 
 def test_the_doc_has_a_row_for_each_round() -> None:

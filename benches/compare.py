@@ -96,12 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, and write the page if asked to."""
     parser = argparse.ArgumentParser(
         prog="python -m benches.compare",
-        description="Measure SS against HE, and print the tables of the docs as Markdown.",
+        description="Print the tables of docs/ss-or-he.md, measured now.",
         epilog="example: python -m benches.compare --write",
     )
-    parser.add_argument(
-        "--write", action="store_true", help="rewrite docs/ss-or-he.md, .json and .png"
-    )
+    parser.add_argument("--write", action="store_true", help="rewrite the page, .json and .png")
     write = parser.parse_args(arguments).write
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]

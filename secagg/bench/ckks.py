@@ -15,11 +15,9 @@ from secagg.bench.cases import F64
 from secagg.bench.he import PUBLIC
 from secagg.bench.keyed import Keyed, Opened
 
-Ciphertext: TypeAlias = Any
-"""One ciphertext of TenSEAL, which has no types."""
+Ciphertext: TypeAlias = Any  # TenSEAL has no types
 
-DEGREE = 8192
-MODULI = (60, 40)  # bits of the primes: the sum's, and the special one of no ciphertext
+DEGREE, MODULI = 8192, (60, 40)  # bits of primes: the sum's, and the special one
 SLOTS = DEGREE // 2
 
 SYSTEM = replace(PUBLIC, name="ckks", label="CKKS")

@@ -19,26 +19,16 @@ TRUSTEES, ENOUGH = 3, 2
 
 PILOT = 256  # ciphertexts; fewer are slower, each of them, as tables grow with the work
 
-PUBLIC = System(
-    name="he",
-    label="HE",
-    family="he",
-    messages=1,
-    dropouts="the sum lacks dropped-out clients; the key holder must be there",
-    decrypts="the key holder",
-)
+_LACK = "the sum lacks dropped-out clients"
+PUBLIC = System("he", "HE", "he", 1, f"{_LACK}; the key holder must be there", "the key holder")
 SHARED = replace(
-    PUBLIC,
-    name="he-shared",
-    label="HE, shared key",
-    dropouts="the sum lacks dropped-out clients",
-    decrypts="every client",
+    PUBLIC, name="he-shared", label="HE, shared key", dropouts=_LACK, decrypts="every client"
 )
 THRESHOLD = replace(
     PUBLIC,
     name="he-threshold",
     label=f"HE, {ENOUGH} of {TRUSTEES} trustees",
-    dropouts=f"the sum lacks dropped-out clients; {ENOUGH} trustees must be there",
+    dropouts=f"{_LACK}; {ENOUGH} trustees must be there",
     decrypts=f"{ENOUGH} trustees together, and the dealer of their key",
 )
 
@@ -61,10 +51,8 @@ class Party:
 
     def encrypt(self, vector: F64) -> bytes:
         """Encode, pack and encrypt."""
-        vectors: EncryptedVector = self._key.encrypt_vector(
-            vector, packing(vector.size, self._clients)
-        )
-        return vectors.to_bytes()
+        packed = packing(vector.size, self._clients)
+        return bytes(self._key.encrypt_vector(vector, packed).to_bytes())
 
     def add(self, message: bytes, length: int) -> None:
         """Validate a client's vector and add it."""

@@ -69,25 +69,27 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
         sent, _, later = parties.encrypt(pilot, 2)  # the first of them warms up
-        pace, *_ = parties.decrypt(parties.add(sent, pilot, 2, budget), pilot, 2)
+        total, vectors, _ = parties.add(sent, pilot, 2, budget)
+        pace, *_ = parties.decrypt(total, vectors, pilot, 2)
     count = sample(whole, pilot, later * distinct, budget)
     few = sample(count, pilot, pace, budget)
 
     with ExitStack() as stack:
         parties = _Parties(keyed, case, stack)
         sent, first, later = parties.encrypt(count, distinct)
-        added = parties.add(sent, count, n, budget)
+        total, vectors, seconds = parties.add(sent, count, n, budget)
         client = Load(Figure(later, count, whole), parties.memory(parties.sender, count))
         server = Load(
-            Figure(added.seconds, added.vectors * count, n * whole),
+            Figure(seconds, vectors * count, n * whole),
             parties.memory(parties.aggregator, count),
         )
         if few < count:
-            added = parties.add(parties.encrypt(few, distinct)[0], few, distinct, budget)
-        seconds, out, error = parties.decrypt(added, few, distinct)
+            short, *_ = parties.encrypt(few, distinct)
+            total, vectors, _ = parties.add(short, few, distinct, budget)
+        seconds, out, error = parties.decrypt(total, vectors, few, distinct)
         holder = Load(Figure(seconds, few, whole), parties.memory(parties.holder, few))
         setup = parties.sender.setup_seconds + max(0.0, first - later)
-    received = Figure(keyed.trustees * len(added.total), few, whole)
+    received = Figure(keyed.trustees * len(total), few, whole)
     return Row(
         system=keyed.system,
         case=case,
@@ -111,12 +113,6 @@ def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int
     return min(whole, units * unit)
 
 
-class _Added(NamedTuple):
-    total: bytes
-    vectors: int
-    seconds: float
-
-
 class _Parties:
     """The three parties, whose processes end with the stack."""
 
@@ -135,8 +131,11 @@ class _Parties:
 
     def add(
         self, messages: list[bytes], ciphertexts: int, clients: int, budget: float
-    ) -> _Added:
-        """Add the messages in turn until there are as many as clients, or time is up."""
+    ) -> tuple[bytes, int, float]:
+        """Add until there are as many messages as clients, or time is up.
+
+        Return the total, the number of vectors in it, and the seconds.
+        """
         length, vectors, seconds = self._length(ciphertexts), 0, 0.0
         while vectors < clients and (vectors < len(messages) or seconds < budget):
             message = messages[vectors % len(messages)]
@@ -144,27 +143,27 @@ class _Parties:
             vectors += 1
         total = self.aggregator.do(methodcaller("total"))
         # the total is written once, however many are added
-        return _Added(total.result, vectors, seconds + total.seconds * vectors / clients)
+        return total.result, vectors, seconds + total.seconds * vectors / clients
 
     def decrypt(
-        self, added: _Added, ciphertexts: int, distinct: int
+        self, total: bytes, vectors: int, ciphertexts: int, distinct: int
     ) -> tuple[float, int, float]:
         """Decrypt and check a sum of different vectors; return seconds, bytes and error."""
         length = self._length(ciphertexts)
-        took = self.holder.do(methodcaller("decrypt", added.total, length))
+        took = self.holder.do(methodcaller("decrypt", total, length))
         expected = np.zeros(length)
-        for u in range(min(distinct, added.vectors)):
-            times = len(range(u, added.vectors, distinct))
+        for u in range(min(distinct, vectors)):
+            times = len(range(u, vectors, distinct))
             expected += times * self._case.vector(u, length)
         error = float(np.abs(took.result.sum - expected).max())
-        if not error <= self._keyed.tolerance * added.vectors:
+        if not error <= self._keyed.tolerance * vectors:
             raise SecAggError(
                 f"{self._keyed.system.label}: the sum is wrong by {error:g}: please report "
                 "this, with the command"
             )
         return took.seconds, took.result.sent, error
 
-    def memory(self, role: Role[object], ciphertexts: int) -> int | None:
+    def memory(self, role: Role, ciphertexts: int) -> int | None:
         """Return a party's memory, unless it has done only a sample."""
         return role.memory if self._length(ciphertexts) == self._case.length else None
 

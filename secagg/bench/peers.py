@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,12 +126,10 @@ def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
 
 def works(public: PublicKey, private: PrivateKey) -> dict[str, Work]:
     """Return the operations on floats, for `per_float`."""
-    few, many = sample(3), 100
     some = [public.encrypt(x) for x in sample(8)]
-    numbers = [some[i % len(some)] for i in range(many)]
-    others = numbers[1:] + numbers[:1]
+    pairs = list(islice(pairwise(cycle(some)), 100))
     return {
-        ENCRYPT: Work(lambda: [public.encrypt(x) for x in few], len(few)),
-        DECRYPT: Work(lambda: [private.decrypt(number) for number in some], len(some)),
-        ADD: Work(lambda: [a + b for a, b in zip(numbers, others, strict=True)], many),
+        ENCRYPT: Work(lambda: [public.encrypt(x) for x in sample(3)], 3),
+        DECRYPT: Work(lambda: [private.decrypt(number) for number in some], 8),
+        ADD: Work(lambda: [a + b for a, b in pairs], 100),
     }

@@ -20,24 +20,18 @@ VERSION = 1
 
 CASE_COLUMNS = (  # heads are in two lines if that is narrower
     Column(""),
-    Column("client", duration),
-    Column("server", duration),
-    Column("key\nholder", duration),
-    Column("client\nsends", volume),
-    Column("client\nreceives", volume),
-    Column("holder\nreceives", volume),
+    *(Column(head, duration) for head in ("client", "server", "key\nholder")),
+    *(
+        Column(head, volume)
+        for head in ("client\nsends", "client\nreceives", "holder\nreceives")
+    ),
     Column("peak\nMB"),
 )
-
 FLOAT_COLUMNS = (
-    Column(""),
-    Column("key"),
-    Column("secagg", kit.micro),
-    Column("phe", kit.micro),
+    *(Column(""), Column("key"), Column("secagg", kit.micro), Column("phe", kit.micro)),
     Column("ratio", "{:,.0f}×".format),
     Column("two threads", "{:.2f}×".format),
 )
-
 SYSTEM_COLUMNS = (
     Column(""),
     *(Column(head, left=True) for head in ("messages", "can read a vector", "dropouts")),

@@ -13,14 +13,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from secagg.bench.timing import Peak
 from secagg.errors import SecAggError
 
-T = TypeVar("T")
 R = TypeVar("R")
-P = ParamSpec("P")
 
 # A server that has imported once what this process has of the library forks in milliseconds,
 # and what it forks has none of this process's memory.
@@ -35,7 +33,7 @@ class Took(NamedTuple, Generic[R]):
     memory: int
 
 
-class Role(AbstractContextManager["Role[T]"], Generic[T]):
+class Role(AbstractContextManager["Role"]):
     """A party in a process of its own until the end of the ``with`` block.
 
     `make` makes the party, called in the process; it and all steps can be pickled. SecAggError
@@ -44,7 +42,7 @@ class Role(AbstractContextManager["Role[T]"], Generic[T]):
     its process so far, beyond the library itself.
     """
 
-    def __init__(self, name: str, make: Callable[[], T]) -> None:
+    def __init__(self, name: str, make: Callable[[], object]) -> None:
         self._name, self.memory = name, 0
         self._link, theirs = _context.Pipe()
         ours = [one for one in sys.modules if one.partition(".")[0] == "secagg"]
@@ -58,11 +56,9 @@ class Role(AbstractContextManager["Role[T]"], Generic[T]):
             self.__exit__()
             raise
 
-    def do(
-        self, step: Callable[Concatenate[T, P], R], *args: P.args, **kwargs: P.kwargs
-    ) -> Took[R]:
+    def do(self, step: Callable[..., R], *args: object) -> Took[R]:
         """Call the step with the party and the arguments."""
-        return cast(Took[R], self._ask((step, args, kwargs)))
+        return cast(Took[R], self._ask((step, args)))
 
     def __exit__(self, *_: object) -> None:
         self._link.close()
@@ -92,8 +88,8 @@ def _serve(link: Connection) -> None:
         peak, party = Peak(), list[object]()
         _answer(link, peak, lambda: party.append(make()))
         while True:
-            step, args, kwargs = link.recv()
-            _answer(link, peak, partial(step, *party, *args, **kwargs))
+            step, args = link.recv()
+            _answer(link, peak, partial(step, *party, *args))
 
 
 def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:

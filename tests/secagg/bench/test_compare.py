@@ -287,7 +287,7 @@ def test_a_role_is_ended_in_the_middle_of_its_work() -> None:
     """As by Ctrl-C, which is not for the role itself."""
     with Role("party", Party) as role:
         role.do(Party.interrupt)
-        role._link.send((Party.work, (30.0,), {}))
+        role._link.send((Party.work, (30.0,)))
     assert role._process.exitcode == -signal.SIGTERM
 
 

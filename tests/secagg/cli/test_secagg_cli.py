@@ -15,14 +15,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-import secagg.cli.estimate
+import secagg.cli.params
 import secagg.cli.simulate
 from harness import make_params
 from secagg import FixedPoint, Integers, RoundParams
 from secagg.bench import timing
 from secagg.bench.cases import RandomVectors
 from secagg.cli import app
-from secagg.cli.estimate import estimate
+from secagg.cli.params import estimate
 from secagg.cli.simulate import dropouts
 from secagg.graph import recommend
 from secagg.protocol.traffic import client_traffic
@@ -317,7 +317,7 @@ def test_an_estimate_counts_what_was_timed(
         call()
         return 1.0
 
-    monkeypatch.setattr(secagg.cli.estimate, "mean_seconds", one_second)
+    monkeypatch.setattr(secagg.cli.params, "mean_seconds", one_second)
     g = n if neighbours is None else neighbours + 1
     params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
     vector = max(1, length / 2**18)

@@ -34,6 +34,7 @@ from pathlib import Path
 
 from secagg._check import check_kind
 from secagg.errors import JournalError
+from secagg.journal.errors import errors_of, spoilt
 from secagg.journal.lock import FileLock
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
@@ -51,14 +52,6 @@ _NEXT = (
 )
 _ROOM = 4096
 """More than a row takes besides its message."""
-_BUSY = "it is open already, in this process or another: close it there first"
-_SPOILT = "; its round cannot be continued: begin a new one with a new journal"
-_REMEDIES = {
-    sqlite3.SQLITE_NOTADB: _SPOILT,
-    sqlite3.SQLITE_CORRUPT: _SPOILT,
-    sqlite3.SQLITE_FULL: "; make room, open it again and use Server.resume",
-    sqlite3.SQLITE_IOERR: "; see to the disk, open it again and use Server.resume",
-}
 
 
 class Journal:
@@ -93,7 +86,7 @@ class Journal:
         """
         where = _absolute(path, params)
         with (
-            _errors_of(where),
+            errors_of(where),
             _folder(where.parent) as folder,
             closing(sqlite3.connect(":memory:")) as empty,
         ):
@@ -128,12 +121,12 @@ class Journal:
             parameters, or it was truncated or altered.
         """
         where = _absolute(path, params)
-        with _errors_of(where):
+        with errors_of(where):
             if not where.is_file():
                 raise JournalError("there is no such file; make one with Journal.create")
             journal = cls(where, params, FileLock(where))
         try:
-            with _errors_of(where), journal._lock.use() as connection:
+            with errors_of(where), journal._lock.use() as connection:
                 _claim(connection, where, params)
             for _ in journal.entries():
                 pass
@@ -154,7 +147,7 @@ class Journal:
             replaced while it was open, or opened before this process was forked. What was
             yielded until then is not to be relied on.
         """
-        with _errors_of(self.path):
+        with errors_of(self.path):
             chain, expected, least = first_link(self.params), 0, -(1 << 63)
             with self._lock.use() as connection:
                 _head(connection, self.params)
@@ -169,11 +162,11 @@ class Journal:
                 entry = _entry(client, data)
                 chain = link(chain, entry) if entry else b""
                 if entry is None or number != expected or chain != stored:
-                    raise _spoilt(f"entry {expected} was altered or is missing")
+                    raise spoilt(f"entry {expected} was altered or is missing")
                 least = expected = expected + 1
                 yield entry
             if (expected, chain) != end:
-                raise _spoilt(f"it was cut short or altered after entry {expected}")
+                raise spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
         """Write one entry; it is durable when this returns.
@@ -194,7 +187,7 @@ class Journal:
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
-        with _errors_of(self.path), self._lock.use() as connection:
+        with errors_of(self.path), self._lock.use() as connection:
             count, chain = _head(connection, self.params)
             if count != number:
                 raise JournalError(
@@ -237,7 +230,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
     # a hostile file can have triggers, and views without an end
     schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if schema != [(table,) for table in _SCHEMA]:
-        raise _spoilt("it is not a journal of this version, or was altered")
+        raise spoilt("it is not a journal of this version, or was altered")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise JournalError("SQLite cannot keep a write-ahead log beside it")
     connection.execute("PRAGMA synchronous = FULL")
@@ -248,7 +241,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
         connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
     )
     if not sound or path.stat().st_size != pages * size:
-        raise _spoilt("it was truncated or altered")
+        raise spoilt("it was truncated or altered")
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
@@ -272,7 +265,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
     """Return the number of entries and the last value of their chain."""
     rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
     if len(rows) != 1:
-        raise _spoilt("it was altered")
+        raise spoilt("it was altered")
     digest, count, chain = rows[0]
     if digest != params.digest:
         raise JournalError("it belongs to a round with other parameters")
@@ -288,35 +281,6 @@ def _entry(client: object, data: object) -> Entry | None:
     if not isinstance(client, bytes) or len(client) != 8:
         return None
     return int.from_bytes(client, "little"), data
-
-
-@contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
-    """Turn any failure into a ``JournalError`` that names the file."""
-    try:
-        yield
-    except FileExistsError:
-        why = (
-            "it, or a -wal of it, exists: use Journal.open, delete both, or choose another name"
-        )
-    except BlockingIOError:
-        why = _BUSY
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # its words may quote the file
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        busy = code == sqlite3.SQLITE_BUSY
-        why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"
-    except OSError as error:
-        why = error.strerror or str(error)  # without the name of a temporary file
-    except JournalError as error:
-        why = str(error)
-    else:
-        return
-    raise JournalError(f"journal {path}: {why}")
-
-
-def _spoilt(why: str) -> JournalError:
-    """Return the error for a file that is not as it was written."""
-    return JournalError(why + _SPOILT)
 
 
 def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:

@@ -13,11 +13,10 @@ from secagg._check import as_bytes, check_kind
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
-from secagg.paillier.key_bytes import check_bits, decode_key, encode_key, fixed, number
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing
-from secagg.paillier.public_key import PublicKey
+from secagg.paillier.public_key import PublicKey, check_bits, decode_key, encode_key, fixed
 from secagg.paillier.vectors import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
 
 __all__ = ["PrivateKey"]
@@ -159,9 +158,9 @@ class PrivateKey:
         primes, h, exponent_bits = decode_key(data[:-32], MAGIC)
         half = len(primes) // 2
         key = cls(
-            number(primes[:half]),
-            number(primes[half:]),
-            number(h) or None,
+            int.from_bytes(primes[:half], "little"),
+            int.from_bytes(primes[half:], "little"),
+            int.from_bytes(h, "little") or None,
             exponent_bits or None,
             allow_insecure=allow_insecure,
         )

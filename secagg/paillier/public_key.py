@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from typing import Self
 
 import gmpy2
@@ -12,17 +13,27 @@ from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote
-from secagg.paillier.key_bytes import check_bits, decode_key, encode_key, fixed, number
 from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import FixedBaseNoise, Noise, TextbookNoise
 from secagg.paillier.packing import Packing
 from secagg.paillier.primes import has_small_factor
 from secagg.paillier.vectors import EncryptedVector, encrypt_vector, load_vector
 
-__all__ = ["MAX_BITS", "MIN_BITS", "PublicKey", "short_exponent"]
+__all__ = [
+    "MAX_BITS",
+    "MIN_BITS",
+    "PublicKey",
+    "check_bits",
+    "decode_key",
+    "encode_key",
+    "fixed",
+    "short_exponent",
+]
 
 MIN_BITS, MAX_BITS = 2048, 8192
 MAGIC = b"SAPK"
+HEADER = struct.Struct("<4sBHH")  # magic, version, bits of n, bits of exponents
+VERSION = 1
 
 
 class PublicKey(CiphertextGroup):
@@ -159,8 +170,8 @@ class PublicKey(CiphertextGroup):
         try:
             n, h, exponent_bits = decode_key(data, MAGIC)
             key = cls(
-                number(n),
-                number(h) or None,
+                int.from_bytes(n, "little"),
+                int.from_bytes(h, "little") or None,
                 exponent_bits or None,
                 allow_insecure=allow_insecure,
                 allow_short_exponent=allow_short_exponent,
@@ -204,3 +215,39 @@ def _checked_exponent(exponent_bits: int, bits: int, allow_short: bool) -> int:
 def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:
     bits = int(n).bit_length()
     return encode_key(MAGIC, bits, exponent_bits, fixed(n, bits), fixed(h or 0, bits))
+
+
+def encode_key(magic: bytes, bits: int, exponent_bits: int | None, *parts: bytes) -> bytes:
+    """Return a key of `bits` as bytes: the numbers of its parts after a header."""
+    return HEADER.pack(magic, VERSION, bits, exponent_bits or 0) + b"".join(parts)
+
+
+def fixed(value: int, bits: int) -> bytes:
+    """Return a number in the width of `bits`, a multiple of 8."""
+    return int(value).to_bytes(bits // 8, "little")
+
+
+def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
+    """Return the two numbers of a key, n or p and q, then h, and the exponents' bits.
+
+    Raises
+    ------
+    ParameterError
+        Not a key of this kind, version and length.
+    """
+    if len(data) < HEADER.size:
+        raise ParameterError(f"{len(data)} bytes are no key")
+    found, version, bits, exponent_bits = HEADER.unpack_from(data)
+    if found != magic or version != VERSION:
+        raise ParameterError(f"not a key of this kind and version {VERSION}")
+    body, width = data[HEADER.size :], bits // 8
+    if bits % 64 or len(body) != 2 * width:
+        raise ParameterError(f"{len(data)} bytes are no key of {bits} bits")
+    return body[:width], body[width:], exponent_bits
+
+
+def check_bits(bits: int, data: bytes) -> None:
+    """Refuse a key whose n is shorter than its header says: it has one spelling, and one id."""
+    stated = HEADER.unpack_from(data)[2]
+    if bits != stated:
+        raise ParameterError(f"n has {bits} bits; the key's header says {stated}")

@@ -20,7 +20,7 @@ from secagg.cli import console as options
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import to_adversary
 from secagg.protocol import RoundParams, keys
-from secagg.protocol.masks import MaskSum
+from secagg.protocol.keys import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery

@@ -8,7 +8,7 @@ from secagg._check import is_integer
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.protocol import Phase, RoundParams, keys, masks
+from secagg.protocol import Phase, RoundParams, keys
 
 __all__ = ["add_masks", "encode_input"]
 
@@ -57,7 +57,7 @@ def add_masks(
     RemoteProtocolError
         A masking key is not usable.
     """
-    total = masks.MaskSum()
+    total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
     mine = (me, own.mask_pair.public)
     for v in others:
@@ -69,6 +69,6 @@ def add_masks(
                 why, sender=None, phase=Phase.MASKED_INPUT, check="public key"
             )
         key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
-        total.add(key, negate=masks.subtracts(me, v))
+        total.add(key, negate=keys.subtracts(me, v))
     total.apply(values, params.ring)
     params.ring.reduce(values)

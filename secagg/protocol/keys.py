@@ -1,28 +1,33 @@
-"""Keys: X25519 agreement, HKDF-SHA256 under separate labels, AES-256-GCM sealed shares.
+"""Keys: X25519 agreement, HKDF-SHA256 under separate labels, AES-256-GCM sealed shares, masks.
 
 Every derived key is bound to the session (as HKDF's salt) and to what it is for (a label),
 to whom (both ids) and to which public keys. A sealing key protects one message in one
-direction, so its nonce is zero: no key is ever used twice.
+direction, so its nonce is zero: no key is ever used twice. A mask key is expanded by
+AES-128-CTR; its stream is uniform over [0, R)^d for every R.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import dataclass, field
 
+import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from secagg.encoding import Entropy
+from secagg import _fast
+from secagg.encoding import Entropy, Lanes, Ring
 
 __all__ = [
     "KEY_BYTES",
     "SEED_BYTES",
     "TAG_BYTES",
     "KeyPair",
+    "MaskSum",
     "commitment",
     "is_usable",
     "open_sealed",
@@ -32,6 +37,7 @@ __all__ = [
     "seal_keys",
     "self_mask_key",
     "session_id",
+    "subtracts",
 ]
 
 KEY_BYTES = 32
@@ -158,6 +164,36 @@ def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the PRG key of b_u (Bonawitz 2017, round 2)."""
     info = b"secagg/1 self mask" + struct.pack("<Q", client_id)
     return _derive(seed, session, info, _MASK_KEY_BYTES)
+
+
+def subtracts(u: int, v: int) -> bool:
+    """Tell whether client u subtracts the mask it shares with v: v < u (Bonawitz 2017, §4)."""
+    return v < u
+
+
+@dataclass
+class MaskSum:
+    """Masks to be added or subtracted together, in one pass over the vector."""
+
+    _keys: list[bytes] = field(default_factory=list, repr=False)
+    _signs: bytearray = field(default_factory=bytearray, repr=False)
+
+    def add(self, key: bytes, *, negate: bool = False) -> None:
+        """Count in PRG(key), 16 bytes, with the given sign."""
+        self._keys.append(key)
+        self._signs.append(negate)
+
+    def apply(self, values: Lanes, ring: Ring) -> None:
+        """Add all masks to `values` modulo R, in place.
+
+        Values lie in [0, R) before and after, unless R is a power of two: then the result is
+        congruent, and ``ring.reduce`` brings it back.
+        """
+        keys, signs = b"".join(self._keys), bytes(self._signs)
+        if ring.is_power_of_two:
+            _fast.mask_words(values, keys, signs)
+        else:
+            _fast.mask_mod(values.view(np.uint64), keys, signs, ring.modulus)
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg.protocol import Phase, keys, masks
+from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
 from secagg.server.masked_sum import Summed
 from secagg.server.recovery import Recovery
@@ -56,7 +56,7 @@ class Unmasking(SessionStage):
                 len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
             )
         recovery = Recovery(self.params.threshold)
-        total = masks.MaskSum()
+        total = keys.MaskSum()
         for owner in owners:
             holders, shares = self.cohort.graph.holders[owner], self._shares_of(owner)
             if owner in self._asked:
@@ -91,7 +91,7 @@ class Unmasking(SessionStage):
         published = self.cohort.publics[owner][1]
         return lambda seed: keys.KeyPair(seed).public == published
 
-    def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: masks.MaskSum) -> None:
+    def _remove_pairwise(self, u: int, pair: keys.KeyPair, total: keys.MaskSum) -> None:
         """Undo the masks that the survivors made with the dropped client u."""
         for v in self.cohort.seen_by(u, self._asked):
             public = self.cohort.publics[v][1]
@@ -100,4 +100,4 @@ class Unmasking(SessionStage):
             key = keys.pairwise_mask_key(
                 shared, self.cohort.session, (u, pair.public), (v, public)
             )
-            total.add(key, negate=not masks.subtracts(v, u))
+            total.add(key, negate=not keys.subtracts(v, u))

@@ -10,7 +10,7 @@ import pytest
 import protocol_doc
 from secagg import Client, FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
-from secagg.protocol import NEXT, Phase, keys, masks
+from secagg.protocol import NEXT, Phase, keys
 
 IDS = (1, 2, 3, 300)
 VECTORS = {1: (0.5, -0.25, 1.5), 2: (0.001953125, 0.005859375, -1.0), 3: (0.1, 0.2, -0.3)}
@@ -147,7 +147,7 @@ def test_the_mask_streams_of_the_document() -> None:
     for name, value in protocol_doc.listing("masks").items():
         ring = Ring(int(name.removeprefix("R = ")))
         elements = ring.zeros(8)
-        mask = masks.MaskSum()
+        mask = keys.MaskSum()
         mask.add(bytes(range(16)))
         mask.apply(elements, ring)
         ring.reduce(elements)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from secagg.encoding import Ring
-from secagg.protocol import masks
+from secagg.protocol import keys
 
 
 def test_the_lower_id_adds_and_the_higher_subtracts() -> None:
     """Bonawitz 2017, §4; the other way round would also cancel but not be the protocol."""
-    assert not masks.subtracts(3, 5)
-    assert masks.subtracts(5, 3)
+    assert not keys.subtracts(3, 5)
+    assert keys.subtracts(5, 3)
 
 
 @pytest.mark.parametrize("modulus", [1 << 8, 1 << 32, 1 << 40, 1 << 64, 257, (1 << 61) - 1])
@@ -18,7 +18,7 @@ def test_masks_of_either_sign_cancel(modulus: int) -> None:
     ring = Ring(modulus)
     values = ring.zeros(100)
     values[:] = np.arange(100)
-    there, back = masks.MaskSum(), masks.MaskSum()
+    there, back = keys.MaskSum(), keys.MaskSum()
     for i in range(5):
         there.add(bytes([i]) * 16, negate=i % 2 == 0)
         back.add(bytes([i]) * 16, negate=i % 2 == 1)
@@ -32,6 +32,6 @@ def test_masks_of_either_sign_cancel(modulus: int) -> None:
 
 
 def test_check29_mask_keys_are_not_printed() -> None:
-    total = masks.MaskSum()
+    total = keys.MaskSum()
     total.add(b"sixteen byte key")
     assert "sixteen" not in repr(total)

@@ -14,7 +14,7 @@ import pytest
 from secagg import Identity, ParameterError, Registry, _fast, graph, shamir
 from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
-from secagg.protocol import keys, masks
+from secagg.protocol import keys
 from secagg.protocol.identities import signed_keys, signed_survivors
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
 
@@ -138,7 +138,7 @@ def test_check27_unusable_public_keys() -> None:
 def test_check27_mask_streams(case) -> None:
     ring = Ring(int(case["modulus"]))
     values = ring.zeros(case["count"])
-    total = masks.MaskSum()
+    total = keys.MaskSum()
     total.add(b(case["key"]))
     total.apply(values, ring)
     ring.reduce(values)
@@ -150,7 +150,7 @@ def test_check27_mask_streams(case) -> None:
         assert stream[80_000:80_064] == b(case["from_10000"])
         assert stream[-64:] == b(case["last"])
         assert hashlib.sha256(stream).digest() == b(case["sha256"])
-    back = masks.MaskSum()
+    back = keys.MaskSum()
     back.add(b(case["key"]), negate=True)
     back.apply(values, ring)
     ring.reduce(values)

@@ -26,7 +26,7 @@ from secagg import (
 )
 from secagg.client import masked_input as masking
 from secagg.encoding import Ring
-from secagg.protocol import masks
+from secagg.protocol import keys
 from secagg.server.stages import Masking
 from secagg.testing.rounds import plain_encoding
 
@@ -42,7 +42,7 @@ def simulate(round: testing.Round) -> RoundResult:
 
 
 def make_round(n: int = 4, threshold: int | None = None, **changes: object) -> testing.Round:
-    """A round of n clients, nobody vanishing; `changes` are the parameters' or `dropouts`."""
+    """A round of n clients without dropouts; `changes` are the parameters' or `dropouts`."""
     dropouts = changes.pop("dropouts", {})
     params = make_params(n, threshold, **changes)
     return testing.Round(
@@ -162,7 +162,7 @@ def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
 
 
 def forgets_who_left_last(round: testing.Round) -> RoundResult:
-    """It takes a client that vanished after its masked input for one that is not in the sum."""
+    """It mistakes a client that dropped out after its masked input for one not in the sum."""
     result = simulate(round)
     stayed = tuple(u for u in result.survivors if round.dropouts.get(u) != "unmasking")
     return dataclasses.replace(result, survivors=stayed)
@@ -407,7 +407,7 @@ def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int
 
 
 def test_inputs_without_masks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masks.MaskSum, "apply", lambda *_: None)
+    monkeypatch.setattr(keys.MaskSum, "apply", lambda *_: None)
     with pytest.raises(AssertionError, match="contains a client's vector"):
         hidden(transmit)
 

@@ -139,7 +139,7 @@ class ClientPolicy:
         raise ParameterError(
             f"{neighbours} neighbours and threshold {params.threshold} among {n} clients give "
             f"{bits:.1f} bits of privacy where up to {self.corrupt:.3g} of them collude and "
-            f"{self.dropout:.3g} vanish; this client insists on {self.sigma}: "
+            f"{self.dropout:.3g} drop out; this client insists on {self.sigma}: "
             f"{finder.remedy(n, *expected, self.sigma)}, or say what else is expected with "
             "ClientPolicy(corrupt=…, dropout=…, sigma=…)"
         )

@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -20,12 +21,14 @@ from secagg import (
     Client,
     ClientPolicy,
     FixedPoint,
+    Integers,
     LocalProtocolError,
     ParameterError,
     Phase,
     RemoteProtocolError,
     simulate_round,
 )
+from secagg.encoding import Vector
 from secagg.protocol import keys as key_functions
 from secagg.protocol import messages
 from secagg.protocol.keys import roster_digest
@@ -531,6 +534,17 @@ def test_answer_without_vector_or_weight_can_be_repeated(given: tuple[object, ..
         client.answer(shares, *given)
     assert client.phase is Phase.MASKED_INPUT
     assert client.answer(shares, np.zeros(4), 3)
+
+
+def test_answer_without_vector_never_calls_the_encoding() -> None:
+    class Trusting(Integers):
+        def encode(self, vector: Vector, *_: object) -> NoReturn:
+            raise TypeError(f"object of type {type(vector).__name__} has no len()")
+
+    _, client, shares = at_phase(2, encoding=Trusting(9))
+    with pytest.raises(ParameterError):
+        client.answer(shares)
+    assert client.phase is Phase.MASKED_INPUT
 
 
 @pytest.mark.parametrize("phase", [1, 3])

@@ -152,7 +152,7 @@ def small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         (1 << 20, 131_072, 7_300),
         (1 << 20, 131_072, 60_000),
         (1 << 20, 1_048_574, 60_000),
-        (1 << 20, 65_536, 3_900),  # as many vanish or collude as there are neighbours
+        (1 << 20, 65_536, 3_900),  # as many drop out or collude as there are neighbours
         (1 << 20, 2_048, 103),
         (1 << 20, 2_048, 170),
         (1 << 20, 2_048, 180),
@@ -207,7 +207,7 @@ def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int)
 
 @pytest.mark.usefixtures("small_numbers")
 def test_a_remedy_is_not_searched_for_without_end() -> None:
-    """Where nearly everyone colludes or vanishes, it would take many thousand neighbours."""
+    """Where nearly everyone colludes or drops out, it would take many thousand neighbours."""
     params = make_params(1 << 20, 2, neighbours=4, encoding=secagg.Integers(max=1))
     policy = secagg.ClientPolicy(corrupt=0.48, dropout=0.48)
     told = []

@@ -48,7 +48,7 @@ def test_honest_round_tells_the_honest_sum_only(
     """An honest round tells the sum of the honest survivors and nothing else."""
     server = LyingServer(security, colluders=[0])
     server.play("masked_input")
-    server.cohort.inbox.pop(1)  # it vanishes after sharing its keys
+    server.cohort.inbox.pop(1)  # it drops out after sharing its keys
     server.play("unmasking")
     assert server.learned() == []
     server.tell("unmasking")

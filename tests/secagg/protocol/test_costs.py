@@ -60,7 +60,7 @@ def test_the_traffic_of_a_simulated_round_is_the_formula(
 def test_dropouts_shorten_the_messages_as_the_formula_says(
     n: int, neighbours: int | None, security: str
 ) -> None:
-    """Some vanish before each phase; every message against what its client sees."""
+    """Some drop out before each phase; every message against what its client sees."""
     params = make_params(n, 2 if neighbours else None, neighbours=neighbours, security=security)
     cohort = Cohort(params, policy=TOY)
     phases = cohort.phases()

@@ -64,7 +64,7 @@ def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | Non
 def test_check18_any_dropouts_give_the_sum_of_u3_or_an_abort(
     neighbours: int | None, leaves: list[int], modulus: dict[str, int]
 ) -> None:
-    """`leaves[u]` is the phase before whose message u vanishes; 4 and 5: never."""
+    """`leaves[u]` is the phase before whose message u drops out; 4 and 5: never."""
     cohort = Cohort(make_params(12, neighbours=neighbours, **modulus))
     try:
         for phase in PHASES:

@@ -1,10 +1,8 @@
 """Paillier's cryptosystem (Eurocrypt 1999) for sums of vectors.
 
-The holder of the private key can read every client's vector. The sum stays the only thing
-learnt as long as that holder sees nothing but sums: the aggregator must not have the key, and
-must not pass single vectors on to its holder. In `secagg.threshold` nobody has the key.
-
-`Packing` puts many fixed-point slots into each plaintext, with headroom for their sum.
+The holder of the private key can read every client's vector. It learns only the sum if it sees
+nothing but sums. So the aggregator must not have the key, and must not forward single vectors
+to its holder. In `secagg.threshold` nobody has the key.
 """
 
 from __future__ import annotations

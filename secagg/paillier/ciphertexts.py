@@ -28,21 +28,19 @@ PHASE = "paillier"
 
 
 def remote(check: str, message: str) -> RemoteProtocolError:
-    """Return the error for bytes or ciphertexts of the peer that are refused."""
+    """Return the error for invalid bytes or ciphertexts of the peer."""
     return RemoteProtocolError(message, sender=None, phase=PHASE, check=check)
 
 
 class CiphertextGroup:
-    """Z*_{n²} of one public key: what can be done with ciphertexts without its secret.
+    """Group Z*_{n²} of a public key, and the operations that need no secret.
 
     Attributes
     ----------
-    n : int
-        The key's modulus.
-    bits : int
-        Its length.
+    n, bits : int
+        The key's modulus and its length.
     key_id : bytes
-        32 bytes that stand for the public key in every header.
+        32 bytes that identify the public key in every header.
     modulus : Modulus
         n².
     """
@@ -55,14 +53,7 @@ class CiphertextGroup:
         self._noise = noise
 
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
-        """Encrypt integers, each under fresh noise.
-
-        Parameters
-        ----------
-        messages : iterable of int
-            |m| < n / 2.
-        entropy : callable
-            Where the noise is drawn.
+        """Encrypt integers, |m| < n / 2, each under fresh noise from `entropy`.
 
         Raises
         ------
@@ -90,28 +81,19 @@ class CiphertextGroup:
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> Ciphertexts:
-        """Return ciphertexts of the same messages, whoever made these.
-
-        Each is as good as a random one of all that have its message: without the key it cannot
-        be linked to the one that it was.
+        """Return fresh ciphertexts of the same messages; without the key they cannot be linked.
 
         Raises
         ------
         ParameterError
-            They are under another key.
+            The ciphertexts are under another key.
         """
         self.check_own(ciphertexts)
         batch = ciphertexts.batch
         return self._blinded(lambda rows: batch[rows], len(batch), entropy)
 
     def check_own(self, ciphertexts: Ciphertexts) -> None:
-        """Refuse ciphertexts under another key.
-
-        Raises
-        ------
-        ParameterError
-            Names both keys.
-        """
+        """Raise `ParameterError` for ciphertexts under another key."""
         kind = "Ciphertexts, a vector's .ciphertexts"
         check_kind("ciphertexts", ciphertexts, Ciphertexts, kind)
         if ciphertexts.group.key_id != self.key_id:
@@ -135,12 +117,12 @@ class CiphertextGroup:
         return Ciphertexts(self, out, fresh=True)
 
     def load_ints(self, values: Sequence[int]) -> Ciphertexts:
-        """Take ciphertexts of another implementation, e.g. phe's.
+        """Decode ciphertexts of another implementation, e.g. phe's.
 
         Raises
         ------
         ParameterError
-            One is not an int.
+            A ciphertext is not an int.
         RemoteProtocolError
             "ciphertext": one lies outside (0, n²) or has a factor in common with n.
         """
@@ -159,7 +141,7 @@ class CiphertextGroup:
         Raises
         ------
         RemoteProtocolError
-            "length", or "ciphertext" as `load_ints`.
+            "length", or "ciphertext" as in `load_ints`.
         """
         data = as_bytes(data)
         if len(data) != count * self.modulus.width:
@@ -170,7 +152,7 @@ class CiphertextGroup:
         return self._checked(self.modulus.unwrap(data))
 
     def _checked(self, batch: Batch) -> Ciphertexts:
-        """Refuse what is not an element of the group, and could give the key away."""
+        """Validate that all are in the group: an outsider could give the key away."""
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
@@ -184,15 +166,15 @@ class CiphertextGroup:
 
 @dataclass(frozen=True, eq=False)
 class Ciphertexts:
-    """A batch of ciphertexts under one key; made by its group, never by hand.
+    """Batch of ciphertexts under one key, made by its group.
 
     Parameters
     ----------
     group : CiphertextGroup
     batch : uint64 array, shape (count, limbs)
     fresh : bool
-        Whether what is in the batch may be shown as it is: it was just encrypted, or came from
-        outside. A sum is a function of what went in, and is blinded anew before it is sent.
+        True for new or received ciphertexts. A sum depends on its summands, so it is blinded
+        again before it is sent.
     """
 
     group: CiphertextGroup
@@ -206,13 +188,7 @@ class Ciphertexts:
         return f"Ciphertexts({len(self)} under {self.group.key_id.hex()[:8]})"
 
     def __add__(self, other: Ciphertexts) -> Self:
-        """Add, message by message.
-
-        Raises
-        ------
-        ParameterError
-            Another key, or another number of ciphertexts.
-        """
+        """Add message by message; raise `ParameterError` for another key or length."""
         self._check_alike(other)
         return self._derived(self.group.modulus.multiply(self.batch, other.batch))
 
@@ -223,18 +199,12 @@ class Ciphertexts:
         return self._derived(modulus.pack(inverses))
 
     def __sub__(self, other: Ciphertexts) -> Self:
-        """Subtract, message by message; refusals as of `+`."""
+        """Subtract message by message; raise `ParameterError` for another key or length."""
         self._check_alike(other)
         return self + -other
 
     def __mul__(self, factor: int) -> Self:
-        """Multiply every message by a public integer.
-
-        Raises
-        ------
-        ParameterError
-            The factor is not an int, or not below n / 2 in absolute value.
-        """
+        """Multiply by a public int, |factor| < n / 2; raise `ParameterError` for any other."""
         if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
             raise ParameterError("the factor must be an int below n / 2 in absolute value")
         base = -self if factor < 0 else self
@@ -247,11 +217,11 @@ class Ciphertexts:
         return [int(c) for c in self.group.modulus.unpack(self._shown(entropy).batch)]
 
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
-        """Return the ciphertexts, each in the fixed width of n²; computed ones blinded anew."""
+        """Return the ciphertexts in the fixed width of n²; computed ones are blinded again."""
         return self.group.modulus.wrap(self._shown(entropy).batch)
 
     def digest(self) -> bytes:
-        """Return SHA-256 of the batch as it is, to name it by."""
+        """Return SHA-256 of the batch as it is, its identifier."""
         return hashlib.sha256(self.group.modulus.wrap(self.batch)).digest()
 
     def _shown(self, entropy: Entropy) -> Ciphertexts:

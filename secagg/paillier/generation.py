@@ -1,9 +1,4 @@
-"""Paillier's cryptosystem (Eurocrypt 1999) for sums of vectors.
-
-Whoever holds the private key can read every client's vector. The sum stays the only thing
-learnt as long as that holder sees nothing but sums: the aggregator must not have the key, and
-must not pass single vectors on to its holder. `secagg.threshold` leaves nobody who can.
-"""
+"""Generation of Paillier keys: two structured primes, and the base h of the noise."""
 
 from __future__ import annotations
 
@@ -32,21 +27,20 @@ def generate_keypair(
     Parameters
     ----------
     bits : int
-        Of n, a multiple of 64 between 2048 and 8192; 3072 is the 128-bit level of NIST
+        Length of n, a multiple of 64 from 2048 to 8192. 3072 is the 128-bit level of NIST
         SP 800-57.
     noise : str
-        What blinds ciphertexts. "half-length": (h^n)^e with e of bits / 2 bits, whose security
+        Blinding of ciphertexts. "half-length": (h^n)^e with e of bits / 2 bits, whose security
         follows from factoring. "textbook": r^n, the original and a hundred times slower.
-        "short-exponent": e of 448 bits (512 beyond 2048 bits of n), faster still, under the
-        further assumption that discrete logarithms with exponents of that length are hard in
-        the group of h.
+        "short-exponent": e of 448 bits (512 for n beyond 2048 bits), faster still, if discrete
+        logarithms with such exponents are hard in the group of h.
     entropy : callable
-        Where the primes and h are drawn.
+        Source of the primes and of h.
 
     Raises
     ------
     ParameterError
-        bits or noise is refused.
+        `bits` or `noise` is invalid.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
     return _generate(bits, noise, entropy)

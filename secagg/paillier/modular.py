@@ -1,7 +1,7 @@
-"""Batches of large integers modulo one odd number: what Paillier computes with.
+"""Arithmetic of batches of large integers modulo one odd number.
 
 A batch is a uint64 array of shape (count, limbs), limb 0 the least significant, every row in
-[0, N); its bytes, little-endian, are the fixed width in which it is sent.
+[0, N). Its little-endian bytes are the fixed width in which it is sent.
 """
 
 from __future__ import annotations
@@ -32,19 +32,14 @@ def _rows(data: bytes, limbs: int) -> Batch:
 
 
 class Modulus:
-    """An odd number N > 1 and the arithmetic of batches modulo it.
-
-    Parameters
-    ----------
-    value : int
-        N.
+    """Odd number N > 1 with the arithmetic of batches modulo it.
 
     Attributes
     ----------
     value : int
         N.
     limbs : int
-        How many uint64 an element takes.
+        Number of uint64 in an element.
     """
 
     def __init__(self, value: int) -> None:
@@ -89,7 +84,7 @@ class Modulus:
         return out
 
     def power(self, batch: Batch, exponent: int) -> Batch:
-        """Return each row to the power of one exponent ≥ 0, which need not be public.
+        """Return each row to the power of one exponent ≥ 0, which may be secret.
 
         The kernels do not branch on the exponent's bits; their time depends on its length.
         """
@@ -116,16 +111,16 @@ class FixedBase:
     """Powers of one base, by tables that grow with the work (Brickell et al. 1992).
 
     With windows of w bits a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
-    many; the table is made anew when a longer window has become worth its price. Entries are
-    looked up by the exponent: not constant-time in the cache.
+    many. A longer window replaces the table once it pays. Lookups depend on the exponent, so
+    they are not constant-time in the cache.
 
     Parameters
     ----------
     modulus : Modulus
     base : int
-        In [0, N).
+        Base in [0, N).
     exponent_bits : int
-        Exponents lie in [0, 2^exponent_bits).
+        Length of the exponents.
     """
 
     def __init__(self, modulus: Modulus, base: int, exponent_bits: int) -> None:
@@ -144,7 +139,7 @@ class FixedBase:
         return -(-self.exponent_bits // 64)
 
     def expect(self, powers: int) -> None:
-        """Make the table that so many powers more are worth, before threads share it."""
+        """Make the table for `powers` further powers, before threads share it."""
         self._powers += powers
         best = self._best_window()
         if best > self._windowed[0]:
@@ -166,7 +161,7 @@ class FixedBase:
         return out
 
     def _best_window(self) -> int:
-        """Return the window that would have made all powers so far the cheapest."""
+        """Return the window that would have been cheapest for all powers so far."""
         entry = 8 * _fast.modular_width(self.modulus.limbs)
 
         def multiplications(window: int) -> int:

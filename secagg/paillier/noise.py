@@ -1,4 +1,4 @@
-"""What blinds a ciphertext: random n-th residues of Z*_{n²}, never used twice.
+"""Noise of ciphertexts: random n-th residues of Z*_{n²}, never used twice.
 
 Nothing is drawn in advance and nothing is kept, so a forked process cannot repeat its parent.
 """
@@ -20,30 +20,23 @@ from secagg.paillier.primes import random_bits, recover, uniform_below
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 
 Seed = tuple[int, ...]
-"""What a residue is computed from: exponents, or roots. As secret as the noise itself."""
+"""Exponents or roots that give one residue; as secret as the noise itself."""
 
 
 class Noise(Protocol):
-    """A source of n-th residues modulo n²: first what is random, then what takes long."""
+    """Source of n-th residues modulo n²: `draw` is random, `residues` is slow."""
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return what `count` of them are computed from."""
+        """Return the seeds of `count` residues."""
         ...
 
     def residues(self, seeds: list[Seed]) -> Batch:
-        """Return them, as a batch modulo n²; any thread may."""
+        """Return the residues of seeds as a batch modulo n²; any thread may call it."""
         ...
 
 
 class TextbookNoise:
-    """r^n mod n², r uniform in Z*_n (Paillier 1999, §4, scheme 1).
-
-    Parameters
-    ----------
-    n : int
-    square : Modulus
-        n².
-    """
+    """r^n mod n², r uniform in Z*_n (Paillier 1999, §4, scheme 1); `square` is n²."""
 
     def __init__(self, n: int, square: Modulus) -> None:
         self._n = n
@@ -62,14 +55,12 @@ class FixedBaseNoise:
     """(h^n)^e · (y^n)^b mod n², e uniform in [0, 2^exponent_bits), b a random bit.
 
     The powers of h are those of Damgård, Jurik and Nielsen 2010: all n-th residues of Jacobi
-    symbol 1, for an h as `generate_keypair` draws it. The symbol of a product is the product
-    of the symbols, and anybody can compute it: so half of all noise has y^n in it, y the least
-    number of symbol −1, as half of all noise of the textbook has. Otherwise blinding would
-    keep a ciphertext's symbol, and what was blinded could be told by it.
+    symbol 1, for an h as `generate_keypair` draws it. Anybody can compute the symbol, and it is
+    multiplicative. So half of all noise has y^n in it, y the least number of symbol −1.
+    Otherwise blinding would keep a ciphertext's symbol, which would link it to the original.
 
     Exponents of |n| / 2 bits are as good as those of full length if factoring is hard
-    (Goldreich and Rosen 2003); shorter ones need the further assumption that discrete
-    logarithms of that length are hard in the group of h.
+    (Goldreich and Rosen 2003). See `generate_keypair` for the assumption behind shorter ones.
 
     Parameters
     ----------
@@ -87,7 +78,7 @@ class FixedBaseNoise:
 
     @cached_property
     def _powers(self) -> FixedBase:
-        """Powers of h^n, which who only adds never needs."""
+        """Powers of h^n. Built lazily: an aggregator never encrypts."""
         residue = gmpy2.powmod(self._h, self._n, self._square.value)
         return FixedBase(self._square, residue, self._exponent_bits)
 
@@ -112,18 +103,12 @@ class FixedBaseNoise:
 
 
 class OwnerNoise:
-    """A uniform n-th residue, drawn modulo p² and q² apart by the owner of the key.
+    """Uniform n-th residue, drawn modulo p² and q² apart by the owner of the key.
 
-    Modulo p² the n-th residues are the subgroup of order p − 1. A known generator g of Z*_p
-    gives one of it, g^p, whose power by a uniform exponent below p − 1 is a uniform element:
-    exactly the textbook's distribution, no assumption about short exponents. Where p has no
-    known generator, a uniform r^p takes its place.
-
-    Parameters
-    ----------
-    p, q : int
-    square : Modulus
-        n².
+    Modulo p² the n-th residues are the subgroup of order p − 1. A generator g of Z*_p gives its
+    element g^p, whose power by a uniform exponent below p − 1 is uniform. That is exactly the
+    textbook's distribution. Without a known generator of Z*_p, a uniform r^p takes its place.
+    `square` is n².
     """
 
     def __init__(self, p: int, q: int, square: Modulus) -> None:
@@ -133,7 +118,7 @@ class OwnerNoise:
         self._inverse = self._of_p.square.pack([inverse])
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return what a uniform element modulo p², and one modulo q², is computed from."""
+        """Return the seeds of a uniform element modulo p² and of one modulo q²."""
         of_p, of_q = self._of_p.draw(count, entropy), self._of_q.draw(count, entropy)
         return list(zip(of_p, of_q, strict=True))
 

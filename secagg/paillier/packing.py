@@ -1,10 +1,10 @@
-"""A vector in few plaintexts: many fixed-point slots in each, with room for their sum.
+"""Packing of a vector into few plaintexts: many fixed-point slots, with room for their sum.
 
 Elements become the signed integers that `RoundParams` would give them. A plaintext is
-Σ v_i · 2^(b·i) over its slots, a signed integer, so that sums, differences and multiples of
-plaintexts are those of all slots at once. An offset added where they are read makes every
-slot non-negative; b leaves guard bits for the stated number of summands, in the top slot, too.
-After the last element comes a slot for the weight, in a weighted sum, and one for the count.
+Σ v_i · 2^(b·i) over its slots, a signed integer: sums, differences and multiples of plaintexts
+are those of all slots. An offset added before they are read makes every slot non-negative. b
+leaves guard bits for the stated number of summands, in the top slot, too. After the last
+element comes a slot for the weight, in a weighted sum, and one for the count.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ SIGNED_MAX = (1 << 62) - 1  # sums are int64
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """How vectors of one length and encoding lie in plaintexts; the same for all of a sum.
+    """Layout of vectors in plaintexts; the same for all of a sum.
 
     Parameters
     ----------
     encoding : FixedPoint or Integers
-        How elements become integers: the one scale of all of them.
+        Conversion of elements to integers, at one scale.
     length : int
         d, the elements of a vector (1 ≤ d ≤ 2^31).
     summands : int
-        How many vectors may be added up, each counted as often as it is multiplied
-        (1 ≤ summands ≤ 2^40): what slots have guard bits for.
+        The most vectors in a sum, each counted as often as it is multiplied (1 to 2^40). Slots
+        have guard bits for it.
     max_weight : int, optional
-        The largest weight a client may give its vector. None: an unweighted sum.
+        The largest weight of a vector. None: an unweighted sum.
     session : bytes, optional
-        A name for this sum, up to 64 bytes: vectors of different names are never added.
+        A name for this sum, up to 64 bytes; vectors of different names are never added.
 
     Raises
     ------
@@ -96,26 +96,16 @@ class Packing:
 
     @property
     def slot_bits(self) -> int:
-        """b: the length of 2 · max_sum in bits, exactly what the largest sum needs.
-
-        That is ⌈log2 summands⌉ guard bits more than one vector needs, or one fewer where that
-        is enough, as for three vectors of elements up to 1 (b = 3).
-        """
+        """b, the length of 2 · max_sum in bits: just enough for the largest sum."""
         return (2 * self.max_sum).bit_length()
 
     @property
     def filled(self) -> int:
-        """How many slots a vector fills: its elements, a weight if it has one, the count."""
+        """Slots that a vector fills: its elements, a weight if it has one, the count."""
         return self.length + (1 if self.max_weight is None else 2)
 
     def slots(self, key_bits: int) -> int:
-        """Return how many slots a plaintext has under a key of so many bits.
-
-        Raises
-        ------
-        ParameterError
-            Not one.
-        """
+        """Return the slots of a plaintext of a key; raise `ParameterError` for none."""
         # a sum and its offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
         slots = (key_bits - 1) // self.slot_bits
         if slots < 1:
@@ -125,12 +115,12 @@ class Packing:
         return slots
 
     def plaintexts(self, key_bits: int) -> int:
-        """Return how many plaintexts, hence ciphertexts, a vector takes."""
+        """Return the number of plaintexts, hence ciphertexts, of a vector."""
         return -(-self.filled // self.slots(key_bits))
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that stand for these parameters in every header."""
+        """32 bytes that identify these parameters in every header."""
         encoding = self.encoding.canonical()
         numbers = struct.pack(
             "<5Q",
@@ -146,15 +136,16 @@ class Packing:
     def encode(
         self, vector: Vector, weight: int | None = None, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
-        """Return what fills the slots of one client, and how many elements were clipped.
+        """Return the slots of one client, shape (filled,), and the number of clipped elements.
 
-        That is weight · encode(vector), then the weight if the packing has weights, then 1.
+        The slots are weight · encode(vector), then the weight if the packing has weights, then
+        1.
 
         Raises
         ------
         ParameterError
             The vector is not one of the encoding's of this length, or the weight is missing,
-            not asked for, or out of range.
+            unexpected or out of range.
         """
         if self.max_weight is None and weight is not None:
             raise ParameterError("a weight was given, but the packing has no max_weight")
@@ -172,18 +163,12 @@ class Packing:
         return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
 
     def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:
-        """Return the plaintexts of a client's integers, signed.
-
-        Parameters
-        ----------
-        integers : int64 array, shape (filled,)
-            As `encode` gave them.
-        key_bits : int
+        """Return the signed plaintexts of a client's slots, as `encode` gave them.
 
         Raises
         ------
         ParameterError
-            Another dtype or length, or an element beyond `max_element`.
+            Another dtype or shape than `encode` gives, or an element beyond `max_element`.
         """
         check_kind("integers", integers, np.ndarray, "a numpy array")
         if integers.dtype != np.int64:
@@ -217,8 +202,7 @@ class Packing:
         Raises
         ------
         ParameterError
-            Another number of plaintexts, or one that is no sum of as many vectors as there is
-            room for.
+            Another number of plaintexts, or one that is no sum of up to `summands` vectors.
         """
         slots, bits = self.slots(key_bits), self.slot_bits
         if len(plaintexts) != self.plaintexts(key_bits):

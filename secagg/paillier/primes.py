@@ -1,15 +1,15 @@
 """Random primes p whose p − 1 has a known factorisation, and hence a known generator.
 
 p = 2 r p' + 1 with p' prime and r odd and smooth (Menezes, van Oorschot and Vanstone, Handbook
-of Applied Cryptography, 1996, §4.6.1); r = 1 is a safe prime. Whoever knows the factors of
-p − 1 can tell a generator of Z_p^*, and so draw from the whole group by an exponent. As p' and
-r are odd, p ≡ 3 (mod 4).
+of Applied Cryptography, 1996, §4.6.1). r = 1 is a safe prime. With the factors of p − 1 a
+generator of Z_p^* is known, so an exponent draws from the whole group. As p' and r are odd,
+p ≡ 3 (mod 4).
 
 Candidates are those of a randomly placed window that no small prime divides, in random order.
-A composite that is random, as here, passes t rounds of Miller–Rabin with a probability below
-k^1.5 · 2^t · 4^(2 − √(t k)) / √t, k being its bits (Damgård, Landrock and Pomerance 1993; HAC,
-Fact 4.48): 2^−230 for 512 bits and the 40 rounds done here, 2^−430 for 1536 bits. GMP (6.2 and
-later) does Baillie–PSW before them, which no composite is known to pass.
+A random composite of k bits passes t rounds of Miller–Rabin with a probability below k^1.5 ·
+2^t · 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). That is 2^−230
+for 512 bits and the 40 rounds done here, 2^−430 for 1536 bits. GMP (6.2 and later) does
+Baillie–PSW before them, which no composite is known to pass.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SMALL = 1 << 16
 _R_BITS = 16
 _SIFT = 1
 _ROUNDS = 64
-"""What gmpy2.is_prime is asked for; GMP counts Baillie–PSW as the first 24."""
+"""The argument of gmpy2.is_prime; GMP counts Baillie–PSW as the first 24."""
 _WINDOW = 1 << 13
 _SAFE_WINDOW = 1 << 20
 _SAFE_SIEVE = 1 << 20
@@ -53,7 +53,7 @@ _SAFE_SIEVE = 1 << 20
 
 @dataclass(frozen=True)
 class StructuredPrime:
-    """A prime p = 2 r p' + 1 and the factors of p − 1. **Secret**, and so not in the repr.
+    """Prime p = 2 r p' + 1 with the factors of p − 1. **Secret**, and so not in the repr.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class StructuredPrime:
     Raises
     ------
     ParameterError
-        r or p' is nothing of the kind, or p is not prime.
+        r or p' does not fit, or p is not prime.
     """
 
     r: int
@@ -90,11 +90,7 @@ class StructuredPrime:
 
     @cached_property
     def generator(self) -> int:
-        """The smallest g ≥ 2 that generates Z_p^* (HAC, Algorithm 4.80).
-
-        That g^(p−1) is 1 and no g^((p−1)/f) is, for the prime factors f of p − 1, also proves
-        that p is prime if p' is (Lucas).
-        """
+        """The least generator g ≥ 2 of Z_p^* (HAC, Algorithm 4.80); proof that p is prime."""
         order = self.p - 1
         factors = (2, *_split(self.r)[0], self.p_prime)
         g = 2
@@ -103,29 +99,20 @@ class StructuredPrime:
         return g
 
     def generates_squares(self, x: int) -> bool:
-        """Tell whether x² generates the squares of Z_p^*, of order (p − 1) / 2."""
+        """Return whether x² generates the squares of Z_p^*, of order (p − 1) / 2."""
         factors = (*_split(self.r)[0], self.p_prime)
         return all(gmpy2.powmod(x, (self.p - 1) // f, self.p) != 1 for f in factors)
 
 
 def has_small_factor(n: int) -> bool:
-    """Tell whether an odd prime below 2^16 divides n."""
+    """Return whether an odd prime below 2^16 divides n."""
     return bool(gmpy2.gcd(n, _product_of_small()) != 1)
 
 
 def recover(p: int) -> StructuredPrime | None:
-    """Find the structure of a given prime.
+    """Return the structure of a secret prime p; None for most primes made elsewhere.
 
-    Parameters
-    ----------
-    p : int
-        Anything; secret.
-
-    Returns
-    -------
-    StructuredPrime or None
-        None if p is not a prime of this kind, as with most primes made elsewhere: then
-        p − 1 has two large factors and only whoever made p may know them.
+    There p − 1 has two large factors, which only the maker of p may know.
     """
     _, p_prime = _split(p // 2)
     if p_prime <= _SMALL or not _is_prime(p_prime, _SIFT) or not _is_prime(p, _SIFT):
@@ -137,15 +124,15 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
     """Draw a prime of exactly `bits` bits together with the factors of p − 1.
 
     The two top bits are set, so that the product of two has exactly 2 · `bits` bits (the shape
-    of FIPS 186-5, A.1). p' is a random prime of `bits` − 16 bits and r < 2^16 a random odd
-    number of those that make p a prime in that range.
+    of FIPS 186-5, A.1). The prime p' has `bits` − 16 bits. The odd r < 2^16 is drawn from those
+    that make p a prime in that range.
 
     Parameters
     ----------
     bits : int
-        64 ≤ bits ≤ 16384. Of secret keys, 1536 or more.
+        64 ≤ bits ≤ 16384; 1536 or more for secret keys.
     entropy : callable
-        All randomness comes from here.
+        Source of all randomness.
 
     Raises
     ------
@@ -169,22 +156,10 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
 
 
 def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
-    """Draw a prime p = 2 p' + 1 of exactly `bits` bits, p' prime, the two top bits of p set.
+    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime`.
 
-    About a thousand times rarer than a prime: at 1536 bits it takes some seconds, with a
-    wide spread. It can be interrupted (Ctrl-C) at any time.
-
-    Parameters
-    ----------
-    bits : int
-        64 ≤ bits ≤ 16384.
-    entropy : callable
-        All randomness comes from here.
-
-    Raises
-    ------
-    ParameterError
-        The size is out of range.
+    It is about a thousand times rarer than a prime: at 1536 bits the search takes some seconds,
+    with a wide spread. Ctrl-C interrupts it at any time.
     """
     check_integer("bits", bits, _MIN_BITS, _MAX_BITS)
     bits = int(bits)
@@ -212,16 +187,13 @@ def random_bits(bits: int, entropy: Entropy) -> int:
 
 
 def _window(low: int, high: int, count: int, entropy: Entropy) -> range:
-    """At most `count` successive odd numbers of [low, high), from a random one on; low even."""
+    """Return at most `count` odd numbers of [low, high) from a random one on; low is even."""
     start = low + uniform_below(high - low, entropy) | 1
     return range(start, min(start + 2 * count, high), 2)
 
 
 def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
-    """Tell which numbers of an arithmetic progression no prime below `limit` divides.
-
-    The numbers are above `limit`, and no such odd prime divides the step.
-    """
+    """Mark numbers of a progression, all above `limit`, that no prime below `limit` divides."""
     alive = np.ones(len(window), dtype=np.bool_)
     start, step = gmpy2.mpz(window.start), gmpy2.mpz(window.step)
     for q in _primes_below(limit)[1:]:
@@ -231,7 +203,7 @@ def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
 
 
 def _shuffled(window: range, alive: NDArray[np.bool_], entropy: Entropy) -> Iterator[int]:
-    """Go through the numbers that are left in random order."""
+    """Yield the numbers that are left, in random order."""
     left = np.flatnonzero(alive)
     order = np.argsort(np.frombuffer(take(entropy, 8 * len(left)), dtype="<u8"), kind="stable")
     return (window[i] for i in left[order].tolist())

@@ -1,4 +1,4 @@
-"""The private half of a Paillier key: what sums are read with, and single vectors, too."""
+"""Paillier private key: it decrypts sums, and any single client's vector."""
 
 from __future__ import annotations
 
@@ -25,26 +25,22 @@ MAGIC = b"SASK"
 
 
 class PrivateKey:
-    """What sums are read with, and every single vector, too.
+    """Paillier private key. It decrypts sums, and any single client's vector.
 
     Parameters
     ----------
     p, q : int
         Two primes of equal size whose product has exactly twice as many bits.
-    h, exponent_bits : int, optional
-        Of the public key.
-    allow_insecure : bool
-        As of the public key.
+    h, exponent_bits, allow_insecure
+        See `PublicKey`.
 
     Raises
     ------
     ParameterError
         They make no key; the message does not repeat them.
 
-    Notes
-    -----
-    Not constant-time: gmpy2's arithmetic and lookups in tables of powers depend on secret
-    values. Do not decrypt on a machine that others can time.
+    Notes ----- Not constant-time: gmpy2's arithmetic and lookups in tables of powers depend on
+    secret values. Do not decrypt on a machine that others can time.
     """
 
     def __init__(
@@ -64,7 +60,7 @@ class PrivateKey:
             h,
             exponent_bits,
             allow_insecure=allow_insecure,
-            allow_short_exponent=True,  # who made the key asked for them by name
+            allow_short_exponent=True,  # its maker chose them explicitly
         )
         _check_primes(p, q, structured=h is not None)
         group = self.public_key
@@ -77,7 +73,7 @@ class PrivateKey:
         return f"PrivateKey({self.public_key.bits} bits, {self.public_key.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether it is the same key, wherever it came from."""
+        """Compare public keys."""
         return isinstance(other, PrivateKey) and other.public_key == self.public_key
 
     def __hash__(self) -> int:
@@ -85,7 +81,7 @@ class PrivateKey:
 
     @property
     def primes(self) -> tuple[int, int]:
-        """The secret p and q, for another implementation; whoever has them has the key."""
+        """The secret p and q, for another implementation; they are the whole key."""
         return int(self._p.value), int(self._q.value)
 
     def encrypt_vector(
@@ -127,13 +123,13 @@ class PrivateKey:
         ParameterError
             The vector is under another key.
         RemoteProtocolError
-            "slots" or "summands": it is not the sum that its header says.
+            "slots", "summands" or "weight": it is not the sum that its header says.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.decrypt(vector.ciphertexts))
 
     def to_bytes(self) -> bytes:
-        """Return the secret key, for a file that nobody else can read; see `from_bytes`."""
+        """Return the secret key, for a file that nobody else can read."""
         key = self.public_key
         p, q = (fixed(prime, key.bits // 2) for prime in self.primes)
         data = encode_key(MAGIC, key.bits, key.exponent_bits, p, q, fixed(key.h or 0, key.bits))
@@ -141,7 +137,7 @@ class PrivateKey:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
-        """Decode what `to_bytes` wrote.
+        """Decode the output of `to_bytes`.
 
         Raises
         ------
@@ -189,7 +185,7 @@ class _Prime:
 
 
 def _check_primes(p: int, q: int, *, structured: bool) -> None:
-    """Refuse what the scheme, or its fixed-base noise, is not sound for."""
+    """Raise for primes that the scheme, or its fixed-base noise, is not sound for."""
     if p == q or p < 2 or not (gmpy2.is_prime(p) and gmpy2.is_prime(q)):
         raise ParameterError("p and q must be two different primes")
     if p.bit_length() != q.bit_length() or (p * q).bit_length() != 2 * p.bit_length():

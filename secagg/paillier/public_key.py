@@ -1,4 +1,4 @@
-"""The public half of a Paillier key: what clients encrypt their vectors with."""
+"""Paillier public key, and the bytes of keys: a header, then little-endian numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VERSION = 1
 
 
 class PublicKey(CiphertextGroup):
-    """What clients encrypt with.
+    """Paillier public key, for encryption.
 
     Parameters
     ----------
@@ -47,18 +47,17 @@ class PublicKey(CiphertextGroup):
         −x² mod n for a random x: noise is then (h^n)^e (Damgård, Jurik, Nielsen 2010), much
         faster than the textbook's r^n. None, as in other implementations' keys: r^n.
     exponent_bits : int, optional
-        How long e is, at least half as long as n; given with `h`, and only then.
+        Length of e, at least half that of n; given with `h`, and only then.
     allow_insecure : bool
         Accept n below 2048 bits, for tests.
     allow_short_exponent : bool
-        Accept `exponent_bits` of 448, or of 512 where n has more than 2048 bits: the further
-        assumption that `generate_keypair` states.
+        Accept shorter exponents, under the assumption that `generate_keypair` states.
 
     Raises
     ------
     ParameterError
-        n or h cannot belong to a key of this kind, or is too short. (That n is the product of
-        two primes cannot be seen; whoever made the key can read what it encrypts anyway.)
+        n or h cannot belong to a key of this kind, or is too short. It cannot be seen that n is
+        the product of two primes; its maker can read what it encrypts anyway.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class PublicKey(CiphertextGroup):
         return f"PublicKey({self.bits} bits, {exponents}{self.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether it is the same key, wherever it came from."""
+        """Compare key ids."""
         return isinstance(other, PublicKey) and other.key_id == self.key_id
 
     def __hash__(self) -> int:
@@ -118,9 +117,9 @@ class PublicKey(CiphertextGroup):
         packing : Packing
             The same for everybody.
         weight : int, optional
-            What the vector is multiplied by; encrypted with it.
+            Factor of the vector, encrypted with it.
         entropy : callable
-            Where stochastic rounding and noise are drawn.
+            Source of stochastic rounding and of the noise.
 
         Raises
         ------
@@ -133,16 +132,15 @@ class PublicKey(CiphertextGroup):
     def load_vector(
         self, data: bytes, packing: Packing, summands: int | None = 1
     ) -> EncryptedVector:
-        """Decode what `EncryptedVector.to_bytes` wrote.
+        """Decode the output of `EncryptedVector.to_bytes`.
 
         Parameters
         ----------
         data : bytes
         packing : Packing
-            What is expected.
+            The packing that is expected.
         summands : int or None
-            Of how many vectors it must be the sum, none subtracted: 1 for what a client sends.
-            None for whatever the packing has room for.
+            Number of vectors in it, none subtracted: 1 for a client's. None: any that fits.
 
         Raises
         ------
@@ -164,7 +162,7 @@ class PublicKey(CiphertextGroup):
         Raises
         ------
         RemoteProtocolError
-            "public_key": the bytes are no key, or one that is refused.
+            "public_key": the bytes are no key, or an invalid one.
         """
         data = as_bytes(data, "a key")
         try:
@@ -183,7 +181,7 @@ class PublicKey(CiphertextGroup):
 
 
 def short_exponent(bits: int) -> int:
-    """Return how short exponents may be by name, for n of so many bits."""
+    """Return the length of short exponents for n of so many bits."""
     return min(bits // 2, 448 if bits <= MIN_BITS else 512)
 
 
@@ -228,13 +226,7 @@ def fixed(value: int, bits: int) -> bytes:
 
 
 def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
-    """Return the two numbers of a key, n or p and q, then h, and the exponents' bits.
-
-    Raises
-    ------
-    ParameterError
-        Not a key of this kind, version and length.
-    """
+    """Return the numbers of a key, n or p and q, then h, and the exponents' bits, or raise."""
     if len(data) < HEADER.size:
         raise ParameterError(f"{len(data)} bytes are no key")
     found, version, bits, exponent_bits = HEADER.unpack_from(data)
@@ -247,7 +239,7 @@ def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
 
 
 def check_bits(bits: int, data: bytes) -> None:
-    """Refuse a key whose n is shorter than its header says: it has one spelling, and one id."""
+    """Raise for n shorter than the header says: a key has one spelling, and one id."""
     stated = HEADER.unpack_from(data)[2]
     if bits != stated:
         raise ParameterError(f"n has {bits} bits; the key's header says {stated}")

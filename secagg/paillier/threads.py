@@ -20,12 +20,12 @@ _within = threading.local()
 
 
 def set_threads(count: int | None) -> None:
-    """Say how many threads homomorphic encryption may use, in this process and from now on.
+    """Set the number of threads for homomorphic encryption in this process.
 
     Parameters
     ----------
     count : int or None
-        1 ≤ count ≤ 1024; None, as at the start, for all cores that the process may run on.
+        1 ≤ count ≤ 1024. None, the default: all cores that the process may run on.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def set_threads(count: int | None) -> None:
 
 
 def threads() -> int:
-    """Return how many threads a long batch is spread over."""
+    """Return the number of threads of a long batch."""
     if _chosen is not None:
         return _chosen
     if hasattr(os, "sched_getaffinity"):
@@ -48,20 +48,12 @@ def threads() -> int:
 
 
 def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> None:
-    """Call `work` for slices that cover range(count), by as many threads as may be used.
+    """Call `work` for slices that cover range(count), over several threads.
 
-    There are a few slices for each thread, so that one computes without the interpreter's lock
-    while another holds it. They begin at multiples of eight. Within `work` there are no
-    further threads. An exception that `work` raises is raised here; no slice is begun after
-    it, and those under way end first.
-
-    Parameters
-    ----------
-    work : callable
-    count : int
-    least : int
-        No slice is made shorter than this: what takes less than a millisecond or so is not
-        worth a thread.
+    Each thread gets a few slices, so that one computes without the interpreter's lock while
+    another holds it. Slices begin at multiples of eight and are not shorter than `least`: less
+    work is not worth a thread. Calls within `work` stay in their thread. After an exception of
+    `work` no slice begins; it is raised here.
     """
     most = max(1, count // least)
     workers = 1 if getattr(_within, "slices", False) else min(threads(), most)
@@ -80,7 +72,7 @@ def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> 
                 work(rows)
         finally:
             _within.slices = False
-            for _ in slices:  # after an error nobody begins another
+            for _ in slices:  # after an error no thread begins another
                 pass
 
     with ThreadPoolExecutor(workers - 1) as pool:

@@ -1,4 +1,4 @@
-"""Vectors under homomorphic encryption: what the aggregator adds without reading it."""
+"""Vectors under homomorphic encryption: encryption, arithmetic, transport and decoding."""
 
 from __future__ import annotations
 
@@ -26,26 +26,21 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class EncryptedVector:
-    """A vector of one client, or a sum of several, that only the key's holder can read.
+    """Vector of one client, or a sum of several, under a key.
 
     Made by `PublicKey.encrypt_vector`, by arithmetic, or from a peer's bytes by
-    `PublicKey.load_vector`.
+    `PublicKey.load_vector`. `sum` of several works.
 
     Attributes
     ----------
     packing : Packing
-        How elements lie in the plaintexts.
+        Layout of the elements in plaintexts.
     ciphertexts : Ciphertexts
     added, subtracted : int
-        How many clients' vectors went in with either sign, each counted as often as it was
-        multiplied. Together at most `packing.summands`.
+        Number of clients' vectors with either sign, each counted as often as it was multiplied.
+        Together at most `packing.summands`.
     clipped : int
-        How many elements lay beyond the clip, of a vector that was encrypted here: it is not
-        sent. 0 for all others.
-
-    Notes
-    -----
-    `sum` of several works: vectors can be added to its 0, and to no other number.
+        Clipped elements of a vector that was encrypted here; 0 for all others. It is not sent.
     """
 
     packing: Packing
@@ -69,13 +64,12 @@ class EncryptedVector:
         return self.ciphertexts.group
 
     def __add__(self, other: EncryptedVector) -> Self:
-        """Add two vectors.
+        """Add a vector.
 
         Raises
         ------
         ParameterError
-            They differ in key or packing, or there would be more summands than there is room
-            for.
+            They differ in key or packing, or the packing has no room for so many summands.
         """
         self._check_alike(other)
         return self._derived(
@@ -85,13 +79,7 @@ class EncryptedVector:
         )
 
     def __radd__(self, other: int) -> Self:
-        """Return the vector itself for the 0 that `sum` begins with.
-
-        Raises
-        ------
-        ParameterError
-            It is anything else.
-        """
+        """Return the vector for the 0 of `sum`; raise `ParameterError` for all else."""
         if not is_integer(other) or other != 0:
             raise ParameterError(
                 "to an encrypted vector only another, or the 0 of sum(), can be added, not "
@@ -100,7 +88,7 @@ class EncryptedVector:
         return self
 
     def __sub__(self, other: EncryptedVector) -> Self:
-        """Subtract a vector, which uses up as much room as adding it; refusals as of `+`."""
+        """Subtract a vector, which uses as much room as adding it; see `__add__`."""
         self._check_alike(other)
         return self._derived(
             self.added + other.subtracted,
@@ -109,12 +97,12 @@ class EncryptedVector:
         )
 
     def __mul__(self, factor: int) -> Self:
-        """Multiply by a public integer, which uses up as much room as adding so often.
+        """Multiply by a public integer, which uses as much room as adding so often.
 
         Raises
         ------
         ParameterError
-            The factor is no int or 0, or there is no room for so many summands.
+            The factor is 0 or no int, or the packing has no room for so many summands.
         """
         if not is_integer(factor) or factor == 0:
             shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
@@ -129,9 +117,8 @@ class EncryptedVector:
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
         """Return the vector as it is sent: a header and ciphertexts of fixed width.
 
-        A vector that was computed is blinded anew first: each ciphertext becomes a random one
-        of all that have its message, whatever it was computed from, so that only the header's
-        counts and the messages themselves say how the vector came about.
+        A computed vector is blinded again first, so that only the header's counts and the
+        messages themselves say how it came about.
         """
         header = HEADER.pack(
             MAGIC,
@@ -163,7 +150,7 @@ class EncryptedVector:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DecryptedSum:
-    """What the key's holder reads: the sum, with the integers that secret sharing gives.
+    """Decrypted sum, with the integers that secret sharing gives.
 
     Attributes
     ----------
@@ -172,7 +159,7 @@ class DecryptedSum:
     integers : int64 array, shape (d,)
         The exact sum of the encoded vectors.
     summands : int
-        How many vectors were added, less those that were subtracted.
+        Number of vectors added, less those subtracted.
     weight : int or None
         The sum of their weights, if the packing is weighted.
     """
@@ -184,13 +171,7 @@ class DecryptedSum:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The sum divided by the total weight, or by the number of summands.
-
-        Raises
-        ------
-        ParameterError
-            That number is zero.
-        """
+        """The sum divided by the total weight or by `summands`; `ParameterError` for 0."""
         total = self.summands if self.weight is None else self.weight
         if total == 0:
             raise ParameterError("the weights add up to 0: there is no mean")
@@ -254,13 +235,12 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     Raises
     ------
     RemoteProtocolError
-        "slots": they are not the sum of as many vectors as the header says; "summands": nor is
-        the count that was encrypted with them; "weight": more or less than so many can weigh.
+        "slots", "summands" or "weight": not the sum of as many vectors as the header says.
 
     Notes
     -----
-    The count guards against mistakes and an altered header. Whoever adds can still count one
-    vector five times, in the header and in the count, or put in encryptions of its own.
+    The encrypted count guards against mistakes and an altered header. An aggregator can still
+    count one vector five times in both, or add encryptions of its own.
     """
     packing = vector.packing
     try:

@@ -9,15 +9,14 @@ Any t trustees can read everything, single vectors too. Fewer can read nothing; 
 l − t are gone, nobody can.
 
 **That no single party can decrypt holds as long as the aggregator follows the protocol.** The
-number of vectors in a sum stands in a header that nobody has authenticated: an aggregator can
-write n into that of one client's vector, or multiply the vector by n. Honest trustees answer,
-and the combiner of the answers, often the aggregator, reads that client's vector. Trustees who
-do not want to rely on it add the clients' authenticated messages themselves, and decrypt
-nothing else.
+number of vectors in a sum stands in a header that nobody has authenticated. An aggregator can
+write n into that of one client's vector, or multiply the vector by n, and combine the honest
+trustees' answers. Trustees who do not rely on it add the clients' authenticated messages
+themselves, and decrypt nothing else.
 
-**The dealer knows the key while it deals.** Run it where nobody looks on, on a machine that is
-wiped afterwards, and hand out the shares over channels that only their trustees can read. A
-dealer that keeps a copy reads everything, and no proof would show it.
+**The dealer knows the key while it deals.** Run it in private on a machine that is wiped
+afterwards, and hand out the shares over channels that only their trustees can read. A dealer
+that keeps a copy reads everything, and no proof would show it.
 """
 
 from __future__ import annotations

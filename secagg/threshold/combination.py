@@ -1,4 +1,4 @@
-"""From t parts of a decryption to the messages (Damgård and Jurik, PKC 2001, §4.1, s = 1)."""
+"""Combination of t partial decryptions (Damgård and Jurik, PKC 2001, §4.1, s = 1)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["combine_parts", "lagrange_at_zero"]
 
 
 def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
-    """Return the messages, read as signed, behind c_i = c^(2 Δ s_i) of t trustees.
+    """Return the signed messages behind c_i = c^(2 Δ s_i) of t trustees, Δ = l!.
 
     Parameters
     ----------
     parts : sequence of (int, Ciphertexts)
-        Of each of t trustees its index i and its c_i.
+        Index i and c_i of each of t trustees.
     delta : int
-        Δ = l!.
+        Δ.
 
     Raises
     ------

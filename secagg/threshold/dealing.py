@@ -1,24 +1,4 @@
-"""Decryption by t of l trustees together: nobody holds the key (Damgård and Jurik, PKC 2001).
-
-A dealer makes the key, gives every trustee a share of it (Shamir 1979, over Z_{n p' q'}), and
-forgets it. Clients encrypt with ``ThresholdKey.public_key`` as with any other. To read a sum,
-t trustees each send a partial decryption with a proof that it is right (Shoup, Eurocrypt 2000),
-and anybody who has those combines them. A wrong one is refused by its trustee's name.
-
-t trustees together can read everything, single vectors too. Fewer can read nothing; and once
-more than l − t are gone or refuse, nobody can.
-
-**That no single party can decrypt holds as long as the aggregator follows the protocol.** How
-many vectors are in a sum stands, as far as trustees can see, in a header that nobody has
-authenticated: an aggregator can write n into that of one client's vector, or multiply the
-vector by n. Honest trustees answer, and whoever combines the answers, often the aggregator,
-reads that client's vector. Trustees who do not want to rely on it add the clients' messages,
-authenticated, for themselves, and decrypt nothing else.
-
-**The dealer knows the key while it deals.** Run it where nobody looks on, on a machine that is
-wiped afterwards, and hand out the shares over channels that only their trustees can read. A
-dealer that keeps a copy reads everything, and no proof would show it.
-"""
+"""Dealing of a threshold key; see `secagg.threshold` for the trust in the dealer."""
 
 from __future__ import annotations
 
@@ -54,17 +34,14 @@ def deal(
     threshold : int
         t, 1 ≤ t ≤ l: so many together can read everything, fewer nothing.
     bits : int
-        Of n, a multiple of 64 between 2048 and 8192. Its primes are safe primes, which take
-        seconds to find.
+        Length of n, a multiple of 64 from 2048 to 8192. Safe primes take seconds to find.
     entropy : callable
-        Where everything is drawn.
+        Source of all randomness.
 
     Returns
     -------
-    ThresholdKey
-        For everybody.
-    tuple of KeyShare
-        One for each trustee, 1 … l.
+    ThresholdKey, tuple of KeyShare
+        The public side, and a share for each trustee 1 … l.
 
     Raises
     ------
@@ -78,7 +55,7 @@ def deal(
 def deal_insecure(
     trustees: int, threshold: int, *, bits: int = 1024, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
-    """Deal a key that can be broken, for tests and examples: 512 ≤ bits < 2048; see `deal`."""
+    """Deal a key that can be broken, for tests: 512 ≤ bits < 2048; see `deal`."""
     check_integer("bits", bits, 512, MIN_BITS - 1)
     return _deal(trustees, threshold, bits, entropy)
 

@@ -1,4 +1,4 @@
-"""The public side of a key that only several trustees together can use."""
+"""Public side of a threshold key: checks and combines partial decryptions."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ ID_BYTES = 32
 
 @dataclass(frozen=True, eq=False)
 class ThresholdKey:
-    """What everybody knows of a key that t of l trustees decrypt with; made by the dealer.
+    """Public side of a key that t of l trustees decrypt with; made by the dealer.
 
     Parameters
     ----------
     public_key : PublicKey
-        What clients encrypt with, as with any other key.
+        Key that clients encrypt with.
     threshold : int
-        t, how many trustees it takes.
+        t, the number of trustees for a decryption.
     base : int
         v, which generates the squares of Z*_{n²}.
     images : tuple of int
-        v_i = v^(Δ s_i) mod n² of every trustee i = 1 … l, what its proofs are checked by.
+        v_i = v^(Δ s_i) mod n² of every trustee i = 1 … l, for the check of its proofs.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class ThresholdKey:
                 raise ParameterError("a verification value is not in Z*_{n²}")
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether it is the same key, of the same dealing."""
+        """Compare key ids, which differ for every dealing."""
         return self.key_id == other.key_id if isinstance(other, ThresholdKey) else False
 
     def __hash__(self) -> int:
@@ -86,7 +86,7 @@ class ThresholdKey:
 
     @property
     def trustees(self) -> int:
-        """How many there are: l."""
+        """l, the number of trustees."""
         return len(self.images)
 
     @property
@@ -96,33 +96,27 @@ class ThresholdKey:
 
     @property
     def exponent_bits(self) -> int:
-        """More bits than Δ s_i has, for s_i < n²."""
+        """Bound on the bits of Δ s_i, for s_i < n²."""
         return self.delta.bit_length() + 2 * self.public_key.bits
 
     @cached_property
     def key_id(self) -> bytes:
-        """32 bytes that stand for all of this in shares and partial decryptions."""
+        """32 bytes that identify the key in shares and partial decryptions."""
         return hashlib.sha256(self._encoded()).digest()
 
     def statement(self, index: int, inputs: Ciphertexts, outputs: Ciphertexts) -> Statement:
-        """Return what trustee `index` proves of its partial decryption."""
+        """Return the statement that trustee `index` proves of its partial decryption."""
         modulus = self.public_key.modulus
         context = self.key_id + bytes([index])
         image = self.images[index - 1]
         return Statement(modulus, self.base, image, inputs.batch, outputs.batch, context)
 
     def check_ciphertexts(self, ciphertexts: Ciphertexts) -> None:
-        """Refuse what was not encrypted with this key.
-
-        Raises
-        ------
-        ParameterError
-            Names both keys.
-        """
+        """Raise `ParameterError` for ciphertexts under another key."""
         self.public_key.check_own(ciphertexts)
 
     def load_partial(self, data: bytes) -> PartialDecryption:
-        """Decode what `PartialDecryption.to_bytes` wrote; its proof is checked by `combine`.
+        """Decode the output of `PartialDecryption.to_bytes`; `combine` checks its proof.
 
         Raises
         ------
@@ -140,20 +134,18 @@ class ThresholdKey:
         Parameters
         ----------
         ciphertexts : Ciphertexts
-            The very batch that the trustees decrypted. Sums are blinded anew whenever they are
-            sent: send one `to_bytes()` to all trustees, and load it here, too.
+            The very batch that the trustees decrypted. Every transfer of a sum blinds it again:
+            send one `to_bytes()` to all trustees, and load it here, too.
         partials : iterable of PartialDecryption
-            Of at least t trustees; more are checked as well, and one bad one is enough for
-            a refusal.
+            At least t trustees'. All of them are checked, and one bad one aborts.
 
         Raises
         ------
         ParameterError
             The ciphertexts are under another key.
         RemoteProtocolError
-            A partial decryption is bad, its trustee is the sender, and the check is "key",
-            "duplicate", "ciphertexts", "proof"; or "dealing": all are good, but the dealer's
-            shares do not belong together.
+            "key", "duplicate", "ciphertexts" or "proof": the sender's partial decryption is
+            bad. "dealing": all are good, but the dealer's shares do not belong together.
         TooFewSurvivors
             Fewer than t.
         """
@@ -168,19 +160,12 @@ class ThresholdKey:
     def combine_vector(
         self, vector: EncryptedVector, partials: Iterable[PartialDecryption]
     ) -> DecryptedSum:
-        """Return the sum as `PrivateKey.decrypt_vector` would.
-
-        Parameters
-        ----------
-        vector : EncryptedVector
-            The very one whose ciphertexts the trustees decrypted; see `combine`.
-        partials : iterable of PartialDecryption
-            Of ``vector.ciphertexts``.
+        """Return the sum as `PrivateKey.decrypt_vector` would; see `combine`.
 
         Raises
         ------
-        ParameterError, RemoteProtocolError, TooFewSurvivors
-            As `combine`, and "slots" or "summands": it is not the sum that its header says.
+        RemoteProtocolError
+            Also "slots", "summands" or "weight": it is not the sum that its header says.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.combine(vector.ciphertexts, partials))
@@ -241,7 +226,7 @@ class ThresholdKey:
         Raises
         ------
         RemoteProtocolError
-            "threshold_key": the bytes are damaged or no key; "public_key" as
+            "threshold_key": the bytes are damaged or no key; "public_key" as in
             `PublicKey.from_bytes`.
         """
         data = as_bytes(data, "a key")

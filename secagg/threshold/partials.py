@@ -1,4 +1,4 @@
-"""What a trustee answers: its part of a decryption, with the proof that it is right."""
+"""Partial decryption of one trustee, with the proof of its correctness."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ VERSION = 1
 
 
 def refusal(sender: int | None, check: str, message: str) -> RemoteProtocolError:
-    """Return the error for what a trustee sent and is refused."""
+    """Return the error for an invalid message of a trustee."""
     return RemoteProtocolError(message, sender=sender, phase=PHASE, check=check)
 
 
 @dataclass(frozen=True, eq=False)
 class PartialDecryption:
-    """A trustee's part of the decryption of a batch: fewer than t of them say nothing.
+    """Partial decryption of a batch; fewer than t of them reveal nothing.
 
     Made by `KeyShare.decrypt_partially`, or from a trustee's bytes by
-    `ThresholdKey.load_partial`; never by hand.
+    `ThresholdKey.load_partial`.
 
     Attributes
     ----------
     key_id : bytes
-        32 bytes, of the `ThresholdKey`.
+        Id of the `ThresholdKey`, 32 bytes.
     index : int
         The trustee, 1 ≤ i ≤ l.
     digest : bytes
-        `Ciphertexts.digest` of what it decrypted.
+        `Ciphertexts.digest` of its input.
     values : Ciphertexts
         c_i = c^(2 Δ s_i) of every ciphertext c.
     proof : bytes
-        That they are that.
+        Proof of that equation.
     """
 
     key_id: bytes
@@ -56,7 +56,7 @@ class PartialDecryption:
         )
 
     def to_bytes(self) -> bytes:
-        """Return it as it is sent, to whoever may read the plaintexts."""
+        """Return it as it is sent, to anybody who may read the plaintexts."""
         head = HEADER.pack(MAGIC, VERSION, self.key_id, self.index, self.digest)
         return head + self.proof + self.values.to_bytes()
 

@@ -1,18 +1,18 @@
 """Proofs that many powers have one exponent, which stays secret.
 
-The statement: one x gives v_i = v^x and d_j² = (c_j⁴)^x for every j. It is proved as Chaum and
-Pedersen (Crypto 1992) did in a group whose order the prover need not know (Shoup, Eurocrypt
-2000, §2.2; Damgård and Jurik, PKC 2001, §4.1), made non-interactive by SHA-256 (Fiat and
+The statement: one x gives v_i = v^x and d_j² = (c_j⁴)^x for every j. It is proved as by Chaum
+and Pedersen (Crypto 1992), in a group whose order the prover need not know (Shoup, Eurocrypt
+2000, §2.2; Damgård and Jurik, PKC 2001, §4.1). SHA-256 makes it non-interactive (Fiat and
 Shamir, Crypto 1986).
 
-All c_j take one proof, of u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j, with exponents a_j of 128 bits
-that are hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et
-al., ACNS 2004). That is sound here: fourth powers and squares lie in the group of squares of
+All c_j take one proof, of u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j. The exponents a_j of 128 bits
+are hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et al.,
+ACNS 2004). It is sound here, as fourth powers and squares lie in the group of squares of
 Z*_{n²}, cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some δ_j = d_j² / (c_j⁴)^x is
-not 1, one of these primes divides its order, each far above 2^128, so that at most one of the
-2^128 values of a_j lets ∏ δ_j^a_j be 1. In Z*_{n²} itself δ_j could have order 2 and would go
-unnoticed wherever a_j is even. Nothing is proved of d_j that squaring takes away: d_j times a
-square root of 1 would do as well, so only its square may be used.
+not 1, one of these primes divides its order, each far above 2^128. So at most one of the 2^128
+values of a_j lets ∏ δ_j^a_j be 1. In Z*_{n²} itself δ_j could have order 2 and would go
+unnoticed wherever a_j is even. Nothing is proved of the sign of d_j: any square root of 1 is a
+free factor, so only its square may be used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HIDING_BITS = 128
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """That v_i = v^x and d_j² = (c_j⁴)^x for one x and every j.
+    """Equality of exponents: v_i = v^x and d_j² = (c_j⁴)^x for one x and every j.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Statement:
     inputs, outputs : uint64 arrays, shape (count, limbs)
         c_j and d_j, all of Z*_{n²}.
     context : bytes
-        Whose statement it is, and under which key: the proof holds for nothing else.
+        Prover and key, to which the proof is bound.
     """
 
     modulus: Modulus
@@ -61,11 +61,8 @@ class Statement:
     def prove(self, x: int, x_bits: int, entropy: Entropy) -> bytes:
         """Prove it, knowing x, 0 ≤ x < 2^x_bits.
 
-        Returns
-        -------
-        bytes
-            The challenge e, 16 bytes, and the response z = r + e x in fixed width, both
-            little-endian; the commitments follow from them.
+        Returns the challenge e, 16 bytes, and the response z = r + e x in fixed width, both
+        little-endian; the commitments follow from them.
         """
         seed = self._seed()
         u = self._combined(self.inputs, 4, seed)
@@ -76,7 +73,7 @@ class Statement:
         return challenge + z.to_bytes(_nonce_bytes(x_bits) + 1, "little")
 
     def holds(self, proof: bytes) -> bool:
-        """Tell whether a proof of it is good."""
+        """Return whether a proof of it is good."""
         challenge, response = proof[:_CHALLENGE_BYTES], proof[_CHALLENGE_BYTES:]
         seed, square = self._seed(), self.modulus.value
         u = self._combined(self.inputs, 4, seed)
@@ -87,7 +84,7 @@ class Statement:
         return self._challenge(seed, commitments) == challenge
 
     def _seed(self) -> bytes:
-        """Return what stands for the whole statement; counts keep its parts apart."""
+        """Return a digest of the whole statement; lengths keep its parts apart."""
         inputs, outputs = self.modulus.wrap(self.inputs), self.modulus.wrap(self.outputs)
         sizes = b"".join(len(x).to_bytes(8, "little") for x in (self.context, inputs, outputs))
         public = self.modulus.wrap(self.modulus.pack([self.base, self.image]))

@@ -1,4 +1,4 @@
-"""What a trustee keeps: a share of the key, of which fewer than t can read nothing."""
+"""Share of a threshold key, which one trustee keeps."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ VERSION = 1
 class KeyShare:
     """A trustee's share of a key, from the dealer.
 
-    A trustee decides what it helps to read: one that answers for any ciphertext it is given
-    lets the aggregator read single clients' vectors. Load what arrives with
-    ``key.public_key.load_vector(data, packing, summands=…)``, which takes the number that the
-    round should have, and decrypt one vector a round.
+    A trustee decides on what is read: one that answers for any ciphertext lets the aggregator
+    read single clients' vectors. Load each message with ``key.public_key.load_vector(data,
+    packing, summands=…)``, which takes the round's number of vectors, and decrypt one vector a
+    round.
 
     **That finds mistakes, not lies: a single vector is safe as long as the aggregator follows
-    the protocol.** The number is in the header, which nobody has authenticated, and the one
-    that is encrypted no trustee sees: an aggregator that deviates presents one client's vector
-    as the sum of n, or multiplies it by n, and reads it from the answers. Against such a one,
-    load every client's authenticated message, add them, and decrypt that sum only; whoever
-    combines has to add them, too.
+    the protocol.** The number is in a header that nobody has authenticated, and no trustee sees
+    the encrypted one. See `secagg.threshold` for what multiplying one client's vector gives
+    away. Against a deviating aggregator, load every client's authenticated message, add them,
+    and decrypt that sum only; the combiner has to add them, too.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class KeyShare:
     Raises
     ------
     ParameterError
-        The secret is not the one that the key has v_i of; the message does not repeat it.
+        The secret does not match the key's v_i; the message does not repeat it.
 
     Notes
     -----
@@ -71,7 +70,7 @@ class KeyShare:
         self._secret = int(secret)
 
     def __repr__(self) -> str:
-        """Show whose it is, and nothing that is secret."""
+        """Show the trustee and no secret."""
         return f"KeyShare(trustee {self.index} of {self.key!r})"
 
     @property
@@ -81,15 +80,14 @@ class KeyShare:
     def decrypt_partially(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> PartialDecryption:
-        """Return this trustee's part of the decryption of a batch, and the proof of it.
+        """Return this trustee's part of the decryption of a batch, with its proof.
 
         Parameters
         ----------
         ciphertexts : Ciphertexts
-            Of a vector: ``vector.ciphertexts``.
+            Those of a vector, ``vector.ciphertexts``.
         entropy : callable
-            Where the proof's nonce is drawn. The same nonce for two batches gives the share
-            away.
+            Source of the proof's nonce. The same nonce for two batches gives the share away.
 
         Raises
         ------
@@ -106,25 +104,18 @@ class KeyShare:
         return PartialDecryption(key.key_id, self.index, ciphertexts.digest(), values, proof)
 
     def to_bytes(self) -> bytes:
-        """Return the secret share, for a file that nobody else can read; see `from_bytes`."""
+        """Return the secret share, for a file that nobody else can read."""
         head = HEADER.pack(MAGIC, VERSION, self.key.key_id, self.index)
         return head + self._secret.to_bytes(self.key.public_key.modulus.width, "little")
 
     @classmethod
     def from_bytes(cls, data: bytes, key: ThresholdKey) -> Self:
-        """Decode what `to_bytes` wrote.
-
-        Parameters
-        ----------
-        data : bytes
-        key : ThresholdKey
-            The public side, from where everybody has it.
+        """Decode the output of `to_bytes` for a key whose public side everybody has.
 
         Raises
         ------
         ParameterError
-            The bytes are damaged, or no share of this key; the message repeats nothing of
-            them.
+            The bytes are damaged, or no share of this key; the message repeats nothing of them.
         """
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
         data = as_bytes(data, "a share")

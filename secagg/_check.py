@@ -1,4 +1,4 @@
-"""Whether an argument is what is wanted, before its first use fails obscurely."""
+"""Validation of arguments, before their first use fails obscurely."""
 
 from __future__ import annotations
 
@@ -10,22 +10,7 @@ __all__ = ["as_bytes", "check_integer", "check_kind", "is_integer"]
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Refuse a value of another type.
-
-    Parameters
-    ----------
-    name : str
-        What the caller knows it as.
-    value : object
-    kind : type or tuple of types
-    wanted : str
-        What to pass instead.
-
-    Raises
-    ------
-    ParameterError
-        Names what was wanted and what was given.
-    """
+    """Raise `ParameterError` for a value of another type; `wanted` names a right one."""
     if isinstance(value, kind):
         return
     # a class in the place of one of its objects is named as such
@@ -34,18 +19,12 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
 
 
 def is_integer(value: object) -> bool:
-    """Tell whether a value is an int, Python's or numpy's, and not True or False."""
+    """Return whether a value is an int, Python's or numpy's, and not True or False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_integer(name: str, value: int, low: int, high: int) -> None:
-    """Refuse anything but an int in [low, high].
-
-    Raises
-    ------
-    ParameterError
-        Names the parameter, its value and the range.
-    """
+    """Raise `ParameterError` for anything but an int in [low, high]."""
     if not is_integer(value):
         raise ParameterError(f"{name} must be an int, not {value!r}")
     value = int(value)
@@ -55,13 +34,7 @@ def check_integer(name: str, value: int, low: int, high: int) -> None:
 
 
 def as_bytes(data: bytes | bytearray | memoryview, name: str = "a message") -> bytes:
-    """Return what a transport or a file delivered as bytes.
-
-    Raises
-    ------
-    ParameterError
-        It is nothing of the kind, which is the caller's mistake and not the peer's.
-    """
+    """Return bytes-like data as bytes; raise `ParameterError` for anything else."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):

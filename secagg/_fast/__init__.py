@@ -1,11 +1,10 @@
 """The compiled core and its twins: one choice at import, the same results either way.
 
-``TIER`` is the tier in use. Each tier can do all that the next one can: ``"ifma"`` multiplies
-large numbers eight at a time with AVX-512 IFMA; ``"aesni"`` expands masks with AES
-instructions;
-``"portable"`` is compiled code whose masks go through ``cryptography``; ``"pure"`` is
-``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, ``SECAGG_PURE=1`` is
-the same as ``SECAGG_TIER=pure``.
+``TIER`` is the tier in use. Each tier can do all that the next one can. ``"ifma"`` multiplies
+large numbers eight at a time with AVX-512 IFMA. ``"aesni"`` expands masks with AES
+instructions. ``"portable"`` is compiled code whose masks go through ``cryptography``.
+``"pure"`` is ``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, and
+``SECAGG_PURE=1`` the last.
 """
 
 from __future__ import annotations
@@ -45,20 +44,14 @@ __all__ = [
 
 
 def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
-    """Return the tier that is wanted, or the best when none is.
-
-    Raises
-    ------
-    ParameterError
-        It is not available here; the message names those that are.
-    """
+    """Return the wanted tier, or the best; raise `ParameterError` if it is not available."""
     if wanted and wanted not in available:
         raise ParameterError(f"SECAGG_TIER={wanted} is not one of {', '.join(available)}")
     return wanted or available[0]
 
 
 TIERS: tuple[str, ...] = ("pure",)
-"""What can run here, best first."""
+"""Tiers that can run here, best first."""
 
 if os.environ.get("SECAGG_PURE") != "1":
     try:

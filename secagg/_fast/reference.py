@@ -1,11 +1,10 @@
-"""What every kernel of the compiled core computes: the specification, in simple numpy.
+"""Specification of every kernel of the compiled core, in simple numpy.
 
 The functions here and those of ``_kernels`` have the same signatures and the same results,
-bit for bit; tests compare them under Hypothesis. Where there is no compiled code, or with
-``SECAGG_PURE=1``, these run in its place. They check shapes and dtypes and trust the layer
-above with everything else. Masks are in ``reference_masks``, the field GF(2^61 - 1) is in
-``reference_m61``, large numbers are in ``reference_modular``; fixed point and bit packing are
-below.
+bit for bit; tests compare them under Hypothesis. They run where there is no compiled code, or
+with ``SECAGG_PURE=1``. They check shapes, dtypes and parameters, raise ValueError, and trust
+the layer above with everything else. Masks are in ``reference_masks``, GF(2^61 - 1) is in
+``reference_m61``, large numbers are in ``reference_modular``.
 """
 
 from __future__ import annotations
@@ -92,15 +91,10 @@ def encode(
     Returns
     -------
     clipped : int
-        How many elements are above clip in absolute value.
+        Number of elements above clip in absolute value.
     bad : int
-        Index of the first element that is not finite, or -1. If not -1, the content of
-        ``out`` is unspecified.
-
-    Raises
-    ------
-    ValueError
-        A length, dtype or parameter is out of range.
+        Index of the first element that is not finite, or -1. If not -1, the content of ``out``
+        is unspecified.
     """
     _check_lane(out)
     _check_vector(x, np.float64, out.size)
@@ -136,13 +130,8 @@ def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> N
     out : float64[d]
         Overwritten with float(v if v <= (R - 1) // 2 else v - R) · inverse_scale.
     modulus : int
-        As in ``encode``.
+        See ``encode``.
     inverse_scale : float
-
-    Raises
-    ------
-    ValueError
-        A length, dtype or modulus is out of range.
     """
     _check_lane(values)
     _check_vector(out, np.float64, values.size)
@@ -159,19 +148,13 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
     Parameters
     ----------
     values : uint32[d] or uint64[d]
-        Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; what a value has
-        above b bits is dropped.
+        Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; its higher bits are
+        dropped.
     bits : int, 1 <= b <= 32 or 64, the width of ``values``
 
     Returns
     -------
-    bytes of length ceil(d b / 8)
-        The bits after the last value are zero.
-
-    Raises
-    ------
-    ValueError
-        The dtype or ``bits`` is out of range.
+    bytes of length ceil(d b / 8), zero after the last value
     """
     _check_lane(values)
     _check_bits(bits, values.itemsize)
@@ -182,20 +165,7 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
 
 
 def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
-    """Undo ``pack_bits``.
-
-    Parameters
-    ----------
-    data : bytes-like of length ceil(d b / 8)
-    bits : int, 1 <= b <= 32 or 64, the width of ``out``
-    out : uint32[d] or uint64[d]
-        Overwritten.
-
-    Raises
-    ------
-    ValueError
-        The length is wrong, a bit after the last value is set, or ``bits`` is out of range.
-    """
+    """Undo ``pack_bits`` into `out`; a bit that is set after the last value is an error."""
     _check_lane(out)
     _check_bits(bits, out.itemsize)
     octets = np.frombuffer(data, np.uint8)

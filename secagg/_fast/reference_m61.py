@@ -1,8 +1,8 @@
 """GF(p), p = 2^61 - 1, on uint64 arrays: the specification of ``src/m61.c``.
 
-Every array holds canonical elements, 0 <= a < p; results are canonical again.
-A product of two elements has 122 bits, so it is formed from 32-bit halves and folded with
-2^61 ≡ 1 (mod p).
+Every array holds canonical elements, 0 <= a < p; results are canonical again. Shapes and dtypes
+that do not fit raise ValueError. A product of two elements has 122 bits, so it is formed from
+32-bit halves and folded with 2^61 ≡ 1 (mod p).
 """
 
 from __future__ import annotations
@@ -29,53 +29,25 @@ _HALF = 2**32 - 1
 
 
 def m61_add(a: U64, b: U64) -> U64:
-    """Sum of two vectors, elementwise mod p.
-
-    Parameters
-    ----------
-    a, b : uint64[d], 0 <= a, b < p
-
-    Returns
-    -------
-    uint64[d]
-
-    Raises
-    ------
-    ValueError
-        The shapes differ or a dtype is not uint64.
-    """
+    """Sum of two vectors, elementwise mod p."""
     _same_length(a, b)
     return _canonical(a + b)
 
 
 def m61_sub(a: U64, b: U64) -> U64:
-    """Difference a - b of two vectors, elementwise mod p; see ``m61_add``."""
+    """Difference a - b of two vectors, elementwise mod p."""
     _same_length(a, b)
     return _canonical(a + (P61 - b))
 
 
 def m61_mul(a: U64, b: U64) -> U64:
-    """Product of two vectors, elementwise mod p; see ``m61_add``."""
+    """Product of two vectors, elementwise mod p."""
     _same_length(a, b)
     return _multiply(a, b)
 
 
 def m61_inv(a: U64) -> U64:
-    """Multiplicative inverses of a vector.
-
-    Parameters
-    ----------
-    a : uint64[d], 0 <= a < p
-
-    Returns
-    -------
-    uint64[d]
-
-    Raises
-    ------
-    ZeroDivisionError
-        An element is 0 mod p.
-    """
+    """Multiplicative inverses of a vector; ZeroDivisionError if an element is 0 mod p."""
     _vector(a)
     values = a.tolist()
     if any(value % P61 == 0 for value in values):
@@ -84,28 +56,13 @@ def m61_inv(a: U64) -> U64:
 
 
 def m61_dot(a: U64, b: U64) -> int:
-    """Inner product of two vectors, as an int in [0, p); see ``m61_add``."""
+    """Inner product of two vectors, as an int in [0, p)."""
     products: list[int] = m61_mul(a, b).tolist()
     return sum(products) % P61
 
 
 def m61_matmul(a: U64, b: U64) -> U64:
-    """Matrix product A B mod p.
-
-    Parameters
-    ----------
-    a : uint64[n, k], 0 <= a < p
-    b : uint64[k, m], 0 <= b < p
-
-    Returns
-    -------
-    uint64[n, m]
-
-    Raises
-    ------
-    ValueError
-        The inner dimensions differ, or an array is not a C-contiguous uint64 matrix.
-    """
+    """Matrix product mod p of a, uint64[n, k], and b, uint64[k, m]."""
     _matrix(a)
     _matrix(b)
     if a.shape[1] != b.shape[0]:
@@ -121,19 +78,14 @@ def m61_poly_eval(coeffs: U64, xs: U64) -> U64:
 
     Parameters
     ----------
-    coeffs : uint64[t, m], 0 <= c < p
+    coeffs : uint64[t, m]
         Column c is the polynomial Σ_j coeffs[j, c] X^j: row 0 holds the constant terms.
-    xs : uint64[n], 0 <= x < p
+    xs : uint64[n]
 
     Returns
     -------
     uint64[n, m]
         Element [i, c] is polynomial c at xs[i]; all zero when t = 0.
-
-    Raises
-    ------
-    ValueError
-        An array has the wrong dimension, layout or dtype.
     """
     _matrix(coeffs)
     _vector(xs)
@@ -146,18 +98,7 @@ def m61_poly_eval(coeffs: U64, xs: U64) -> U64:
 def m61_lagrange_at_zero(xs: U64) -> U64:
     """Coefficients λ_i = Π_{j≠i} x_j / (x_j - x_i), so that f(0) = Σ_i λ_i f(x_i).
 
-    Parameters
-    ----------
-    xs : uint64[t], 0 < x < p, all different
-
-    Returns
-    -------
-    uint64[t]
-
-    Raises
-    ------
-    ZeroDivisionError
-        A point is 0 mod p or occurs twice.
+    ZeroDivisionError if a point is 0 mod p or occurs twice.
     """
     _vector(xs)
     if not np.all(xs % P61):

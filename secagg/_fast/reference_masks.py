@@ -27,9 +27,9 @@ _ZEROS = bytes(_CHUNK)
 def keystream(key: bytes, length: int, *, domain: int = 0, offset: int = 0) -> bytes:
     """Bytes [offset, offset + length) of the stream of a key in a domain.
 
-    AES-128-CTR (NIST SP 800-38A, 6.5) over zeros. A counter block is the domain, 8 bytes
-    big-endian, then the block index, 8 bytes big-endian: domain 0 is the ordinary CTR stream
-    with a zero IV, and 2^64 blocks of every domain are disjoint from every other.
+    AES-128-CTR (NIST SP 800-38A, 6.5) over zeros. A counter block is the domain, then the block
+    index, 8 bytes big-endian each. Domain 0 is the ordinary CTR stream with a zero IV, and 2^64
+    blocks of every domain are disjoint from every other.
     """
     return _cipher(key, domain, offset).update(bytes(length))
 
@@ -70,22 +70,10 @@ def mask_mod(acc: U64, keys: bytes, negate: bytes, modulus: int, start: int = 0)
     """Add or subtract a mask uniform over Z_R for every key, exactly, mod R.
 
     The element i of a key comes from its 64-bit word w = word(start + i) of domain 0 by
-    Lemire's method (ACM TOMACS 29(1), 2019): with m = w R, the value m >> 64 is accepted
-    when m mod 2^64 >= 2^64 mod R. Otherwise the same word of domain 1, 2, ... is tried, so
-    that the mask depends on the key and the index alone.
-
-    Parameters
-    ----------
-    acc : uint64[d], 0 <= acc < R
-        Changed in place.
-    keys, negate, start
-        As in ``mask_words``.
-    modulus : int, 2 <= R <= 2^62
-
-    Raises
-    ------
-    ValueError
-        A length, dtype, sign, modulus or start is out of range.
+    Lemire's method (ACM TOMACS 29(1), 2019). With m = w R, the value m >> 64 is accepted when m
+    mod 2^64 >= 2^64 mod R. Otherwise the same word of domain 1, 2, ... is tried, so that the
+    mask depends on the key and the index alone. `acc` lies in [0, R), 2 <= R <= 2^62; see
+    ``mask_words``.
     """
     _check_masks(acc, keys, negate, start)
     if acc.dtype != np.uint64:

@@ -1,9 +1,10 @@
 """Batches of large numbers modulo one odd number, through gmpy2: the twin of the C kernels.
 
 A batch is a uint64 array of shape (count, limbs), limb 0 the least significant. Results lie in
-[0, N); what is read may be any number of that many limbs. ``modulus`` is N as an array of shape
-(limbs,), odd, its highest limb not zero, of 256 limbs at most. `out` may be one of the batches
-that are read.
+[0, N); inputs may be any numbers of that many limbs. ``modulus`` is N as an array of shape
+(limbs,), odd, its highest limb not zero, of 256 limbs at most. `out` may be an input. A
+ValueError is raised for any other modulus and for shapes that do not fit.
+
 The kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
 and are given R² mod N as ``square``; here R = 1. Tables of powers are opaque: only the
 implementation that made one can read it.
@@ -35,19 +36,13 @@ def modular_radix(limbs: int) -> int:
 
 
 def modular_width(limbs: int) -> int:
-    """Return how many uint64 an entry of a table takes."""
+    """Return the number of uint64 in an entry of a table."""
     _check_limbs(limbs)
     return limbs
 
 
 def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> None:
-    """Write a · b mod N, row by row; b may have one row only, that all are multiplied by.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not fit, or the modulus is even or too long.
-    """
+    """Write a · b mod N, row by row; a `b` of one row multiplies all."""
     n = _modulus(modulus, square, a, out)
     _check_words(b)
     if b.shape != a.shape and b.shape != (1, a.shape[1]):
@@ -58,13 +53,7 @@ def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> Non
 
 
 def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64) -> None:
-    """Write base^e mod N, row by row, e ≥ 0 the same for all: shape (exponent_limbs,).
-
-    Raises
-    ------
-    ValueError
-        As `modular_multiply`.
-    """
+    """Write base^e mod N, row by row, e ≥ 0 the same for all: shape (exponent_limbs,)."""
     n = _modulus(modulus, square, base, out)
     _check_words(exponent)
     if exponent.ndim != 1:
@@ -79,11 +68,6 @@ def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64)
 
     `base` has shape (limbs,), `table` (windows, 2^window, modular_width(limbs)); a window has
     1 to 16 bits.
-
-    Raises
-    ------
-    ValueError
-        As `modular_multiply`.
     """
     n = _modulus(modulus, square, base[np.newaxis])
     _check_table(table, window, modulus)
@@ -101,10 +85,7 @@ def modular_power_fixed(
 ) -> None:
     """Write, row by row, the table's base to the power of `exponents`, (count, exponent_limbs).
 
-    Raises
-    ------
-    ValueError
-        As `modular_multiply`, or an exponent has bits beyond the table's windows.
+    An exponent with bits beyond the table's windows is a ValueError.
     """
     n = _modulus(modulus, square, out)
     _check_table(table, window, modulus)
@@ -155,7 +136,7 @@ def _check_words(*arrays: U64) -> None:
 
 
 def _number(limbs: U64) -> int:
-    """Return a gmpy2.mpz, which does all that an int does, and faster."""
+    """Return a gmpy2.mpz, which is faster than an int."""
     from gmpy2 import mpz  # here: the protocol without Paillier does not need it
 
     number: int = mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))

@@ -1,8 +1,8 @@
-"""Vectors as integers modulo R: what is masked, encrypted and summed.
+"""Encoding of vectors as integers modulo R, to be masked, encrypted and summed.
 
 A client encodes its vector into Z_R, the protocol adds the encodings, and the sum is decoded.
 `FixedPoint` encodes floats, `Integers` counts. The sum is exact as long as R exceeds the
-largest possible sum, which `secagg.RoundParams` checks. An encoding of your own implements the
+largest possible sum, which `secagg.RoundParams` checks. Your own encoding implements the
 `Encoding` protocol.
 """
 

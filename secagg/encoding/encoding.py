@@ -1,4 +1,4 @@
-"""The interfaces of an encoding and of a source of entropy.
+"""Interfaces of an encoding and of a source of entropy.
 
 To add an encoding, implement `Encoding` and pass it to `secagg.RoundParams` or
 `secagg.Packing`. Its ``canonical()`` bytes must differ from those of any other encoding.
@@ -35,13 +35,7 @@ class Entropy(Protocol):
 
 
 def take(entropy: Entropy, size: int) -> bytes:
-    """Return `size` bytes of a source: noise that is shorter would hide nothing.
-
-    Raises
-    ------
-    ParameterError
-        It gave another number of bytes.
-    """
+    """Return `size` bytes of a source; `ParameterError` for fewer, which would hide nothing."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise ParameterError(
@@ -53,7 +47,7 @@ def take(entropy: Entropy, size: int) -> bytes:
 
 @runtime_checkable
 class Encoding(Protocol):
-    """How a client's vector becomes integers modulo R and a sum of them a vector again."""
+    """Conversion of a client's vector to integers modulo R, and of a sum of them back."""
 
     @property
     def max_encoded(self) -> int:
@@ -62,17 +56,17 @@ class Encoding(Protocol):
 
     @property
     def signed(self) -> bool:
-        """Whether encoded elements can be negative."""
+        """True if encoded elements can be negative."""
         ...
 
     def canonical(self) -> bytes:
-        """Return the bytes that stand for this encoding in the parameters' digest."""
+        """Return the bytes that identify this encoding in the parameters' digest."""
         ...
 
     def encode(
         self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
     ) -> tuple[Lanes, int]:
-        """Return weight · encode(vector) mod R and how many elements were clipped."""
+        """Return weight · encode(vector) mod R and the number of clipped elements."""
         ...
 
     def decode(

@@ -1,6 +1,6 @@
-"""Vectors as integers modulo R: fixed-point floats and plain counts.
+"""Encodings of vectors modulo R: fixed-point floats and plain counts.
 
-A float x becomes the signed integer round(clip(x) · 2^f); a sum of such integers is exact, so
+A float x becomes the signed integer round(clip(x) · 2^f). A sum of such integers is exact, so
 the only error of an aggregate is each client's own rounding. ``RoundParams`` proves that the
 sum of n of them stays inside R.
 """
@@ -32,14 +32,14 @@ class FixedPoint:
     Parameters
     ----------
     clip : float
-        The largest absolute value; what lies beyond is clipped to it and counted.
+        The largest absolute value.
     fractional_bits : int
         f, 0 ≤ f ≤ 52: the resolution is 2^−f.
     rounding : "stochastic" or "nearest"
-        Stochastic rounding is unbiased, x on average, and draws on the client's entropy;
-        nearest (ties to even) is reproducible.
+        Stochastic rounding is unbiased and draws on the client's entropy; nearest (ties to
+        even) is reproducible.
     beyond_clip : "clip" or "refuse"
-        Whether a vector with elements beyond the clip is clipped or refused.
+        Clip and count elements beyond the clip, or raise for them.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class FixedPoint:
 
     @property
     def scale(self) -> float:
-        """2^f, what a float is multiplied by."""
+        """2^f, the factor of a float."""
         return 2.0**self.fractional_bits
 
     @property
@@ -90,7 +90,7 @@ class FixedPoint:
         return True
 
     def canonical(self) -> bytes:
-        """Return the bytes that stand for this encoding in the parameters' digest."""
+        """Return the bytes that identify this encoding in the parameters' digest."""
         return b"fixed point" + struct.pack("<dQ", self.clip, self.fractional_bits)
 
     def encode(
@@ -103,22 +103,22 @@ class FixedPoint:
         vector : float64 or float32 array, shape (d,)
             Finite.
         ring : Ring
-            Z_R of the result.
+            Z_R.
         weight : int
             0 ≤ weight, with weight · max_encoded < 2^62.
         entropy : callable
-            Where stochastic rounding draws its 16-byte seed.
+            Source of the 16-byte seed of stochastic rounding.
 
         Returns
         -------
         lanes : uint32 or uint64 array, shape (d,), 0 ≤ y < R
         clipped : int
-            How many elements lay beyond the clip.
+            Number of elements beyond the clip.
 
         Raises
         ------
         ParameterError
-            Not a 1-d array of floats, NaN or infinity, or beyond the clip where refused.
+            Not a 1-d array of floats, NaN or infinity, or beyond the clip with "refuse".
         """
         floats = _one_dimensional(vector, "f", "float64 or float32")
         _check_weight(weight, self.max_encoded, ring)
@@ -160,14 +160,9 @@ class FixedPoint:
     def encode_integers(
         self, vector: Vector, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
-        """Return the signed integers a client would add to the sum, and how many it clipped.
+        """Return a client's signed integers and the number of clipped elements; see `encode`.
 
         For aggregating the same integers without masks, e.g. to compare the two.
-
-        Raises
-        ------
-        ParameterError
-            As `encode`.
         """
         lanes, clipped = self.encode(vector, Ring(1 << 64), 1, entropy)
         return lanes.view(np.int64), clipped
@@ -191,7 +186,7 @@ class Integers:
     Parameters
     ----------
     max : int
-        The largest element a client may send, 1 ≤ max ≤ 2^62.
+        The largest element, 1 ≤ max ≤ 2^62.
 
     Raises
     ------
@@ -216,7 +211,7 @@ class Integers:
         return False
 
     def canonical(self) -> bytes:
-        """Return the bytes that stand for this encoding in the parameters' digest."""
+        """Return the bytes that identify this encoding in the parameters' digest."""
         return b"integers" + struct.pack("<Q", self.max)
 
     def encode(

@@ -1,4 +1,4 @@
-"""Z_R, the ring in which inputs are masked and summed: R = 2^b or any modulus up to 2^62.
+"""Ring Z_R, in which inputs are masked and summed: R = 2^b or any modulus up to 2^62.
 
 Elements live in lanes: ``uint32`` when R = 2^b with b ≤ 32, else ``uint64``. A power of two
 needs no reduction while summing, because a lane wraps at a multiple of R; ``reduce`` brings
@@ -63,7 +63,7 @@ class Ring:
 
     @property
     def dtype(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
-        """The lane that holds an element."""
+        """The dtype of a lane, which holds one element."""
         narrow = self.is_power_of_two and self.bits <= 32
         return np.dtype(np.uint32) if narrow else np.dtype(np.uint64)
 
@@ -85,12 +85,7 @@ class Ring:
             np.bitwise_and(values, values.dtype.type(self.modulus - 1), out=values)
 
     def centre(self, values: Lanes) -> NDArray[np.int64]:
-        """Lift elements of [0, R) to the integers of least absolute value: (−R/2, R/2].
-
-        Returns
-        -------
-        int64 array of the same shape.
-        """
+        """Lift elements of [0, R) to the int64 of least absolute value: (−R/2, R/2]."""
         wide = values.astype(np.uint64)
         negative = wide > np.uint64((self.modulus - 1) // 2)
         wide[negative] -= np.uint64(self.modulus % (1 << 64))

@@ -16,13 +16,7 @@ Adversary = Literal["semi-honest", "semi-malicious"]
 
 
 def check_fractions(corrupt: float, dropout: float) -> None:
-    """Validate two fractions of the clients.
-
-    Raises
-    ------
-    ParameterError
-        Names the fraction and its value.
-    """
+    """Raise `ParameterError` unless both are fractions in [0, 1)."""
     for name, value in (("corrupt", corrupt), ("dropout", dropout)):
         number = isinstance(value, float | int | np.integer | np.floating)
         if not number or isinstance(value, bool) or not 0 <= value < 1:
@@ -32,30 +26,23 @@ def check_fractions(corrupt: float, dropout: float) -> None:
 
 
 def to_float(fraction: float) -> float:
-    """Return a number, Python's or numpy's, as the float of the decimal that it is shown as.
+    """Return a number as the float of its shown decimal: np.float32(0.07) as 0.07.
 
-    np.float32(0.07) is 0.07 then, and not 0.07000000029802322, which would round up.
+    Its float value, 0.07000000029802322, would round up.
     """
     return float(str(fraction))
 
 
 def count(fraction: float, n: int) -> int:
-    """Return a fraction of n clients, rounded up.
+    """Return a fraction of n clients, rounded up; 0.07 · 100 is 7.
 
-    The decimal that was written is meant: 0.07 · 100 is 7, and not the 7.000000000000001 of
-    floats, which would round up to 8.
+    The decimal that was written is meant, not the 7.000000000000001 of floats.
     """
     return ceil(Fraction(str(to_float(fraction))) * n)
 
 
 def to_adversary(security: str) -> Adversary:
-    """Return `security` as an `Adversary`, if there are graphs for it.
-
-    Raises
-    ------
-    ParameterError
-        Says why there are none, or which servers there are.
-    """
+    """Return `security` as an `Adversary`; raise `ParameterError` if no graph is for it."""
     if security == "semi-honest":
         return "semi-honest"
     if security == "semi-malicious":

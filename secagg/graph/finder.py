@@ -1,4 +1,4 @@
-"""The finder: the fewest neighbours, and for them the smallest threshold, that are safe.
+"""Finder of the fewest neighbours, and for them the smallest threshold, that are safe.
 
 Bell et al. 2020, section 3, with exact tails in place of their bounds; docs/parameters.md has
 the derivation and the figures.
@@ -30,7 +30,7 @@ MOST_SEARCHED = 1024
 
 @dataclass(frozen=True, eq=False)
 class Recommendation(tuple[int | None, int]):
-    """The neighbours k and the threshold t to take: the pair ``k, t``, and what it achieves.
+    """The pair ``k, t`` of neighbours and threshold, and the bits that it achieves.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class Recommendation(tuple[int | None, int]):
     threshold : int
         t, the smallest that is private.
     highest_threshold : int
-        Any threshold from `threshold` to this one keeps both promises; a higher one withstands
-        more colluding clients and fewer dropouts.
+        Any threshold up to this one keeps both promises; a higher one withstands more colluding
+        clients and fewer dropouts.
     privacy_bits : float
         −log2 of the probability, over the graph, that a client is exposed; infinite where it
         cannot happen.
@@ -76,27 +76,23 @@ def recommend(
     Parameters
     ----------
     n : int
-        The clients that advertise keys (3 ≤ n ≤ 2^20). If fewer do, the fractions are of
-        those: up to about one bit is lost by rounding up, and far more if as many collude as
-        among n. Take for n those that turn up.
+        Number of clients that advertise keys (3 ≤ n ≤ 2^20). If fewer do, the fractions are of
+        those. Rounding up then costs up to about one bit, and as many colluders as among n
+        cost far more.
     corrupt, dropout : float
-        The largest fractions of them that collude with the server, and that drop out after they
-        have advertised keys; 0 ≤ corrupt, dropout and corrupt + dropout < 1. Counts are
-        rounded up. Who they are must not depend on the graph. If fewer than n may turn up,
-        divide the number that you expect to collude by the fewest.
+        The largest fractions of the clients that collude with the server, and that drop out
+        after they have advertised keys; 0 ≤ corrupt, dropout and corrupt + dropout < 1. Counts
+        are rounded up. Neither set may depend on the graph. If fewer than n may turn up, divide
+        the expected number of colluders by the fewest.
     security : "semi-honest" or "semi-malicious"
-        Semi-malicious: the server draws the graph and hands on keys and shares honestly, and
-        later asks different clients for different kinds of share. Then no client's two secrets
-        are rebuilt together. That such a server pretends that clients have dropped out, to
-        unmask a part of the sum or even one vector, is not excluded by a choice of (k, t).
+        Semi-malicious: the server draws the graph and forwards messages honestly, but asks
+        different clients for different kinds of share. Then no client's two secrets are rebuilt
+        together. No choice of (k, t) stops it from reporting false dropouts, to unmask a part
+        of the sum or even one vector.
     sigma : int
         Some client is exposed with probability at most 2^−sigma (1 to 128).
     eta : int
         The round fails with probability at most 2^−eta (1 to 128).
-
-    Returns
-    -------
-    Recommendation
 
     Raises
     ------
@@ -115,7 +111,7 @@ def recommend(
 
 
 def remedy(n: int, corrupt: float, dropout: float, sigma: int) -> str:
-    """Say what keeps `sigma` bits where a graph does not; the search has a bounded length."""
+    """Name parameters that keep `sigma` bits; the search has a bounded length."""
     bad, gone = _counts(n, corrupt, dropout, "semi-honest")
     try:
         k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
@@ -136,6 +132,9 @@ def privacy_bits(
 ) -> float:
     """Return −log2 of the probability that the graph exposes some client.
 
+    0 promises nothing, infinity means never. Above 2048 neighbours it is a lower bound, within
+    a fraction of a bit where there are more than a few.
+
     Parameters
     ----------
     n, corrupt, dropout, security
@@ -144,12 +143,6 @@ def privacy_bits(
         k; None, or n − 1 or more, for the complete graph.
     threshold : int
         t.
-
-    Returns
-    -------
-    float
-        0 if nothing is promised, infinite if it cannot happen. Above 2048 neighbours it is
-        bounded from below, within a fraction of a bit where there are more than a few.
 
     Raises
     ------
@@ -168,11 +161,10 @@ def is_private(
     dropout: float,
     sigma: int,
 ) -> bool:
-    """Tell, without rounding, whether a semi-honest server is kept to `sigma` bits or more.
+    """Return True if, without rounding, a semi-honest server is kept to `sigma` bits or more.
 
-    In a bounded number of steps, as the parameters may be proposed by a server: above 2048
-    neighbours, those that miss sigma by less than a fraction of a bit are not told from those
-    that keep it, and both are not called private.
+    The number of steps is bounded, as a server may propose the parameters. So above 2048
+    neighbours the answer is no where a fraction of a bit decides.
     """
     question = _question(n, neighbours, threshold, corrupt, dropout, "semi-honest")
     return _is_private(*question, int(sigma))
@@ -199,7 +191,7 @@ def _question(
 def _not_private(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary
 ) -> Fraction:
-    """Bound the probability that E1 or E2 fails; remembered, for every client asks."""
+    """Bound the probability that E1 or E2 fails; cached, as every client asks."""
     if n - bad - gone < 2:
         return Fraction(1)  # the sum of the honest is the vector of one
     limit = _corrupt_limit(k, threshold, security)
@@ -213,7 +205,7 @@ def _not_private(
 def _is_private(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary, sigma: int
 ) -> bool:
-    """Tell whether `_not_private` is 2^−sigma or less, without a sum if that can be avoided."""
+    """Return `_not_private` ≤ 2^−sigma, without a sum if that can be avoided."""
     if n - bad - gone < 2:
         return False
     limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
@@ -226,11 +218,11 @@ def _is_private(
 
 
 def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
-    """Return how many corrupt neighbours it takes to expose a client.
+    """Return the number of corrupt neighbours that exposes a client.
 
     Semi-honest: t of them rebuild the secret that the others keep. Semi-malicious: x corrupt
-    ones give both kinds of share, each of the k − x others and the client itself one kind, so
-    that both secrets have t shares once 2t ≤ 2x + (k − x) + 1.
+    ones give both kinds of share, each of the k − x others and the client itself one kind. So
+    both secrets have t shares once 2t ≤ 2x + (k − x) + 1.
     """
     return threshold if security == "semi-honest" else max(0, 2 * threshold - k - 1)
 

@@ -1,9 +1,9 @@
-"""The graph of clients: complete, or a k-regular Harary graph on a random order.
+"""Graph of clients: complete, or a k-regular Harary graph on a random order.
 
-Bell et al. 2020, §3.2 (Algorithm 2): clients are put on a ring in random order and each is
-linked to the k/2 before and the k/2 after it. A client's *holders* are its neighbours and
-itself, in ascending order; the i-th of them holds its share at the point i + 1. How many
-neighbours it takes is for `recommend`.
+Clients are put on a ring in random order and each is linked to the k/2 before and the k/2 after
+it (Bell et al. 2020, §3.2, Algorithm 2). A client's *holders* are its neighbours and itself, in
+ascending order; the i-th of them holds its share at the point i + 1. See `recommend` for the
+number of neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEED_BYTES = 32
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected graph of clients.
+    """Undirected graph of clients.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Graph:
     holders: Mapping[int, tuple[int, ...]]
 
     def is_connected(self, among: Collection[int]) -> bool:
-        """Tell whether the graph restricted to `among` is in one piece.
+        """Return True if the graph restricted to `among` is in one piece.
 
         Pieces would be unmasked one by one, and so give away more than the one sum.
         """

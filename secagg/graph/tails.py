@@ -1,7 +1,7 @@
-"""The probabilities that a random ring of neighbours fails, by exact counting.
+"""Probabilities that a random ring of neighbours fails, by exact counting.
 
-Bell et al. 2020, section 3, calls a way of drawing graphs (σ, η)-good when three events hold
-whoever colludes and whoever drops out, as long as both were settled before the graph was drawn:
+Bell et al. 2020, section 3, calls a way of drawing graphs (σ, η)-good when three events happen
+for any sets of colluding and dropped-out clients that were settled before:
 
 - E1: no client has as many corrupt neighbours as it takes to rebuild its secrets,
 - E2: the graph of the honest clients that did not drop out is in one piece,
@@ -10,9 +10,9 @@ whoever colludes and whoever drops out, as long as both were settled before the 
 E1 and E2 fail together with probability at most 2^−σ (privacy), E3 with at most 2^−η (the round
 completes). Probabilities are fractions of Python integers; docs/parameters.md derives them.
 
-The parameters that are judged here may be a server's proposal, and nobody should have to count
-for minutes before refusing it. So beyond ``MOST_COUNTED`` neighbours nothing is summed: bounds
-from above take the place of tails, by logarithms of factorials, in a fixed number of steps.
+The parameters may be a server's proposal, which a client must judge in seconds. So beyond
+``MOST_COUNTED`` neighbours nothing is summed. Bounds from above take the place of tails, by
+logarithms of factorials, in a fixed number of steps.
 """
 
 from __future__ import annotations
@@ -41,19 +41,9 @@ _LEAST = -1024
 
 
 def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
-    """Return P[X ≥ count] for X the marked ones among `drawn` of `population`, each set alike.
+    """Return P[X ≥ count] for X the marked ones in a uniform set of `drawn` of `population`.
 
-    Parameters
-    ----------
-    population, marked, drawn : int
-        0 ≤ marked, drawn ≤ population.
-    count : int
-        Any.
-
-    Returns
-    -------
-    Fraction
-        Exact up to ``MOST_COUNTED`` drawn; an upper bound beyond.
+    0 ≤ marked, drawn ≤ population. Exact up to ``MOST_COUNTED`` drawn; an upper bound beyond.
     """
     lowest, highest = max(0, drawn - (population - marked)), min(marked, drawn)
     if count <= lowest:
@@ -77,24 +67,18 @@ def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
 def too_many_corrupt(n: int, corrupt: int, neighbours: int, limit: int) -> Fraction:
     """Bound the probability that some client has `limit` or more corrupt neighbours (not E1).
 
-    An honest client's neighbours are a uniform set of k among the n − 1 others, of which
-    `corrupt` are corrupt; the union bound over all n clients.
+    An honest client's neighbours are a uniform set of k among the n − 1 others, `corrupt` of
+    them corrupt. The union bound covers all n clients.
     """
     return _anyone(n, corrupt, neighbours, limit)
 
 
 def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -> bool:
-    """Tell whether n · P[X ≥ count] ≤ bound, for X the marked ones of a client's neighbours.
+    """Return True if n · P[X ≥ count] ≤ bound, X the marked ones of a client's neighbours.
 
-    Without a sum, but where its first term alone leaves it open. Beyond ``MOST_COUNTED``
-    neighbours what is open, a fraction of a bit, counts as no.
-
-    Parameters
-    ----------
-    n, marked, neighbours, count : int
-        See `too_many_corrupt` and `few_left`; 0 ≤ marked, neighbours ≤ n − 1; n ≥ 2.
-    bound : Fraction
-        Above 0.
+    Terms are summed only if the first alone leaves it open. Beyond ``MOST_COUNTED`` neighbours
+    an open case, a fraction of a bit, counts as no. Ranges: 0 ≤ marked, neighbours ≤ n − 1;
+    bound > 0.
     """
     if bound >= 1 or count > min(marked, neighbours):
         return True
@@ -111,10 +95,10 @@ def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -
 def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
     """Bound the probability that a ring loses at most `removed` and falls apart (not E2).
 
-    Neighbours on the ring reach k/2 places either way, so survivors next to each other are
-    linked unless k/2 or more in a row are missing between them. One such gap leaves a path;
-    it takes two for two pieces. The bound is the expected number of pairs of such gaps:
-    C(s, 2) · m (m−1) … (m−k+1) / ((n−1) (n−2) … (n−k)) for m removed and s = n − m left.
+    Neighbours on the ring reach k/2 places either way. So survivors next to each other are
+    linked unless k/2 or more in a row are missing between them. One such gap leaves a path; it
+    takes two for two pieces. The bound is the expected number of pairs of such gaps, for m
+    removed and s = n − m left: C(s, 2) · m (m−1) … (m−k+1) / ((n−1) (n−2) … (n−k)).
     """
     if neighbours >= n - 1 or removed < neighbours:
         return Fraction(0)
@@ -131,8 +115,8 @@ def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
 def few_left(n: int, dropped: int, neighbours: int, threshold: int) -> Fraction:
     """Bound the probability that some client keeps fewer than t neighbours (not E3).
 
-    More than k − t of k neighbours are among the `dropped` of the n − 1 others; the union
-    bound over all n clients.
+    More than k − t of k neighbours are among the `dropped` of the n − 1 others. The union bound
+    covers all n clients.
     """
     return _anyone(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
 
@@ -147,9 +131,9 @@ def bits(probability: Fraction) -> float:
 def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
     """Bound the probability that any of n clients has `count` or more marked neighbours.
 
-    Up to the mean nothing needs to be summed: X is distributed as a sum of independent trials
-    (Vatutin and Mikhailov 1982), the median of which is not below the whole part of its mean
-    (Jogdeo and Samuels 1968), so that n · P[X ≥ count] ≥ n / 2 ≥ 1.
+    Up to the mean nothing needs to be summed. X is distributed as a sum of independent trials
+    (Vatutin and Mikhailov 1982), whose median is not below the whole part of its mean (Jogdeo
+    and Samuels 1968). So n · P[X ≥ count] ≥ n / 2 ≥ 1.
     """
     if count * (n - 1) <= marked * neighbours:
         return Fraction(1)
@@ -159,8 +143,8 @@ def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
 def _bracket(population: int, marked: int, drawn: int, count: int) -> tuple[float, float]:
     """Return two numbers with log2 P[X ≥ count] between them, for count above the mean.
 
-    Above the mean each term is less than the one before, and the quotients fall: the sum lies
-    between its first term and the geometric series with its first quotient.
+    There each term is less than the one before, and the quotients fall. So the sum lies between
+    its first term and the geometric series with its first quotient.
     """
     unmarked = population - marked
     first = _log2_comb(marked, count) + _log2_comb(unmarked, drawn - count)

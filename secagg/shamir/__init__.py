@@ -1,7 +1,7 @@
 """Shamir's secret sharing (1979) of byte strings over GF(2^61 − 1).
 
 A secret is the constant term of a random polynomial of degree t − 1; a share is its value at a
-point. Any t shares give the secret back, fewer tell nothing of it. Shares are a Reed–Solomon
+point. Any t shares give the secret back, fewer reveal nothing of it. Shares are a Reed–Solomon
 word, so wrong ones can be found when there are enough of them.
 """
 

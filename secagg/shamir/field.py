@@ -1,4 +1,4 @@
-"""GF(p) on arrays: the compiled GF(2^61 − 1), and any other prime through integers.
+"""Fields GF(p) on arrays: the compiled GF(2^61 − 1), and any other prime through integers.
 
 Elements are ``uint64`` for p < 2^63 and Python integers beyond; always
 canonical, 0 ≤ x < p. Two-dimensional arrays are matrices for ``matmul`` and ``evaluate``.
@@ -46,13 +46,7 @@ class Field:
             raise ParameterError(f"modulus {self.modulus!r} is not a prime; a field needs one")
 
     def array(self, values: Sequence[int] | Sequence[Sequence[int]] | Elements) -> Elements:
-        """Return `values` as canonical elements.
-
-        Raises
-        ------
-        ParameterError
-            A value is not an integer in [0, p).
-        """
+        """Return `values` as canonical elements; raise `ParameterError` outside [0, p)."""
         if isinstance(values, np.ndarray) and values.dtype == np.uint64:
             wide: Elements = values
         else:
@@ -127,8 +121,7 @@ class Field:
 
         Parameters
         ----------
-        coefficients : shape (t, m)
-            Row 0 holds the constant terms.
+        coefficients : shape (t, m), constant terms in row 0
         points : shape (n,)
 
         Returns
@@ -149,10 +142,7 @@ class Field:
     def lagrange_at_zero(self, points: Elements) -> Elements:
         """Return λ_i = Π_{j≠i} x_j / (x_j − x_i), so that f(0) = Σ λ_i f(x_i).
 
-        Raises
-        ------
-        ParameterError
-            Points are not distinct and non-zero.
+        Points must be distinct and non-zero, or a `ParameterError` is raised.
         """
         points = self.array(points)
         _check_dimensions(points, 1)

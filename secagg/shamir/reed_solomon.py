@@ -1,4 +1,4 @@
-"""Finding wrong Shamir shares: they are a Reed–Solomon word (McEliece and Sarwate 1981).
+"""Decoder of Shamir shares, a Reed–Solomon word (McEliece and Sarwate 1981).
 
 n shares of a polynomial of degree below t determine it as long as at most ⌊(n − t) / 2⌋ of
 them are wrong. The decoder is Gao's (2003): interpolate all points, run Euclid's algorithm
@@ -20,14 +20,13 @@ def decode(points: Sequence[int], values: Sequence[int], t: int, p: int) -> list
     points : sequence of n distinct ints in (0, p)
     values : sequence of n ints in [0, p)
     t : int
-        Coefficients of the polynomial, 1 ≤ t ≤ n.
+        Number of coefficients, 1 ≤ t ≤ n.
     p : int
         The prime of the field.
 
     Returns
     -------
-    list of at most t ints, the constant term first, or None when more than ⌊(n − t) / 2⌋
-    values must be wrong.
+    At most t ints, the constant term first, or None for more than ⌊(n − t) / 2⌋ wrong values.
     """
     n = len(points)
     g0, g1 = _vanishing(points, p), _interpolate(points, values, p)

@@ -1,7 +1,7 @@
-"""Shamir's secret sharing (1979) of byte strings over GF(2^61 − 1).
+"""Sharing of byte strings over GF(2^61 − 1) (Shamir 1979).
 
 A secret of L bytes is cut into ⌈L / 7⌉ little-endian limbs of seven bytes, each below 2^56 and
-so below p; every limb is the constant term of its own random polynomial of t coefficients. A
+so below p. Every limb is the constant term of its own random polynomial of t coefficients. A
 share is the polynomials' values at one non-zero point.
 """
 
@@ -39,14 +39,14 @@ LIMB_BYTES = 7
 
 @dataclass(frozen=True)
 class Share:
-    """One of n shares; any `threshold` of them give the secret, fewer say nothing about it.
+    """One of n shares; any `threshold` of them give the secret, fewer reveal nothing of it.
 
     Attributes
     ----------
     x : int
         The point, 1 ≤ x ≤ n.
     threshold : int
-        t, how many shares `combine` needs.
+        t.
     length : int
         The secret's length in bytes.
     limbs : tuple of ints
@@ -71,7 +71,7 @@ def split(
     threshold, n : int
         1 ≤ t ≤ n ≤ 2^20.
     entropy : callable
-        Where the polynomials' coefficients come from.
+        Source of the polynomials' coefficients.
 
     Returns
     -------
@@ -145,8 +145,7 @@ def split_limbs(
     limbs : uint64 array, shape (m,), in [0, p)
     threshold : int
         t ≥ 1.
-    points : uint64 array, shape (n,)
-        Distinct, non-zero.
+    points : uint64 array, shape (n,), distinct and non-zero
     entropy : callable
 
     Returns
@@ -154,7 +153,7 @@ def split_limbs(
     uint64 array, shape (n, m)
     """
     # t coefficients each, the top one uniform like the others: forbidding it to be zero would
-    # tell t − 1 holders one value that the limb is not
+    # exclude one value of the limb for t − 1 holders
     coefficients = np.empty((threshold, limbs.size), dtype=np.uint64)
     coefficients[0] = limbs
     coefficients[1:] = _uniform((threshold - 1) * limbs.size, entropy).reshape(-1, limbs.size)
@@ -166,8 +165,7 @@ def combine_limbs(points: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDA
 
     Parameters
     ----------
-    points : uint64 array, shape (t,)
-        Distinct, non-zero.
+    points : uint64 array, shape (t,), distinct and non-zero
     values : uint64 array, shape (t, m)
     """
     weights = _fast.m61_lagrange_at_zero(points).reshape(1, -1)
@@ -188,7 +186,7 @@ def find_wrong(
 
     Returns
     -------
-    The constant terms, shape (m,), and the rows that are wrong; None when too many are.
+    The constant terms, shape (m,), and the wrong rows; None when too many are wrong.
     """
     xs = [int(x) for x in points]
     limbs, wrong = [], set()
@@ -206,7 +204,7 @@ def find_wrong(
 
 
 def limb_count(length: int) -> int:
-    """Return how many limbs a secret of `length` bytes has."""
+    """Return the number of limbs of a secret of `length` bytes."""
     return -(-length // LIMB_BYTES)
 
 
@@ -228,7 +226,7 @@ def from_limbs(limbs: NDArray[np.uint64], length: int) -> bytes | None:
 
 
 def _uniform(count: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Uniform elements of [0, p): 61 random bits each, drawn again if they are all ones."""
+    """Draw uniform elements of [0, p): 61 random bits each, again if they are all ones."""
     draws = np.frombuffer(entropy(8 * count), dtype="<u8").astype(np.uint64)
     draws &= np.uint64(M61)
     while (rejected := draws == np.uint64(M61)).any():

@@ -1,8 +1,8 @@
-"""The errors of secagg: every failure is one of these, and none of them carries a secret.
+"""Errors of secagg: every failure is one of these, and none of them carries a secret.
 
 ``ParameterError`` and ``LocalProtocolError`` are mistakes of the caller: nothing has changed,
 mend the call and go on. ``RemoteProtocolError`` is a violation by the peer, and
-``TooFewSurvivors`` the end of a round that nobody did wrong.
+``TooFewSurvivors`` the end of a round without anybody's fault.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class SecAggError(Exception):
 
 
 class ParameterError(SecAggError, ValueError):
-    """A value given by the caller is refused; the message names it and the remedy."""
+    """An invalid value of the caller's; the message has its name and the remedy."""
 
 
 class JournalError(SecAggError):
-    """A journal cannot be opened, read or written, or holds something else than it should.
+    """A journal cannot be opened, read or written, or its content is wrong.
 
-    On a server that was writing: it has ended and acknowledged nothing that is not stored.
+    A server that was writing has ended and acknowledged nothing that is not stored.
     """
 
 
@@ -47,8 +47,7 @@ class RemoteProtocolError(SecAggError):
     Attributes
     ----------
     sender : int or None
-        The client the message came from. None when it came from the server, and on the
-        server when it cannot be said whose message is at fault.
+        The client that sent it. None for the server, and where the server cannot tell.
     phase : str
         The round of the protocol, e.g. ``"masked_input"``.
     check : str
@@ -73,7 +72,7 @@ class TooFewSurvivors(SecAggError):
     phase : str
         The round in which the count fell short.
     survivors, needed : int
-        How many were left and how many it takes.
+        Actual and required number of clients.
     """
 
     def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:

@@ -1,8 +1,7 @@
-"""A client's checks of the server's messages: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
+"""Checks of the server's messages by a client: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
 
-A client on a graph sees only its neighbours, so each check is on what it sees: its
-neighbourhood, itself included. Every check is the client's own; the server's word for the size
-of anything is never enough.
+A client on a graph checks its neighbourhood, itself included. It never relies on a size that
+the server states. Each check raises RemoteProtocolError with the check's name.
 
 In the active variant every client signs the one U3 it was shown, and reveals shares only for a
 U3 that at least t clients signed. Two sets would need 2t signatures; with fewer than a third of
@@ -38,7 +37,7 @@ def check_roster(
     me: tuple[int, bytes, bytes],
     registry: Registry | None,
 ) -> dict[int, tuple[bytes, bytes]]:
-    """Check the roster a client was sent, before it computes anything with it.
+    """Validate the roster before anything is computed with it.
 
     Parameters
     ----------
@@ -48,16 +47,11 @@ def check_roster(
     me : (id, public sealing key, public masking key)
         As the client advertised them.
     registry : Registry or None
-        Whose signatures the keys bear, in the active variant.
+        Keys for the signatures, in the active variant.
 
     Returns
     -------
     dict of id to (sealing key, masking key): the holders of this client's shares, ascending.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Names the check that failed.
     """
     phase = Phase.SHARE_KEYS
     if roster.parameters != params.digest:
@@ -114,17 +108,7 @@ def check_senders(
     policy: ClientPolicy,
     me: int,
 ) -> tuple[int, ...]:
-    """Check which neighbours shared their keys: U2 as this client sees it, itself left out.
-
-    Returns
-    -------
-    tuple of ids, ascending.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Names the check that failed.
-    """
+    """Return U2 as this client sees it, ascending ids without its own."""
     phase = Phase.MASKED_INPUT
     ids = unpack_ids(senders)
     if ids is None:
@@ -144,21 +128,7 @@ def check_survivors(
     policy: ClientPolicy,
     me: int,
 ) -> None:
-    """Check the U3 a client is asked to sign.
-
-    Parameters
-    ----------
-    request : ConsistencyRequest
-    u2 : ids
-        The clients whose shares this client holds, itself included.
-    params, policy, me
-        The client's own.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Names the check that failed.
-    """
+    """Validate the U3 a client is asked to sign; `u2` are the owners of its shares."""
     phase = Phase.CONSISTENCY_CHECK
     survivors = unpack_ids(request.survivors)
     if survivors is None:
@@ -177,26 +147,10 @@ def check_unmask_request(
     policy: ClientPolicy,
     me: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Check whose masks a client is asked to help remove (Bonawitz 2017, round 4).
+    """Return the survivors and the dropped of an unmask request (Bonawitz 2017, round 4).
 
-    Parameters
-    ----------
-    request : (survivors, dropped)
-        Packed ids as received.
-    u2 : ids
-        The clients whose shares this client holds, itself included.
-    params, policy, me
-        The client's own.
-
-    Returns
-    -------
-    survivors, dropped : tuples of ids, ascending
-        Disjoint, together all of `u2`; this client among the survivors.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Names the check that failed.
+    Both are ascending ids, disjoint and together all of `u2`, the owners of this client's
+    shares; it is among the survivors. `request` has both as packed ids.
     """
     phase = Phase.UNMASKING
     survivors, dropped = (unpack_ids(ids) for ids in request)
@@ -223,23 +177,17 @@ def check_agreement(
     policy: ClientPolicy,
     registry: Registry | None,
 ) -> None:
-    """Check that enough clients signed the survivors of an unmask request.
+    """Validate that enough clients signed the survivors of an unmask request.
 
     Parameters
     ----------
     request : UnmaskRequest
         Past the checks of the semi-honest variant.
     agreed : bytes or None
-        U3 as this client signed it, packed; None if it signed none, which only the semi-honest
-        variant accepts.
+        U3 as this client signed it, packed; None in the semi-honest variant.
     session : bytes
     params, policy, registry
         The client's own.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Names the check that failed.
     """
     phase = Phase.UNMASKING
     if registry is None:
@@ -264,7 +212,7 @@ def check_agreement(
 
 
 def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
-    """Raise for a set of clients that is too small for the parameters or for this client."""
+    """Raise for fewer clients than the parameters or this client's policy need."""
     if size < max(params.min_survivors, policy.min_clients):
         refuse(
             phase,

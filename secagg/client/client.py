@@ -1,8 +1,7 @@
-"""The client of the protocol: bytes in, bytes out, one step for each round of the paper.
+"""Client of the protocol, with one step for each round of the paper.
 
-A client lives for one session and cannot be copied or stored: a second life could send
-another vector under the same masks. A mistake of the caller leaves it where it was; a
-violation by the server ends it, and its secrets are dropped.
+A mistake of the caller leaves a client where it was. A violation by the server ends it, and its
+secrets are dropped.
 """
 
 from __future__ import annotations
@@ -55,21 +54,20 @@ class Client(OneLife):
     params : RoundParams
         The same as the server's.
     policy : ClientPolicy, optional
-        What this client insists on, whatever the server asks.
+        Demands of this client on every round.
     identity : Identity, optional
         Its signing key; required exactly when the parameters say "active".
     registry : Registry, optional
-        The public keys of all who may take part, its own among them; likewise. From the
-        application, never from the server.
+        Public identity keys, required likewise. From the application, never from the server.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
     Attributes
     ----------
     phase : Phase
-        The message this client sends next.
+        The message that is due next.
     clipped : int
-        Elements of its vector that were clipped, once the masked input is made.
+        Clipped elements of its vector, once the masked input is made.
 
     Raises
     ------
@@ -104,28 +102,27 @@ class Client(OneLife):
         self._entropy = entropy
 
     def __repr__(self) -> str:
-        """Show where the client stands and nothing it holds."""
+        """Show the phase and no secret."""
         return f"Client({self.client_id}, phase={self.phase})"
 
     def answer(
         self, data: bytes, vector: Vector | None = None, weight: int | None = None
     ) -> bytes:
-        """Return this client's message of its present phase: all that a transport calls.
+        """Return this client's message of its present phase; a transport calls nothing else.
 
         Parameters
         ----------
         data : bytes
             The server's message; ignored in round 0, which begins without one (pass ``b""``).
         vector : array, shape (d,), optional
-            In the dtype of the encoding. Needed in phase masked_input, ignored in any other,
-            so that it may be passed each time.
+            In the dtype of the encoding. Needed in phase masked_input, ignored in any other.
         weight : int, optional
             0 ≤ weight ≤ max_weight; likewise, exactly when the parameters have a max_weight.
 
         Raises
         ------
         ParameterError
-            The vector or weight is missing or refused; nothing has changed, call again.
+            The vector or weight is missing or invalid; nothing has changed, call again.
         LocalProtocolError
             The client has ended.
         RemoteProtocolError
@@ -173,9 +170,9 @@ class Client(OneLife):
         return self._guarded(lambda: self._sign(as_bytes(survivors)))
 
     def unmask(self, request: bytes) -> bytes:
-        """Round 4: give b-shares of the survivors and s-shares of the dropped, once.
+        """Round 4: reveal b-shares of the survivors and s-shares of the dropped, once.
 
-        If the request is refused, nothing has been revealed.
+        An invalid request reveals nothing.
         """
         return self._guarded(lambda: self._reveal(as_bytes(request)))
 

@@ -1,4 +1,4 @@
-"""The life of a client: one session, one process, one call at a time, and no way back.
+"""Life of a client: one session, one process, one call at a time, and no way back.
 
 A second life could send another vector under the same masks, so that the difference of the two
 is known. Copies, forks and threads are second lives too.
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=ClientState)
 
 
 class OneLife:
-    """The state of a client, and the rules by which it may move on."""
+    """State of a client, and the rules for its next one."""
 
     def __init__(self, params: RoundParams) -> None:
         self.params = params

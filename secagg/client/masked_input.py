@@ -21,7 +21,7 @@ def encode_input(
     Raises
     ------
     ParameterError
-        The vector or the weight is refused.
+        The vector or the weight is invalid.
     """
     if weight is None and params.max_weight is not None:
         raise ParameterError(f"a weight is needed, between 0 and {params.max_weight}")

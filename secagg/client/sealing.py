@@ -1,4 +1,4 @@
-"""The shares a client gives its holders, and those it is given: sealed, opened, checked."""
+"""Shares a client gives its holders, and those it is given: sealed, opened, checked."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def seal_for(
     sealed : bytes
         A sealed pair of shares for each other holder, in their order.
     opening : dict of id to bytes
-        The keys to what the others seal for this client.
+        Keys to the others' sealed shares for this client.
 
     Raises
     ------
@@ -74,12 +74,11 @@ def seal_for(
 def open_from(
     senders: Sequence[int], sealed: bytes, own: Shared, me: int
 ) -> tuple[dict[int, bytes], dict[int, bytes]]:
-    """Open what the clients of U2 sealed for this one.
+    """Open the shares that `senders`, the others of U2, sealed for this client.
 
     Parameters
     ----------
     senders : ids
-        U2 as this client sees it, itself left out.
     sealed : bytes
         One sealed pair of shares for each sender.
     own : Shared

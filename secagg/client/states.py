@@ -1,4 +1,4 @@
-"""The states of a client: one for each message it has sent, with only the secrets still needed.
+"""States of a client: one for each message it has sent, with only the secrets still needed.
 
 A state is a value for the phase it carries, which the client takes from the transition table.
 Moving on to the next state drops the secrets of the one before.
@@ -15,13 +15,7 @@ __all__ = ["Advertised", "ClientState", "Ended", "Entrusted", "New", "Shared"]
 
 @dataclass(frozen=True, repr=False)
 class ClientState:
-    """The state of a client.
-
-    Attributes
-    ----------
-    phase : Phase
-        The message that is due next.
-    """
+    """State of a client; `phase` is the message that is due next."""
 
     phase: Phase
 
@@ -55,8 +49,7 @@ class Shared(ClientState):
 class Entrusted(ClientState):
     """After round 2: the shares that others entrusted to this client, by owner.
 
-    Among the b-shares is its own. `signed` is the U3 it signed in round 3, packed; None before
-    and in the semi-honest variant.
+    Its own is among the b-shares. `signed` is U3, packed, once signed in round 3.
     """
 
     session: bytes
@@ -67,4 +60,4 @@ class Entrusted(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Ended(ClientState):
-    """Finished or failed: nothing is left."""
+    """Finished or failed: no secret is left."""

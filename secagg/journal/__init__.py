@@ -1,4 +1,4 @@
-"""A server's log in a file: acknowledged messages survive kill −9 and a power cut."""
+"""Log of a server in a file: acknowledged messages survive kill −9 and a power cut."""
 
 from __future__ import annotations
 

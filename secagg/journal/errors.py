@@ -1,4 +1,4 @@
-"""The errors of a journal: every failure of SQLite or the disk, with its remedy."""
+"""Errors of a journal: every failure of SQLite or the disk, with its remedy."""
 
 from __future__ import annotations
 

@@ -1,25 +1,23 @@
-"""A server's log in a file: what is acknowledged survives kill −9 and a power cut.
+"""Log of a server in a file: acknowledged messages survive kill −9 and a power cut.
 
 One SQLite file for one round, in WAL mode with exclusive locking. An entry is committed with
 ``synchronous=FULL`` and then moved from the write-ahead log into the file before the call
-returns: a ``-wal`` file that is lost or cut short afterwards takes nothing with it that was
-acknowledged. The file alone is the journal.
+returns. So the file alone is the journal: a ``-wal`` file that is lost or cut short afterwards
+takes no acknowledged entry with it.
 
 Each row carries a SHA-256 over the one before and itself, and the file their number and the
 last of these values. So rows that were altered, swapped, or are missing, at the end too, are
-detected. There is no key: whoever rewrites the *whole* file consistently, or puts back an older
-copy of it, is not.
+detected. There is no key: a consistent rewrite of the *whole* file, or an older copy, is not.
 
 Never put back an older copy: a server that resumes from one asks a second time, perhaps about
-other survivors. No client answers twice, so it costs the round at most where no two sets of t
-holders of a secret are disjoint: 2t > n, as the parameters see to on the complete graph, and
-2t > k + 1 on another, as they do not. Colluders answer both times: with c of them it takes c
-more. Elsewhere both secrets of one client can come out, and with them its input.
+other survivors. No client answers twice. So it costs the round at most where no two sets of t
+holders of a secret are disjoint. That takes 2t > n on the complete graph, which the parameters
+ensure, and 2t > k + 1 on another, which they do not. Colluders answer both times: with c of
+them it takes c more. Elsewhere both secrets of one client, and so its input, can come out.
 
-The file holds what the server was sent, masked inputs and revealed shares, and its seed for
-the graph; never an input or the sum. But once the last messages are in, the sum follows from
-them, as it does for the server: whoever may not know the sum must not have the file. It is
-created for its owner alone (mode 600).
+The file holds masked inputs, revealed shares and the server's seed for the graph; never an
+input or the sum. But once the last messages are in, the sum follows from them: do not give the
+file to anybody who may not know the sum. It is created for its owner alone (mode 600).
 """
 
 from __future__ import annotations
@@ -55,12 +53,12 @@ _ROOM = 4096
 
 
 class Journal:
-    """The entries of one round in a file; made by ``create`` or ``open``.
+    """Entries of one round in a file; made by ``create`` or ``open``.
 
     Give it to ``Server(params, journal=journal)``, or to ``Server.resume(journal)``, and close
     it when the round is over; it is a context manager too. A forked process cannot use its
-    parent's journal, and closing it there changes nothing for the parent. While it is open,
-    no other program should open the file as a database; copying it is safe.
+    parent's journal, nor close it for the parent. While it is open, no other program should
+    open the file as a database; copying it is safe.
 
     Attributes
     ----------
@@ -75,14 +73,14 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Make a new file; it is there complete or not at all.
+        """Make a new file, completely or not at all.
 
         Raises
         ------
         ParameterError
             An argument is of the wrong type.
         JournalError
-            There is such a file already, or it cannot be written.
+            The file exists already, or cannot be written.
         """
         where = _absolute(path, params)
         with (
@@ -110,15 +108,15 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Open a file that ``create`` made, and read all of it to see that it is whole.
+        """Open a file that ``create`` made, and validate all of it.
 
         Raises
         ------
         ParameterError
             An argument is of the wrong type.
         JournalError
-            There is none, it is open already, here or in another process, it belongs to other
-            parameters, or it was truncated or altered.
+            The file is missing, open already in any process, for other parameters, or was
+            truncated or altered.
         """
         where = _absolute(path, params)
         with errors_of(where):
@@ -136,16 +134,14 @@ class Journal:
         return journal
 
     def entries(self) -> Iterator[Entry]:
-        """Read everything from the beginning, one entry at a time.
-
-        What other threads append meanwhile is read too.
+        """Read everything from the beginning, one entry at a time, including later ones.
 
         Raises
         ------
         JournalError
             The file was truncated or altered, cannot be read, is closed, was deleted, moved or
-            replaced while it was open, or opened before this process was forked. What was
-            yielded until then is not to be relied on.
+            replaced while it was open, or opened before this process was forked. Entries that
+            were yielded until then are not reliable.
         """
         with errors_of(self.path):
             chain, expected, least = first_link(self.params), 0, -(1 << 63)
@@ -174,16 +170,15 @@ class Journal:
         Parameters
         ----------
         number : int
-            How many entries the server knows of.
+            Number of entries that the server knows.
         entry : Entry
 
         Raises
         ------
         JournalError
-            Nothing was written: there are more entries than that, the file was deleted or moved
-            while it was open, or opened before this process was forked. Or the disk is full or
-            failing: the journal is now closed, and whether the entry is in it shows when it
-            is opened again.
+            Nothing was written: there are more entries than that, the file was deleted or
+            moved, or this process is a fork. Or the disk is full or failing: the journal is
+            then closed, and opening it again shows whether the entry is in it.
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
@@ -209,7 +204,7 @@ class Journal:
                 raise
 
     def close(self) -> None:
-        """Release the file once no thread is writing; nothing is lost by not doing so."""
+        """Release the file once no thread is writing; nothing is lost without it."""
         self._lock.close()
 
     def __enter__(self) -> Journal:
@@ -219,7 +214,7 @@ class Journal:
         self.close()
 
     def __repr__(self) -> str:
-        """Show where it is."""
+        """Show the path."""
         return f"Journal({str(self.path)!r})"
 
 
@@ -245,7 +240,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
-    """Have no larger row read or written than one with the largest message of the round."""
+    """Allow no larger row than one with the largest message of the round."""
     kinds = (ShareKeys, MaskedInput, UnmaskShares)
     room = _ROOM + max(max_bytes(kind, params) for kind in kinds)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(room, (1 << 31) - 1))
@@ -273,7 +268,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
 
 
 def _entry(client: object, data: object) -> Entry | None:
-    """Return the entry of a row, or None if we wrote no such row."""
+    """Return the entry of a row, or None for a row that no journal has."""
     if not isinstance(data, bytes):
         return None
     if client is None:

@@ -4,8 +4,8 @@ The lock is ``flock``, not SQLite's. SQLite takes POSIX locks, which a process l
 closes any descriptor of the file, for example after copying it. An ``flock`` belongs to one
 descriptor. It needs a local disk: over NFS it is a POSIX lock again.
 
-The connection lasts as long as the lock and is closed before it, so that a write needs no
-further descriptor and nobody opens the file while its log is still being emptied.
+The connection lasts as long as the lock and is closed before it. So a write needs no further
+descriptor, and the file is not opened while its log is still being emptied.
 
 A child of ``os.fork`` inherits both. It can neither write nor unlock, and never touches the
 connection, but the file stays locked until the parent closes it or both have ended.
@@ -28,12 +28,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """Exclusive lock on a database, and the connection to it, from construction to ``close``.
-
-    Parameters
-    ----------
-    path : Path
-        Absolute.
+    """Exclusive lock on a database at an absolute path, and the connection to it.
 
     Raises
     ------
@@ -68,7 +63,7 @@ class FileLock:
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """Give out the connection; other threads, and ``close``, wait until it is back.
+        """Lend the connection; other threads, and ``close``, wait until it is back.
 
         Raises
         ------

@@ -2,12 +2,12 @@
 
 Client u holds x_u. With every neighbour v it agrees on a mask seed s_uv, and it draws a seed
 b_u of its own. It sends y_u = x_u + PRG(b_u) + Σ_{v>u} PRG(s_uv) − Σ_{v<u} PRG(s_uv) mod R. In
-the sum of the survivors' y_u the pairwise masks cancel. What is left, the survivors' PRG(b_u)
-and the pairwise masks with dropped-out clients, the server removes with Shamir shares: of b_u
-for a survivor, of s_u for a client that dropped out, never both.
+the sum of the survivors' y_u the pairwise masks cancel. The survivors' PRG(b_u) and the
+pairwise masks with dropped-out clients are left. The server removes them with Shamir shares: of
+b_u for a survivor, of s_u for a client that dropped out, never both.
 
-`phases` is the order of messages and drives both machines; `params` is what a round agrees on;
-`policy` is what a client insists on; `messages` are the frames.
+`phases` is the order of messages and drives both machines, `params` a round's agreement,
+`policy` a client's demands. `messages` are the frames, `keys` the secrets and masks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Identities of the active variant: Ed25519 signatures (RFC 8032) against a registry.
 
-Who a client is, is settled outside the protocol: the application gives every client its
-identity, and everyone the same registry of public keys. Without that a server that lies could
-invent the other clients (Bonawitz 2017, §6.2: the malicious model needs a PKI).
+The application gives every client its identity, and everyone the same registry of public keys.
+Otherwise a server that lies could invent the other clients (Bonawitz 2017, §6.2: the malicious
+model needs a PKI).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SMALL_ORDER = frozenset(
 
 
 class Identity:
-    """A client's long-lived signing key.
+    """Long-lived signing key of a client.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Identity:
         self.public = self._private.public_key().public_bytes_raw()
 
     def __repr__(self) -> str:
-        """Show nothing of the private half."""
+        """Show the public key only."""
         return f"Identity(public={self.public.hex()})"
 
     @classmethod
@@ -89,19 +89,19 @@ class Identity:
 
 
 class Registry(Mapping[int, bytes]):
-    """The public keys of all who may take part, by client id.
+    """Public keys of all clients that may take part, by id.
 
     Parameters
     ----------
     keys : mapping of id to bytes
-        Each client's ``Identity.public``; more clients than one round has are welcome.
+        Each client's ``Identity.public``; it may have more clients than a round.
 
     Raises
     ------
     ParameterError
         An id is not an int in [0, 2^64), a key is not 32 bytes, not canonical or of low order
-        (anybody can sign for such a key, an all-zero placeholder among them), or two clients
-        share one.
+        (anybody can sign for such a key, e.g. an all-zero placeholder), or two clients share
+        one.
     """
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:
@@ -134,7 +134,7 @@ class Registry(Mapping[int, bytes]):
         return self._keys[client_id]
 
     def __iter__(self) -> Iterator[int]:
-        """Go through the ids."""
+        """Iterate over the ids."""
         return iter(self._keys)
 
     def __len__(self) -> int:
@@ -142,11 +142,11 @@ class Registry(Mapping[int, bytes]):
         return len(self._keys)
 
     def __repr__(self) -> str:
-        """Show how many there are."""
+        """Show the number of clients."""
         return f"Registry(<{len(self)} clients>)"
 
     def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:
-        """Tell whether a registered client signed exactly this content."""
+        """Return whether a registered client signed exactly this content."""
         key = self._keys.get(client_id)
         if key is None:
             return False
@@ -163,13 +163,7 @@ def _is_strong(key: bytes) -> bool:
 
 
 def check_registry(params: RoundParams, registry: Registry | None) -> None:
-    """Raise for a registry where nobody signs, and for none where everyone does.
-
-    Raises
-    ------
-    ParameterError
-        Says which.
-    """
+    """Raise `ParameterError` for a registry without signatures, or signatures without one."""
     if registry is not None and not isinstance(registry, Registry):
         raise ParameterError(
             f"registry must be a secagg.Registry, not {type(registry).__name__}"
@@ -188,13 +182,7 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
 def check_identity(
     client_id: int, params: RoundParams, identity: Identity | None, registry: Registry | None
 ) -> None:
-    """Raise for an identity that is missing, not wanted, or not this client's in the registry.
-
-    Raises
-    ------
-    ParameterError
-        Says which.
-    """
+    """Raise `ParameterError` for an identity that is missing, unwanted or another client's."""
     check_registry(params, registry)
     if identity is not None and not isinstance(identity, Identity):
         raise ParameterError(
@@ -217,7 +205,7 @@ def check_identity(
 
 
 def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:
-    """Return what a client signs in round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
+    """Return the content of a signature of round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
 
     There is no session yet; the parameters' digest covers the caller's name for it.
     """
@@ -226,5 +214,5 @@ def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: by
 
 
 def signed_survivors(session: bytes, sender: int, survivors: bytes) -> bytes:
-    """Return what a client signs in round 3: U3, as packed ascending ids."""
+    """Return the content of a signature of round 3: U3, as packed ascending ids."""
     return b"secagg/1 signed survivors" + session + struct.pack("<QB", sender, 3) + survivors

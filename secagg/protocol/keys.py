@@ -1,9 +1,9 @@
 """Keys: X25519 agreement, HKDF-SHA256 under separate labels, AES-256-GCM sealed shares, masks.
 
-Every derived key is bound to the session (as HKDF's salt) and to what it is for (a label),
-to whom (both ids) and to which public keys. A sealing key protects one message in one
-direction, so its nonce is zero: no key is ever used twice. A mask key is expanded by
-AES-128-CTR; its stream is uniform over [0, R)^d for every R.
+Every derived key is bound to the session (as HKDF's salt), to its purpose (a label), to both
+ids and to their public keys. A sealing key protects one message in one direction, so its nonce
+is zero: no key is ever used twice. A mask key is expanded by AES-128-CTR; its stream is uniform
+over [0, R)^d for every R.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _P = 2**255 - 19
 
 
 class KeyPair:
-    """An X25519 key pair (RFC 7748), fresh for every session.
+    """X25519 key pair (RFC 7748), fresh for every session.
 
     Parameters
     ----------
     seed : bytes
-        32 bytes, the private scalar before clamping. What is shared of s_u is this.
+        32 bytes, the private scalar before clamping. Shares of s_u are shares of it.
     """
 
     __slots__ = ("_private", "public", "seed")
@@ -65,7 +65,7 @@ class KeyPair:
         self.public = self._private.public_key().public_bytes_raw()
 
     def __repr__(self) -> str:
-        """Show nothing of the private half."""
+        """Show the public key only."""
         return f"KeyPair(public={self.public.hex()})"
 
     @classmethod
@@ -76,8 +76,8 @@ class KeyPair:
     def agree(self, peer: bytes) -> bytes | None:
         """Return the shared secret, or None if the peer's key is not usable.
 
-        That is a key of low order (RFC 7748 §6.1), and one that is not canonical, 2^255 − 19
-        or more: X25519 takes it for another, so one key could join twice under two spellings.
+        Unusable keys are of low order (RFC 7748 §6.1) or not canonical, 2^255 − 19 or more.
+        X25519 takes the latter for another, so one key could join twice under two spellings.
         The result is not a key: only the functions below may use it.
         """
         if int.from_bytes(peer, "little") >= _P:
@@ -89,7 +89,7 @@ class KeyPair:
 
 
 def is_usable(public: bytes) -> bool:
-    """Tell whether a public key is canonical and not of low order."""
+    """Return whether a public key is canonical and not of low order."""
     return _PROBE.agree(public) is not None
 
 
@@ -97,13 +97,13 @@ _PROBE = KeyPair(bytes(range(SEED_BYTES)))
 
 
 def roster_digest(entries: list[tuple[int, bytes, bytes]]) -> bytes:
-    """SHA-256 over every client of U1: (id, sealing key, masking key), ascending ids."""
+    """Return SHA-256 over every client of U1: (id, sealing key, masking key), ascending ids."""
     joined = b"".join(struct.pack("<Q", u) + c + s for u, c, s in entries)
     return hashlib.sha256(b"secagg/1 roster" + joined).digest()
 
 
 def session_id(params_digest: bytes, roster: bytes) -> bytes:
-    """Return the name of this one session: its parameters and the fresh keys of its clients."""
+    """Return the session's identifier: its parameters and the fresh keys of its clients."""
     return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
 
 
@@ -112,15 +112,9 @@ def seal_keys(
 ) -> tuple[bytes, bytes]:
     """Return the AES-256 keys of the one message to the peer and of the one from it.
 
-    Both come from one derivation over the ascending ids; the first half belongs to the
-    message from the lower id to the higher.
-
-    Parameters
-    ----------
-    shared : bytes
-        The X25519 secret of the two sealing keys.
-    session : bytes
-    mine, theirs : (id, public sealing key)
+    Both come from one derivation over the ascending ids; the first half belongs to the message
+    from the lower id to the higher. `shared` is the X25519 secret of the two sealing keys;
+    `mine` and `theirs` are (id, public sealing key).
     """
     derived = _derive(shared, session, _pair(b"secagg/1 seal", mine, theirs), 2 * KEY_BYTES)
     upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
@@ -149,12 +143,8 @@ def pairwise_mask_key(
 ) -> bytes:
     """Return the PRG key of s_uv (Bonawitz 2017, round 2); the same for u and v.
 
-    Parameters
-    ----------
-    shared : bytes
-        The X25519 secret of the two masking keys.
-    session : bytes
-    mine, theirs : (id, public masking key)
+    `shared` is the X25519 secret of the two masking keys; `mine` and `theirs` are (id, public
+    masking key).
     """
     info = _pair(b"secagg/1 pairwise mask", mine, theirs)
     return _derive(shared, session, info, _MASK_KEY_BYTES)
@@ -167,7 +157,7 @@ def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
 
 
 def subtracts(u: int, v: int) -> bool:
-    """Tell whether client u subtracts the mask it shares with v: v < u (Bonawitz 2017, §4)."""
+    """Return True for v < u: client u subtracts its mask with v (Bonawitz 2017, §4)."""
     return v < u
 
 
@@ -197,7 +187,7 @@ class MaskSum:
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
-    """Return the value that b_u is checked against once it has been rebuilt.
+    """Return the commitment to b_u, checked once it has been rebuilt.
 
     Hiding because b_u is 32 uniform bytes, binding because SHA-256 is collision resistant.
     """
@@ -210,7 +200,7 @@ def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
 
 
 def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
-    """Return what both sides call their common key: ascending ids, then their public keys."""
+    """Return the label of a common key: ascending ids, then their public keys."""
     (u, u_key), (v, v_key) = sorted((mine, theirs))
     return label + struct.pack("<QQ", u, v) + u_key + v_key
 

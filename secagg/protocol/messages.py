@@ -1,9 +1,9 @@
-"""The messages of the protocol: one frozen type each, a version byte, strict decoding.
+"""Messages of the protocol: one frozen type each, a version byte, strict decoding.
 
 On the wire a message is the byte 1 (the version) and a MessagePack array: an integer tag, then
-the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items,
-so that a decoder allocates no more than it was sent, and their lengths depend on the
-parameters alone, never on an input.
+the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
+So a decoder allocates no more than it was sent, and lengths depend on the parameters alone,
+never on an input.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fiel
 
 
 class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
-    """Round 2, server to client: what its neighbours in U2 sealed for it, ascending ids."""
+    """Round 2, server to client: sealed shares from its neighbours in U2, ascending ids."""
 
     session: Bytes32
     senders: bytes
@@ -125,9 +125,9 @@ class ConsistencySignature(
 
 
 class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """Round 4, server to client: who of U2 is in U3 and who is not, ascending ids.
+    """Round 4, server to client: its part of U3 and of U2 without U3, ascending ids.
 
-    In the active variant also U4, those that signed U3, and their signatures.
+    In the active variant also U4, the signers of U3, and their signatures.
     """
 
     session: Bytes32
@@ -171,16 +171,16 @@ def encode(message: Message) -> bytes:
 def decode(
     data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
 ) -> M:
-    """Read one message of the kind that is due.
+    """Decode one message of the kind that is due.
 
     Parameters
     ----------
     data : bytes
-        Anything at all.
+        Any content.
     kind : type
         The message's class.
     params : RoundParams
-        They bound the size.
+        Bounds on the size.
     sender, phase
         For the error.
 

@@ -1,7 +1,7 @@
-"""The parameters of a round, agreed beforehand: checked so that none fails or leaks later.
+"""Parameters of a round, agreed beforehand: checked so that none fails or leaks later.
 
-``RoundParams`` is the same on the server and on every client; its digest is in every roster,
-so that two machines with different parameters never talk past each other.
+``RoundParams`` is the same on the server and on every client. Its digest is in every roster, so
+that two machines with different parameters never talk past each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Security = Literal["semi-honest", "active"]
 
 @dataclass(frozen=True, kw_only=True)
 class RoundParams:
-    """The parameters of one round of secure aggregation.
+    """Parameters of one round of secure aggregation.
 
     Parameters
     ----------
@@ -33,35 +33,32 @@ class RoundParams:
         n, the most clients that may take part (2 ≤ n ≤ 2^20; 2 only with
         `allow_two_clients`).
     threshold : int
-        t, how many of the clients that hold shares of a peer it takes to reconstruct them.
-        On the complete graph more than half of the n holders, and more than two thirds when
-        `security` is "active". On a graph 2 ≤ t ≤ k: what is safe follows from the fractions
-        that collude and drop out (`secagg.graph.recommend`), and is for each client's policy
-        to judge.
+        t, the number of shares that reconstruct a secret. On the complete graph more than half
+        of the n holders, and more than two thirds when `security` is "active". On a graph 2 ≤ t
+        ≤ k; `secagg.graph.recommend` finds a safe one, and each client's policy judges it.
     length : int
         d, the elements of a vector (1 ≤ d ≤ 2^31).
     encoding : FixedPoint or Integers
-        How elements become integers.
+        Conversion of elements to integers.
     modulus_bits : int, optional
         b of R = 2^b (1 ≤ b ≤ 64); 32 when neither this nor `modulus` is given.
     modulus : int, optional
         R itself, 2 ≤ R ≤ 2^62 or a power of two up to 2^64, in place of `modulus_bits`.
     neighbours : int, optional
         k, even: each client shares and masks with k others on a random Harary graph (Bell et
-        al. 2020). None: with everyone (Bonawitz et al. 2017). On a graph a client whose k
-        neighbours have all dropped out or collude is exposed; k must be large enough that
-        this does not happen by chance. `secagg.graph.recommend` finds it.
+        al. 2020). None: with everyone (Bonawitz et al. 2017). A client is exposed if all k have
+        dropped out or collude; `secagg.graph.recommend` finds a k that makes it unlikely.
     max_weight : int, optional
-        The largest weight a client may give its vector. None: an unweighted sum.
+        The largest weight of a vector. None: an unweighted sum.
     session : bytes, optional
         A name for this round, up to 64 bytes, bound into every key. Give each round its own;
-        "active" insists on one, because the signatures of round 0 are bound to it.
+        "active" needs one, because the signatures of round 0 are bound to it.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
     security : "semi-honest" or "active"
         The adversary: a server and clients that follow the protocol and remember everything,
         or ones that also lie, which takes signatures and a fifth round (Bonawitz 2017, §6.2)
-        and is offered on the complete graph only.
+        and the complete graph.
 
     Raises
     ------
@@ -207,12 +204,12 @@ class RoundParams:
 
     @property
     def active(self) -> bool:
-        """Whether the adversary may lie: signatures and the consistency check are due."""
+        """True if the adversary may lie: signatures and the consistency check are due."""
         return self.security == "active"
 
     @property
     def holders(self) -> int:
-        """How many clients hold a share of each secret when nobody is missing."""
+        """The number of holders of each secret's shares when nobody is missing."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
 
     @property
@@ -222,18 +219,12 @@ class RoundParams:
 
     @property
     def min_survivors(self) -> int:
-        """The fewest inputs a sum may consist of: the threshold, and never below three.
-
-        Two only where two clients were asked for by name.
-        """
+        """The fewest inputs of a sum: the threshold, and 3 (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of what both sides must share, 32 bytes.
-
-        How a client rounds and whether it refuses to clip is its own affair and not part of it.
-        """
+        """SHA-256 of the parameters that both sides share; not of rounding or clipping."""
         numbers = struct.pack(
             "<QQQQQ?",
             self.n_clients,

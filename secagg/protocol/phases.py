@@ -20,21 +20,20 @@ straight after its masked input. In the active variant at least t clients must s
 so that a lying server cannot have two different sets unmasked.
 
 Client u's input is hidden by a mask of its own, PRG(b_u), and by one for each neighbour, which
-follows from s_u. For each client of U2 the others reveal one of the two secrets: b_u if u is in
-U3, so that its own mask can be removed from the sum; s_u if it dropped out after sharing, so
-that the masks that the others made with it can be. Never both: with t shares of each kind the
+follows from s_u. For each client u of U2 the others reveal one of the two secrets. From b_u, if
+u is in U3, its own mask is removed from the sum. From s_u, if it dropped out after sharing, the
+masks are removed that the others made with it. Never both: with t shares of each kind the
 server could remove every mask from y_u and read one vector. A client therefore answers one
 unmask request and no second one, and none that names a client twice.
 
 A machine's phase is the message it is due to send (client) or to collect (server). ``NEXT``
-alone says what follows: a client's states and a server's stages know their own phase and not
-the next. A call that is not due in the present phase is a `LocalProtocolError` and changes
-nothing.
+alone gives the next one: a client's states and a server's stages know only their own. A call
+that is not due in the present phase is a `LocalProtocolError` and changes nothing.
 
 Both ends, FINISHED and FAILED, are terminal. A client fails when the server's message fails a
 check, and drops all its secrets. A bad message to the server fails nobody: the server fails
-when too few messages came or shares are wrong beyond repair. No round is tried again, since a
-second run under the same masks would give away the difference of its two inputs; the next
+when too few messages came or shares are wrong beyond repair. No round is retried, since a
+second run under the same masks would give away the difference of its two inputs. The next
 attempt is a new round with new keys.
 """
 
@@ -51,7 +50,7 @@ __all__ = ["NEXT", "Exclusive", "Phase", "out_of_order"]
 
 
 class Phase(StrEnum):
-    """The phase of a client or server: the message that is due next, or how it ended."""
+    """Phase of a client or server: the message that is due next, or how it ended."""
 
     ADVERTISE_KEYS = "advertise_keys"
     SHARE_KEYS = "share_keys"
@@ -98,15 +97,10 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
 
 
 class Exclusive:
-    """A context that only one thread is in: kernels release the GIL, and machines have no lock.
+    """Context for one thread at a time: kernels release the GIL, and machines have no lock.
 
     Two masked inputs under the same masks would give away their difference, and two additions
-    to one total would lose one. The second caller gets an error; waiting is its own business.
-
-    Raises
-    ------
-    LocalProtocolError
-        On entering while another thread is inside.
+    to one total would lose one. A second thread does not wait: it gets a LocalProtocolError.
     """
 
     def __init__(self) -> None:

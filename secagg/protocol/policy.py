@@ -1,4 +1,4 @@
-"""The policy of a client: demands on every round, which no word of the server weakens."""
+"""Policy of a client: demands on every round that the server cannot weaken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ClientPolicy"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClientPolicy:
-    """What a client insists on before it computes anything secret.
+    """Demands of a client, checked before it computes anything secret.
 
     Parameters
     ----------
@@ -24,19 +24,19 @@ class ClientPolicy:
         keys, among the survivors of an unmask request, and among those that signed them.
         Below 3 only with `allow_two_clients`.
     min_threshold : int
-        The smallest threshold it accepts.
+        The smallest threshold.
     max_length : int
-        The longest vector it sends.
+        The longest vector.
     allow_two_clients : bool
         Accept that with two clients the other one learns this client's input.
     require_active : bool
-        Refuse rounds in which a lying server would go unnoticed.
+        Reject rounds in which a lying server would go unnoticed.
     corrupt : float
-        The largest fraction of the n clients that this one expects to collude with the server;
-        c, rounded up. Zero says that nobody does. On the complete graph the threshold t must
-        be out of their reach: c < t, and n + c < 2t where the server may lie.
+        The largest expected fraction c of the n clients, rounded up, that collude with the
+        server. On the complete graph the threshold t must exceed it: c < t, and n + c < 2t
+        where the server may lie.
     dropout : float
-        With `neighbours`: the largest fraction that it expects to drop out.
+        With `neighbours`: the largest expected fraction of dropouts.
     sigma : int
         With `neighbours`: the chance that some client is exposed must be 2^−sigma or less, by
         `secagg.graph.privacy_bits` (1 to 128).
@@ -74,13 +74,7 @@ class ClientPolicy:
             )
 
     def check(self, params: RoundParams) -> None:
-        """Raise for parameters that fall short of this policy.
-
-        Raises
-        ------
-        ParameterError
-            Names the parameter, its value and what the policy asks for.
-        """
+        """Raise `ParameterError` for parameters that fall short of this policy."""
         if self.require_active and not params.active:
             raise ParameterError(
                 f"security is {params.security!r} and this client insists on 'active'"

@@ -1,8 +1,7 @@
-"""The bytes a client sends and is sent in each phase, exactly.
+"""Traffic of a client in each phase, in exact bytes.
 
-Sizes depend on the parameters and on who is still there, never on an input. The formulas are in
-docs/parameters.md, in this order; `MessagePack`'s headers are counted as its specification has
-them.
+Sizes depend on the parameters and on the remaining clients, never on an input. The formulas are
+in docs/parameters.md, in this order, with MessagePack's headers.
 """
 
 from __future__ import annotations
@@ -25,15 +24,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one client in one phase.
-
-    Attributes
-    ----------
-    up : int
-        What it sends.
-    down : int
-        What it is sent beforehand, and answers with `up`.
-    """
+    """Bytes of one client in one phase: `up` sent, as the answer to `down` received."""
 
     up: int
     down: int
@@ -56,17 +47,17 @@ def client_traffic(
     client_id : int
         Small ids take fewer bytes: 1 up to 127, then 2, 3, 5 and 9.
     cohort : int, optional
-        |U1|, the clients that advertised keys; `n_clients` if not given.
+        |U1|, the clients that advertised keys; `n_clients` by default.
     u2, u3 : int, optional
-        How many of the holders of this client's shares, itself included, are in U2 (shared
-        their keys) and in U3 (sent an input); all of them if not given.
+        Number of holders of this client's shares, itself included, in U2 (shared their keys)
+        and in U3 (sent an input); all of them by default.
     u4 : int, optional
-        In the active variant |U4|, the clients that signed U3; all of U3 if not given.
+        In the active variant |U4|, the clients that signed U3; all of U3 by default.
 
     Returns
     -------
     dict of phase to Traffic
-        The sum over the phases is what ``SimulatedRound.bytes_up`` and ``bytes_down`` count.
+        Its sums are ``SimulatedRound.bytes_up`` and ``bytes_down``.
 
     Raises
     ------

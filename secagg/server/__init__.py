@@ -1,7 +1,7 @@
-"""The server of the protocol: it holds no secret of its own and learns one sum.
+"""Server of the protocol: it holds no secret of its own and learns one sum.
 
-Each phase is a stage that takes messages and closes into the next stage (`stages`); masked
-inputs are added as they come (`masked_sum`); the last stage asks for shares (`unmasking`) and
+Each phase is a stage that takes messages and closes into the next stage (`stages`). Masked
+inputs are added as they come (`masked_sum`). The last stage asks for shares (`unmasking`) and
 rebuilds seeds from them (`recovery`). The server is a fold over the accepted messages, so a
 `secagg.Journal` of them is enough to resume it.
 """

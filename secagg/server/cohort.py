@@ -1,4 +1,4 @@
-"""U1, the clients of a session, once their keys are known: graph, rosters, session name."""
+"""Cohort U1 of a session once its keys are known: graph, rosters, session name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cohort:
     ----------
     publics : dict of id to (sealing key, masking key), ascending
     registry : Registry or None
-        Whose signatures they bear, in the active variant.
+        Keys for their signatures, in the active variant.
     graph : Graph
     session : bytes
     """
@@ -59,5 +59,5 @@ class Cohort:
         return [v for v in self.graph.holders[u] if v in clients]
 
     def is_enough_for(self, u: int, clients: Container[int]) -> bool:
-        """Tell whether client u sees enough of `clients` to accept the next message."""
+        """Return whether client u sees enough of `clients` to accept the next message."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors

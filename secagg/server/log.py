@@ -1,10 +1,8 @@
-"""The log of a server, written before it answers, so that it can be killed and resumed.
+"""Log of a server, written before it answers, so that it can be killed and resumed.
 
-A server's state is a fold over the messages it accepted and the moments it closed a phase:
-these are the entries. ``secagg.journal`` keeps them in a file.
-
-Each entry has a SHA-256 over the one of the entry before and itself, so that the last of these
-values stands for all of them in their order.
+A server's state is a fold over its accepted messages and closed phases: these are the entries.
+``secagg.journal`` keeps them in a file. Each entry has a SHA-256 over that of the entry before
+and itself, so that the last one identifies all of them in their order.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ graph, after that an empty one for each close of a phase."""
 
 @runtime_checkable
 class Log(Protocol):
-    """The entries of one round, in their order."""
+    """Entries of one round, in their order."""
 
     @property
     def params(self) -> RoundParams:
@@ -39,41 +37,29 @@ class Log(Protocol):
         Raises
         ------
         JournalError
-            What is stored is not what was written.
+            The stored entries are not those that were written.
         """
         ...
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write one entry; it is durable when this returns.
-
-        Parameters
-        ----------
-        number : int
-            How many entries the server knows of, itself the only one that writes.
-        entry : Entry
+        """Write entry `number`, counted from 0 by the only writer; it is durable on return.
 
         Raises
         ------
         JournalError
-            It could not be written, or there are more entries than the server knows of.
+            It could not be written, or there are more entries than the server knows.
         """
         ...
 
 
 def check_log(journal: Log) -> None:
-    """Raise if `journal` is no journal, a path for example.
-
-    Raises
-    ------
-    ParameterError
-        Says what was given.
-    """
+    """Raise `ParameterError` if `journal` is no journal, a path for example."""
     wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
     check_kind("journal", journal, Log, wanted)
 
 
 def first_link(params: RoundParams) -> bytes:
-    """Return the value that the chain of a round's entries begins with, 32 bytes."""
+    """Return the first value of a round's chain of entries, 32 bytes."""
     return hashlib.sha256(b"secagg/1 journal" + params.digest).digest()
 
 

@@ -1,4 +1,4 @@
-"""The masked total once all inputs are in, and the questions to each client of U3.
+"""Masked total once all inputs are in, and the questions to each client of U3.
 
 From here on only shares are missing. The active variant has this U3 signed first.
 """
@@ -17,7 +17,7 @@ __all__ = ["Question", "Summed"]
 
 
 class Question(NamedTuple):
-    """The clients of U2 that one client sees and is asked for shares of, ascending ids."""
+    """Clients of U2 that one client sees and is asked for shares of, ascending ids."""
 
     survivors: list[int]
     dropped: list[int]
@@ -25,20 +25,20 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Summed:
-    """The sum of the masked inputs of U3.
+    """Sum of the masked inputs of U3.
 
     Attributes
     ----------
     cohort : Cohort
     commitments : dict of id to bytes
-        The commitment of every client of U2 to its b_u.
+        Commitments to b_u of every client of U2.
     total : array in the ring's lanes
-        Still under its masks.
+        The sum, still under its masks.
     asked : dict of id to Question, ascending
-        For every client of U3; one object for all whose holders are the same.
+        For every client of U3; one object for all with the same holders.
     present : collection of ids, ascending
-        The clients that are sent the next request: those of U3 that see enough of U3, after
-        round 3 those of U4.
+        Receivers of the next request: the clients of U3 that see enough of U3, after round 3
+        U4.
     signatures : mapping of id to bytes, ascending
         U4's signatures over U3; empty before and without round 3.
     """
@@ -51,7 +51,7 @@ class Summed:
     signatures: Mapping[int, bytes] = field(default_factory=dict)
 
     def to_sign(self) -> dict[int, bytes]:
-        """Return what each client is to sign in round 3."""
+        """Return the requests of round 3, by client."""
         return self._to_each(
             lambda asked: encode(
                 ConsistencyRequest(self.cohort.session, pack_ids(asked.survivors))
@@ -59,7 +59,7 @@ class Summed:
         )
 
     def to_unmask(self) -> dict[int, bytes]:
-        """Return what each client is asked for in round 4, with all signatures."""
+        """Return the requests of round 4, by client, with all signatures."""
         signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
         return self._to_each(
             lambda asked: encode(
@@ -74,7 +74,7 @@ class Summed:
         )
 
     def _to_each(self, message: Callable[[Question], bytes]) -> dict[int, bytes]:
-        """Make the message of each question once: the clients that share it share that too."""
+        """Make the message of each question once, for all clients that share it."""
         made: dict[int, bytes] = {}
         for u in self.present:
             name = id(self.asked[u])

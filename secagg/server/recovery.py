@@ -1,8 +1,8 @@
-"""The recovery of b_v and s_u from the shares of round 4, and of the senders of wrong ones.
+"""Recovery of b_v and s_u from the shares of round 4, and of the senders of wrong ones.
 
-A rebuilt secret is believed only after a check against what its owner published: b_v against
-its commitment, s_u against the advertised public key. All shares are compared with the
-polynomial, not only the t that define it.
+A rebuilt secret is checked against its owner's publication: b_v against its commitment, s_u
+against the advertised public key. All shares are compared with the polynomial, not only the t
+that define it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ _ATTEMPTS = 3
 
 
 class Recovery:
-    """Rebuilder of secrets, one by one; caches weights and records faulty senders.
-
-    Parameters
-    ----------
-    threshold : int
-        t.
+    """Rebuilder of secrets for the threshold t; caches weights and records faulty senders.
 
     Attributes
     ----------
@@ -58,11 +53,11 @@ class Recovery:
         ----------
         owner : int
         holders : ids
-            Everyone the secret was shared among, in the order of the points 1, 2, …
+            All holders of the secret's shares, in the order of the points 1, 2, …
         shares : mapping of id to uint64 array, shape (5,)
             At least t of the holders' shares, each limb in [0, 2^61 − 1).
         verify : callable
-            Whether a candidate is the secret.
+            Check of a candidate for the secret.
 
         Raises
         ------
@@ -129,7 +124,7 @@ class Recovery:
         return secret if secret is not None and verify(secret) else None
 
     def _interpolation(self, points: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Weights that turn the first t values into those at zero and at the other points."""
+        """Return weights from the first t values to those at zero and at the other points."""
         name = points.tobytes()
         if name not in self._weights:
             first, rest = points[: self.threshold], points[self.threshold :]

@@ -1,4 +1,4 @@
-"""The result of a finished round: the sum, and the clients whose vectors are in it."""
+"""Result of a finished round: the sum, and the clients whose vectors are in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["RoundResult", "decode_sum"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundResult:
-    """The sum of the survivors' vectors.
+    """Sum of the survivors' vectors.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class RoundResult:
     weight : int or None
         The sum of their weights, if the round is weighted.
     faulty : tuple of ids, ascending
-        Clients whose shares were wrong, as far as they can be told apart: up to half of the
-        shares beyond the threshold, or a single one. The sum is right all the same. Liars in
-        larger numbers can agree on shares that put the blame on somebody else.
+        Clients with wrong shares, as far as they can be told apart: up to half of the shares
+        beyond the threshold, or a single one. The sum is right all the same. Liars in larger
+        numbers can agree on shares that blame somebody else.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]
@@ -42,7 +42,7 @@ class RoundResult:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The sum divided by the total weight, or by the number of survivors.
+        """The sum divided by the total weight or the number of survivors.
 
         Raises
         ------

@@ -1,8 +1,7 @@
-"""The server of the protocol: it holds no secret of its own and learns one sum.
+"""Server of the protocol: it holds no secret of its own and learns one sum.
 
-Messages go in one at a time; a bad one is refused and spoils nothing. The caller owns the
-clock: a time-out is ``close_round()``. `stages` and `unmasking` say what happens to a message,
-the transition table which stage comes next.
+A bad message is rejected and spoils nothing. The caller owns the clock: a time-out is
+``close_round()``. See `stages` and `unmasking` for messages, `NEXT` for the order of stages.
 """
 
 from __future__ import annotations
@@ -42,13 +41,12 @@ class Server:
     params : RoundParams
         The same as every client's.
     registry : Registry, optional
-        The public keys of all who may take part; required exactly when the parameters say
-        "active".
+        Public identity keys; required exactly when the parameters say "active".
     journal : Log, optional
         A fresh ``Journal`` for these parameters. Every accepted message and every close is
         in it before the call returns, and ``resume`` goes on from there.
     entropy : callable, optional
-        Where the random graph comes from; replace it only to replay a round in a test.
+        Source of the random graph; replace it only to replay a round in a test.
 
     Raises
     ------
@@ -87,18 +85,18 @@ class Server:
 
     @classmethod
     def resume(cls, journal: Log, *, registry: Registry | None = None) -> Server:
-        """Return the server that wrote a journal, as it was when it wrote last.
+        """Return the server that wrote a journal, in its last state.
 
-        It has taken the same messages through the same checks, so it gives the same answers
-        and the same sum, or has failed in the same way. Send its ``outbox`` again; a client
-        that was not told that its message is in sends it again.
+        It has taken the same messages through the same checks, so it gives the same answers and
+        the same sum, or has failed in the same way. Send its ``outbox`` again; a client without
+        an acknowledgement sends its message again.
 
         Parameters
         ----------
         journal : Log
-            If nothing is in it, the round begins.
+            Without entries, the round begins.
         registry : Registry, optional
-            As for a new server; a journal does not hold it.
+            See `Server`; a journal does not hold it.
 
         Raises
         ------
@@ -123,12 +121,12 @@ class Server:
         return server
 
     def __repr__(self) -> str:
-        """Show where the server stands."""
+        """Show the phase and the count of its messages."""
         return f"Server(phase={self.phase}, received={len(self._received)})"
 
     @property
     def phase(self) -> Phase:
-        """The messages this server waits for."""
+        """The messages that are due."""
         return self._stage.phase
 
     @property
@@ -138,27 +136,24 @@ class Server:
 
     @property
     def outbox(self) -> dict[int, bytes]:
-        """What the last ``close_round`` returned, to be sent again after a resume."""
+        """The answers of the last ``close_round``, to be sent again after a resume."""
         return dict(self._stage.asks)
 
     def receive(self, client_id: int, data: bytes) -> None:
-        """Take one message, check it, count it once.
-
-        The same bytes again, also late, are ignored.
+        """Validate one message and count it once; the same bytes again, also late, are ignored.
 
         Parameters
         ----------
         client_id : int
-            Whom the transport says it is from.
+            The sender, from the transport.
         data : bytes
-            The message.
 
         Raises
         ------
         ParameterError
             The id is not an int, or the message not bytes.
         RemoteProtocolError
-            The message is refused; the server is as it was.
+            The message is invalid; the server has not changed.
         LocalProtocolError
             The round is over, or another thread is inside.
         JournalError
@@ -169,13 +164,10 @@ class Server:
             self._receive(int(client_id), as_bytes(data))
 
     def close_round(self) -> dict[int, bytes]:
-        """End the phase with the messages that have come, and say what to send to whom.
+        """Close the phase with the messages that have come, and return the answers by client.
 
-        Returns
-        -------
-        dict of client id to bytes
-            Clients that are not in it take no further part. Empty after the last phase:
-            then ``result()`` is there.
+        Clients without an answer take no further part. The last phase has none: call
+        ``result()``.
 
         Raises
         ------
@@ -266,7 +258,7 @@ class Server:
 
 
 class _Over:
-    """The end: finished with a result, or failed without; resumable if its journal goes on."""
+    """The end, with a result or without; resumable if its journal goes on."""
 
     expected: None = None
     asks: Mapping[int, bytes] = {}

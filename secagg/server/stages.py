@@ -1,9 +1,9 @@
-"""The server's stages up to the unmasking, each holding only what it still needs.
+"""Stages of the server up to the unmasking, each holding only what it still needs.
 
 A stage opens with messages for the clients (`asks`), takes their answers, checking each
-completely before it changes anything, and closes into a value. The stage of the next phase is
-made of that value; which phase that is, the transition table says and no stage knows. Masked
-inputs are added as they come, so memory does not grow with clients times elements.
+completely before it changes anything, and closes into a value. The next stage, from the
+transition table, is made of that value. Masked inputs are added as they come, so memory does
+not grow with clients times elements.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FromClient = ShareKeys | MaskedInput | ConsistencySignature | UnmaskShares
 
 
 class Stage(ABC):
-    """The base of all stages.
+    """Base of all stages.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Stage(ABC):
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
-        """Check a message of client u and keep what is needed of it."""
+        """Validate a message of client u and keep its content."""
 
     @abstractmethod
     def close(self) -> object:
@@ -106,7 +106,7 @@ class SessionStage(Stage):
 
 
 class Advertising(Stage):
-    """Round 0: collect public keys; close into the cohort U1."""
+    """Round 0: collect public keys and close into the cohort U1."""
 
     phase = Phase.ADVERTISE_KEYS
 
@@ -162,7 +162,7 @@ class KeysShared:
     sealed: dict[int, bytes]
 
     def inbox(self, u: int) -> bytes:
-        """Gather what the senders sealed for u, each at u's place among their receivers."""
+        """Gather the sealed shares for u, each at u's place among its sender's receivers."""
         senders, pieces = [v for v in self.cohort.seen_by(u, self.sealed) if v != u], []
         for sender in senders:
             place = bisect_left(self.cohort.graph.holders[sender], u) - (u > sender)
@@ -172,7 +172,7 @@ class KeysShared:
 
 
 class Sharing(SessionStage):
-    """Round 1: ask with rosters, collect sealed shares; close into these."""
+    """Round 1: ask with rosters, collect sealed shares and close into these."""
 
     phase = Phase.SHARE_KEYS
 
@@ -198,7 +198,7 @@ class Sharing(SessionStage):
 
 
 class Masking(SessionStage):
-    """Round 2: ask with the sealed shares, add up masked inputs; close into their sum."""
+    """Round 2: ask with the sealed shares, add up masked inputs and close into their sum."""
 
     phase = Phase.MASKED_INPUT
 
@@ -212,7 +212,7 @@ class Masking(SessionStage):
         self._u3: set[int] = set()
 
     def take(self, u: int, data: bytes) -> None:
-        """Check a masked input, add it to the total and forget it."""
+        """Validate a masked input, add it to the total and forget it."""
         message = self.read(u, data, MaskedInput)
         self.check_origin(u, message)
         ring, values = self.params.ring, self._values
@@ -255,7 +255,7 @@ class Masking(SessionStage):
 
 
 class Consistency(SessionStage):
-    """Round 3, active variant: collect signatures over U3; those who give one are U4."""
+    """Round 3, active variant: collect signatures over U3; their senders are U4."""
 
     phase = Phase.CONSISTENCY_CHECK
 

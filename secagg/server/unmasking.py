@@ -1,4 +1,4 @@
-"""The server's last stage: from the shares of round 4 to the sum (Bonawitz 2017, round 4)."""
+"""Last stage of the server: from the shares of round 4 to the sum (Bonawitz 2017, round 4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Unmasking"]
 
 
 class Unmasking(SessionStage):
-    """Round 4: ask for shares; close by rebuilding the secrets and removing the masks."""
+    """Round 4: ask for shares, rebuild the secrets with them and remove the masks."""
 
     phase = Phase.UNMASKING
 

@@ -1,10 +1,10 @@
 """Secure aggregation: a server learns the sum of many private vectors and nothing else.
 
 A vector is encoded as integers (`encoding`). Under secret sharing a `Client` masks it and a
-`Server` sums (`protocol`, `client`, `server`, on a `graph`, with `shamir`); `simulate_round`
+`Server` sums (`protocol`, `client`, `server`, on a `graph`, with `shamir`). `simulate_round`
 runs both in one process, `journal` lets a server resume. Under homomorphic encryption
-`paillier` packs and encrypts it, and `threshold` shares the key. `testing` property-tests what
-is built on the library; `bench` measures one way against the other.
+`paillier` packs and encrypts it, and `threshold` shares the key. `testing` property-tests
+applications of the library; `bench` measures one way against the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole round in one process: its result, its costs, and dropouts in any phase."""
+"""Simulation of a whole round in one process, with dropouts in any phase, and its costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from secagg.server import RoundResult, Server
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
 DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
-"""The paper's rounds 0 to 4, by name. A client drops out before it sends that message.
+"""The names of the paper's rounds 0 to 4. A client drops out before it sends that message.
 
 Round 3 belongs to the active variant; in the other, its dropouts are those of round 4.
 """
@@ -32,13 +32,11 @@ class SimulatedRound(RoundResult):
     Attributes
     ----------
     clipped : int
-        Elements that were clipped, over all survivors.
-    client_seconds : float
-        Time spent in all clients together.
-    server_seconds : float
-        Time spent in the server.
+        Clipped elements, over all survivors.
+    client_seconds, server_seconds : float
+        Time spent in all clients together, and in the server.
     bytes_up, bytes_down : dict of id to int
-        What each client sent and was sent.
+        Bytes of each client's messages, and of the server's to it.
     """
 
     clipped: int
@@ -68,9 +66,9 @@ def simulate_round(
     params : RoundParams
         At least as many `n_clients` as there are vectors.
     dropouts : mapping of client id to phase, optional
-        Before which message of ``DROPOUT_PHASES`` a client drops out.
+        Phase of ``DROPOUT_PHASES`` before whose message a client drops out.
     weights : mapping or sequence, optional
-        As `vectors`; required exactly when the parameters have a `max_weight`.
+        Indexed like `vectors`; required exactly when the parameters have a `max_weight`.
     policy : ClientPolicy, optional
         Every client's policy.
     entropy : callable, optional
@@ -78,15 +76,11 @@ def simulate_round(
     progress : callable, optional
         Called with (phase, clients done, clients in all) after each client.
 
-    Returns
-    -------
-    SimulatedRound
-
     Raises
     ------
     ParameterError
         An argument is of the wrong type, a dropout names an unknown client or phase, or a
-        vector is refused.
+        vector is invalid.
     TooFewSurvivors
         Too many dropped out.
     """

@@ -1,26 +1,13 @@
 """Property tests for applications of secagg: rounds to draw, and the invariants of each.
 
-Needs Hypothesis: ``pip install "secagg[testing]"``. An aggregator of your own, a transport, and
-whether anything shows of the inputs, in four lines each::
+Needs Hypothesis: ``pip install "secagg[testing]"``. Test an aggregator, for example::
 
     @settings(deadline=None)
     @given(testing.rounds())
     def test_my_aggregator(round):
         testing.assert_exact_sum(round, my_aggregator)
 
-    @settings(deadline=None)
-    @given(testing.rounds(), testing.schedules())
-    def test_my_transport(round, schedule):
-        testing.run_over(MyTransport(), round, schedule)
-
-    @settings(deadline=None)
-    @given(testing.twin_rounds())
-    def test_my_messages(twins):
-        testing.assert_inputs_hidden(*twins, my_run)
-
-Without ``deadline=None`` Hypothesis fails what takes more than 0.2 s, be it right or not.
-A client or server is called by one thread at a time: with threads, lock around ``receive``.
-
+See docs/testing.md for transports, for what messages show of inputs, and for ``deadline``.
 Everything here is for tests only. Its clients accept rounds too small to hide anybody, and its
 entropy is replayed and therefore no secret.
 """

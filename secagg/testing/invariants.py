@@ -1,4 +1,4 @@
-"""The two invariants: the sum is exact, and no message shows anything of an input.
+"""Invariants of a round: the sum is exact, and no message shows anything of an input.
 
 A sum is over clients that it can be over, or there is none. An input shows nowhere, except
 under its masks.
@@ -35,11 +35,11 @@ def require(condition: bool, why: str) -> None:
 
 
 def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) -> None:
-    """Run a round through an aggregator and check what comes out.
+    """Run a round through an aggregator and check its result.
 
-    The sum must be, bit for bit, the plain integer sum over the clients it names; these must be
-    the clients whose input was sent, or on a graph a possible part of them; and a round is
-    given up when it must be, and only then.
+    The sum must be, bit for bit, the plain integer sum over the clients it names. These must be
+    the clients whose input was sent, or on a graph a possible part of them. The round must
+    abort exactly when too few clients are left.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     Raises
     ------
     AssertionError
-        Something else came out.
+        Any other result.
     """
     params = round.params
     u1, u3 = (round.present(phase) for phase in (Phase.ADVERTISE_KEYS, Phase.MASKED_INPUT))
@@ -82,13 +82,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
 
 
 def check_result(round: Round, result: RoundResult) -> None:
-    """Check every field of a result against the plain sum over the survivors it names.
-
-    Raises
-    ------
-    AssertionError
-        Names the field, what it is and what it should be.
-    """
+    """Assert that every field of a result is that of the plain sum over its survivors."""
     survivors = tuple(result.survivors)
     require(survivors == tuple(sorted(set(survivors))), f"{survivors} are not ascending ids")
     exact = round.exact_sum(survivors)
@@ -115,21 +109,21 @@ def _in_units(params: RoundParams, exact: list[int]) -> list[float] | list[int]:
 def assert_inputs_hidden(
     first: Round, second: Round, run: Callable[[Round, Record], object]
 ) -> None:
-    """Run two rounds that differ in their inputs alone, and compare all that was sent.
+    """Run two rounds that differ in their inputs alone, and compare all their messages.
 
-    With the same entropy every message must be the same, byte for byte, except masked inputs:
-    these must be of one size, contain no vector, raw or encoded, and differ by what the encoded
-    inputs differ by, modulo R, because they are under the same masks.
+    With the same entropy every message must be the same, byte for byte, except masked inputs.
+    These must be of one size, contain no vector, raw or encoded, and differ, modulo R, exactly
+    by the difference of the encoded inputs.
 
     Parameters
     ----------
     first, second : Round
-        As ``twin_rounds()`` draws them.
+        See ``twin_rounds()``.
     run : callable
-        Takes a round and a function to be called as ``record(sender, receiver, message)`` with
-        everything that is sent, in the order of each pair of sender and receiver; None is the
-        server. It makes its machines with ``round.client(id)`` and ``round.server()``, whose
-        entropy is replayed. It may raise TooFewSurvivors.
+        Takes a round and a function ``record(sender, receiver, message)``, to be called with
+        every message in the order of each pair of sender and receiver; None is the server. It
+        makes its machines with ``round.client(id)`` and ``round.server()``, whose entropy is
+        replayed. It may raise TooFewSurvivors.
 
     Raises
     ------
@@ -169,7 +163,7 @@ def _name(party: int | None) -> str:
 def _transcript(
     round: Round, run: Callable[[Round, Record], object]
 ) -> tuple[dict[tuple[int | None, int | None], list[bytes]], str | None]:
-    """Return what was sent from whom to whom, and the phase in which it was given up."""
+    """Return the messages by sender and receiver, and the phase of an abort."""
     sent: dict[tuple[int | None, int | None], list[bytes]] = defaultdict(list)
 
     def record(sender: int | None, receiver: int | None, data: bytes) -> None:
@@ -185,7 +179,7 @@ def _transcript(
 def _compare(
     rounds: tuple[Round, Round], sender: int | None, pair: tuple[bytes, bytes], where: str
 ) -> None:
-    """Compare a message with its twin, of the other inputs."""
+    """Compare a message with its twin of the other inputs."""
     sizes = [len(data) for data in pair]
     require(sizes[0] == sizes[1], f"{where} has {sizes[0]} or {sizes[1]} bytes, by the inputs")
     params = rounds[0].params
@@ -219,7 +213,7 @@ def _masked(params: RoundParams, sender: int | None, data: bytes) -> list[int] |
 
 
 def _telling_forms(round: Round) -> Iterator[bytes]:
-    """Yield the bytes by which a client's vector would be known, where they are enough."""
+    """Yield the byte strings of clients' vectors, raw and encoded, if they are long enough."""
     params = round.params
     for u, vector in round.vectors.items():
         encoded = plain_encoding(params, vector, round.weight(u))

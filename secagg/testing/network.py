@@ -1,7 +1,7 @@
-"""A round over somebody's transport and a network that loses, repeats, delays and reorders.
+"""Rounds over a transport under test and a network that loses, repeats, delays and reorders.
 
-Real clients and a real server on either side; between them the transport under test turns
-messages into packets and packets into messages, and the network has its way with the packets.
+Real clients and a real server are on either side. The transport turns messages into packets and
+back, and the network applies a schedule of faults to the packets.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ FAULTS = {
     "repeated": "arrives, and again when the server has closed the phase",
     "lost": "never arrives",
 }
-"""What can happen to a packet."""
+"""Faults of a packet."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The faults of one run; packets that it does not name arrive once, in the order sent.
+    """Faults of one run; packets that it does not name arrive once, in the order sent.
 
     Parameters
     ----------
     faults : mapping of int to str
-        Packets are counted from 0 in the order in which they are sent; the faults are those
-        of ``FAULTS``. Numbers beyond the last packet have no effect.
+        A fault of ``FAULTS`` by packet, counted from 0 in the order sent. Numbers beyond the
+        last packet have no effect.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class Schedule:
 
 
 class Transport(Protocol):
-    """What carries messages: both ends of every connection. None is the server."""
+    """Carrier of messages: both ends of every connection. None is the server."""
 
     def send(self, sender: int | None, receiver: int | None, data: bytes) -> Iterable[bytes]:
         """Return the packets that carry a message, at the sender's end."""
@@ -100,13 +100,12 @@ class _Packet:
 
 
 def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundResult | None:
-    """Run a round over a transport: it ends in the exact sum or is rightly given up.
+    """Run a round over a transport: it ends in the exact sum or is rightly aborted.
 
-    The server closes a phase when the network has nothing more to bring; clients drop out as
-    the round says. Checked on the way: what arrives was sent, by that sender to that receiver;
-    a message arrives if all of its packets do (more than once is well); the server accepts what
-    comes in time. At the end: the sum is exact, bit for bit, over the clients whose input came
-    in time.
+    The server closes a phase when the network has nothing more to deliver; clients drop out as
+    the round says. What arrives must have been sent, by that sender to that receiver. A message
+    must arrive, once or more, if all of its packets do. The server must accept every message in
+    time. The sum must be exact over the clients whose input came in time.
 
     Parameters
     ----------
@@ -114,12 +113,12 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
         A fresh one.
     round : Round
     schedule : Schedule
-        What the network does to the packets.
+        Faults of the packets.
 
     Returns
     -------
     RoundResult or None
-        None if too few messages came in time, so that the server gave up.
+        None if the server aborted for lack of messages.
 
     Raises
     ------
@@ -160,7 +159,7 @@ class _Run:
         return result
 
     def _close(self) -> bool:
-        """End the server's phase; tell whether the round goes on."""
+        """Close the server's phase; return False if the round ends."""
         phase = self.server.phase
         arrived = self.accepted.setdefault(phase, set())
         it_takes = needed(self.round.params, phase)
@@ -196,7 +195,7 @@ class _Run:
         require(bool(message.pending), f"the transport made no packet of {message}")
 
     def _put(self, packet: _Packet) -> None:
-        """Let the network have its way with a packet."""
+        """Apply the schedule's fault to a packet."""
         fault = self.schedule.faults.get(packet.number)
         if fault in (None, "twice", "repeated"):
             self.queue.append(packet)
@@ -208,7 +207,7 @@ class _Run:
             self.late.append(packet)
 
     def _carry_all(self) -> None:
-        """Bring packets until there are none but the late and the lost."""
+        """Deliver packets until there are none but the late and the lost."""
         while self.queue or self.held:
             self._bring(self.queue.popleft() if self.queue else self.held.pop())
 

@@ -1,4 +1,4 @@
-"""Rounds to test with: the inputs and dropouts of one, the plain sum, and a cohort to run it.
+"""Rounds to test with: inputs and dropouts, the plain sum, and a cohort to run it.
 
 `Round` describes a round before it runs, `Cohort` is the same round taken apart: every message
 between its clients and its server passes through the test's hands.
@@ -36,12 +36,12 @@ class InsecureReplayedEntropy:
     Parameters
     ----------
     seed : object
-        Whatever tells this stream from others; its ``repr`` counts.
+        Its ``repr`` selects the stream.
 
     Attributes
     ----------
     drawn : list of bytes
-        Everything that was drawn, in order.
+        All draws, in order.
     """
 
     def __init__(self, seed: object) -> None:
@@ -60,10 +60,7 @@ class InsecureReplayedEntropy:
 
 
 def toy_policy(params: RoundParams) -> ClientPolicy:
-    """Return a policy that lets a client take part in a round too small to hide it.
-
-    The one place that says what a test's round may do and a real one may not.
-    """
+    """Return a policy that lets a client take part in a round too small to hide it."""
     two = params.n_clients == 2
     return ClientPolicy(
         min_clients=2 if two else 3, allow_two_clients=two, corrupt=0, dropout=0
@@ -76,20 +73,12 @@ def make_identity(client_id: int) -> Identity:
 
 
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
-    """Return what a client adds to the sum, in Python's integers and by no code of the library.
-
-    Parameters
-    ----------
-    params : RoundParams
-        With Integers, or a FixedPoint that rounds to nearest.
-    vector : array, shape (d,)
-    weight : int or None
-        In a weighted round it is the last element of what is returned.
+    """Return a vector's encoding as plain integers; the weight, if any, is the last.
 
     Raises
     ------
     ParameterError
-        The encoding rounds stochastically, so that nobody but the client knows its integers.
+        The encoding rounds stochastically, so that only the client knows its integers.
     """
     numbers = vector.tolist()
     encoding = params.encoding
@@ -120,27 +109,23 @@ def plain_sum(
 
 
 def needed(params: RoundParams, phase: str) -> int:
-    """Return how many clients must have answered for `phase` to be closed."""
+    """Return the number of answers that `phase` needs to be closed."""
     return params.threshold if phase == Phase.UNMASKING else params.min_survivors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Round:
-    """Everything about one round before it runs; as ``testing.rounds()`` draws it.
+    """A round before it runs; ``testing.rounds()`` draws it.
 
     Attributes
     ----------
     params : RoundParams
-    vectors : mapping of client id to vector
-        As many clients as take part, at most ``params.n_clients``.
-    weights : mapping of client id to int, or None
-        Given exactly when the parameters have a `max_weight`.
-    dropouts : mapping of client id to phase
-        Before which message of ``simulate.DROPOUT_PHASES`` a client drops out.
+    vectors, weights, dropouts
+        See `secagg.simulate_round`; mappings by client id, at most ``params.n_clients``.
     policy : ClientPolicy
         Every client's.
     seed : object
-        What the replayed entropy of clients and server follows from.
+        Seed of the replayed entropy of clients and server.
     """
 
     params: RoundParams
@@ -169,7 +154,7 @@ class Round:
 
     @cached_property
     def registry(self) -> Registry | None:
-        """Everyone's public identity keys, in the active variant."""
+        """All public identity keys, in the active variant."""
         if not self.params.active:
             return None
         return Registry({u: make_identity(u).public for u in self.vectors})
@@ -198,14 +183,10 @@ class Round:
 
 
 class Cohort:
-    """The clients of a round and its server; each step keeps what was sent.
+    """The clients of a round and its server; each step keeps the messages.
 
-    ``step`` and ``deliver`` in turn run the protocol; what lies between them is the test's.
-
-    Parameters
-    ----------
-    round : Round
-        Its dropouts are not followed: the test chooses who drops out.
+    ``step`` and ``deliver`` in turn run the protocol; the test may change messages between
+    them. The test also chooses the dropouts, not the round.
 
     Attributes
     ----------
@@ -213,14 +194,14 @@ class Cohort:
     clients : dict of id to Client
     server : Server
     entropy : dict of id to InsecureReplayedEntropy
-        What each client draws from, with all it has drawn.
+        Each client's source, with all its draws.
     vectors, weights : dict by id
     registry : Registry or None
         In the active variant.
     sent : list of dict of id to bytes
-        What the clients sent, a dict for each phase.
+        The clients' messages of each phase.
     inbox : dict of id to bytes
-        What the server answered last.
+        The server's last answers.
     """
 
     def __init__(self, round: Round) -> None:
@@ -240,14 +221,14 @@ class Cohort:
         return self.clients[u].answer(data, self.vectors[u], self.weights[u])
 
     def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
-        """Let all but the missing make their message; return these, undelivered."""
+        """Return the messages of all but the missing, undelivered."""
         missing = set(without)
         out = {u: self.answer(u, data) for u, data in self.inbox.items() if u not in missing}
         self.sent.append(out)
         return out
 
     def deliver(self, sent: dict[int, bytes]) -> dict[int, bytes]:
-        """Hand the messages to the server, close the phase, return its answers."""
+        """Deliver messages to the server, close the phase, return its answers."""
         for u, data in sent.items():
             self.server.receive(u, data)
         self.inbox = self.server.close_round()

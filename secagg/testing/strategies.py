@@ -1,6 +1,6 @@
-"""Hypothesis strategies: any parameters that are accepted, any inputs, dropouts, faults.
+"""Hypothesis strategies: any accepted parameters, any inputs, dropouts, faults.
 
-Rounds are small, so that thousands run in seconds, and otherwise anything goes: moduli of both
+Rounds are small, so that thousands run in seconds. Otherwise anything goes: moduli of both
 kinds, weights or none, both encodings, complete graphs and others, ids up to 2^64 − 1.
 """
 
@@ -36,9 +36,9 @@ _PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
 
 @st.composite
 def params(draw: st.DrawFn) -> RoundParams:
-    """Draw any parameters that RoundParams accepts, for 2 to 12 clients and up to 9 elements.
+    """Draw any valid RoundParams for 2 to 12 clients and up to 9 elements.
 
-    Fixed-point encodings round to nearest, so that a test can foretell the sum.
+    Fixed-point encodings round to nearest, so that a test can predict the sum.
     """
     n = draw(st.integers(2, 12))
     neighbours = draw(st.none() | st.sampled_from([*range(2, n, 2)] or [None]))
@@ -172,23 +172,19 @@ def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draw what a network does: nothing, or any faults to any of the first packets."""
+    """Draw a network's behaviour: nothing, or any faults to any of the first packets."""
     number = st.integers(0, 40) | st.integers(0, 400)
     faults = st.dictionaries(number, st.sampled_from([*FAULTS]), max_size=12)
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
 def _clients(params: RoundParams) -> st.SearchStrategy[tuple[int, tuple[Vector, int]]]:
-    """Draw an id and what goes with it.
-
-    All that is drawn for a client is drawn in one place, so that Hypothesis can leave a client
-    out in one step when it looks for a smaller round.
-    """
+    """Draw an id with its inputs in one place, so that Hypothesis shrinks by whole clients."""
     return st.tuples(_ONE_ID, _inputs(params))
 
 
 def _inputs(params: RoundParams) -> st.SearchStrategy[tuple[Vector, int]]:
-    """Draw a vector, and a weight also where none is needed: that changes nothing else."""
+    """Draw a vector, and a weight also for rounds without: that changes nothing else."""
     return st.tuples(vectors(params), weights(params))
 
 

@@ -141,7 +141,8 @@ def rounds(draw: st.DrawFn) -> Round:
     n = agreed.n_clients
     enough = st.integers(min(n, agreed.min_survivors), n)
     count = draw(st.just(n) | enough | st.integers(2, n))
-    client = _clients(agreed)
+    # all of a client in one draw, so that Hypothesis shrinks by whole clients
+    client = st.tuples(_ONE_ID, _inputs(agreed))
     inputs: dict[int, tuple[Vector, int]] = {}
     for _ in range(count):
         u, own = draw(client)
@@ -176,11 +177,6 @@ def schedules() -> st.SearchStrategy[Schedule]:
     number = st.integers(0, 40) | st.integers(0, 400)
     faults = st.dictionaries(number, st.sampled_from([*FAULTS]), max_size=12)
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
-
-
-def _clients(params: RoundParams) -> st.SearchStrategy[tuple[int, tuple[Vector, int]]]:
-    """Draw an id with its inputs in one place, so that Hypothesis shrinks by whole clients."""
-    return st.tuples(_ONE_ID, _inputs(params))
 
 
 def _inputs(params: RoundParams) -> st.SearchStrategy[tuple[Vector, int]]:

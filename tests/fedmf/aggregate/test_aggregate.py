@@ -179,7 +179,7 @@ def test_the_modulus_grows_with_the_cohort():
     [
         ({"neighbours": 7}, "neighbours is 7"),
         ({"neighbours": 12}, "neighbours"),
-        ({"threshold": 6}, "threshold is 6, too small for 12 holders"),
+        ({"threshold": 6}, "threshold is 6, .*12 "),
         ({"threshold": 13}, "threshold is 13"),
     ],
 )

@@ -184,13 +184,13 @@ def test_a_threshold_key_is_dealt_once_to_so_many_trustees(monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"bits": 1024}, "bits = 1024 must be from 2048.*generate_insecure_keypair"),
+        ({"bits": 1024}, "bits = 1024 .*2048.*generate_insecure_keypair"),
         ({"bits": 2050}, "multiple of 64"),
         ({"bits": "3072"}, "bits = '3072'"),
         ({"clip": 0.0}, "clip"),
         ({"trustees": 3}, "trustees = 3 and threshold = None are for trust = 'threshold'"),
         ({"threshold": 3}, "leave them out"),
-        ({"key": dealing(4, 3)[1]}, "key must be a PrivateKey, not tuple"),
+        ({"key": dealing(4, 3)[1]}, "key .*PrivateKey.* tuple"),
     ],
 )
 def test_impossible_settings_are_refused_at_once(setting, message):

@@ -29,22 +29,22 @@ def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
 @pytest.mark.parametrize(
     ("users", "items", "values", "message"),
     [
-        ([7, 8, 7], [10, 10, 10], [1, 2, 3], "own: user 7 rates item 10 more than once; keep"),
-        ([7, 8, 8], [10, 30, 30], [1, 2, 2], "own: user 8 rates item 30 more than once"),
-        ([7, 8], [10, 20], [1, np.nan], r"own: values\[1\] = nan is not a number"),
-        ([7, 8], [10, 20], [1, np.inf], r"values\[1\] = inf is outside the scale from 1 to 5"),
-        ([7, 8], [10, 20], [1, 0], r"values\[1\] = 0\.0 is outside the scale from 1 to 5"),
+        ([7, 8, 7], [10, 10, 10], [1, 2, 3], "own: user 7 .*item 10 "),
+        ([7, 8, 8], [10, 30, 30], [1, 2, 2], "own: user 8 .*item 30 "),
+        ([7, 8], [10, 20], [1, np.nan], r"own: values\[1\] = nan"),
+        ([7, 8], [10, 20], [1, np.inf], r"values\[1\] = inf .*1 to 5"),
+        ([7, 8], [10, 20], [1, 0], r"values\[1\] = 0\.0 .*1 to 5"),
         (
             [7, 8],
             [10, 40],
             [1, 2],
-            r"item 40 is rated \(items\[1\]\) but not in the item list",
+            r"item 40 .*items\[1\]",
         ),
         (
             [7, 8],
             [10, -1],
             [1, 2],
-            r"item -1 is rated \(items\[1\]\) but not in the item list",
+            r"item -1 .*items\[1\]",
         ),
     ],
 )

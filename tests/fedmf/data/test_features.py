@@ -96,15 +96,15 @@ def test_features_beside_each_other():
 @pytest.mark.parametrize(
     ("matrix", "names", "message"),
     [
-        (np.ones((2, 2)), ("a",), "1 names do not fit a matrix of shape"),
-        (np.ones(2), ("a",), "1 names do not fit a matrix of shape"),
-        ([[1, 2], [3, np.nan]], ("a", "b"), "must be finite numbers, but 'b' of row 1 is nan"),
-        ([["1"]], ("a",), "must be an array of numbers"),
-        ([[1j]], ("a",), "must be an array of numbers"),
-        ([[1], [2, 3]], ("a",), "must be an array of numbers"),
-        ([[1, 2]], "ab", "names = 'ab' must be a list of strings"),
-        ([[1]], None, "names = None must be"),
-        ([[1]], (3,), r"names = \(3,\) must be"),
+        (np.ones((2, 2)), ("a",), r"1 names .*\(2, 2\)"),
+        (np.ones(2), ("a",), r"1 names .*\(2,\)"),
+        ([[1, 2], [3, np.nan]], ("a", "b"), "'b' .*row 1 .*nan"),
+        ([["1"]], ("a",), "^features "),
+        ([[1j]], ("a",), "^features "),
+        ([[1], [2, 3]], ("a",), "^features "),
+        ([[1, 2]], "ab", "names = 'ab'"),
+        ([[1]], None, "names = None"),
+        ([[1]], (3,), r"names = \(3,\)"),
     ],
 )
 def test_features_that_do_not_fit_are_refused(matrix, names, message):

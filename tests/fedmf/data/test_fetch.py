@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import resource
 import signal
 import stat
@@ -99,9 +100,9 @@ def test_an_address_of_a_copy_takes_the_place_of_the_own(server, cache):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("missing", "404 .*Not Found.*--url"),
-        ("truncated", r"IncompleteRead\(\d+ bytes read, \d+ more expected"),
-        ("silent", "cannot be fetched"),
+        ("missing", "404 .*--url"),
+        ("truncated", "/truncated .*IncompleteRead"),
+        ("silent", "/silent "),
     ],
 )
 def test_a_bad_answer_leaves_nothing(server, cache, path, message):
@@ -110,21 +111,21 @@ def test_a_bad_answer_leaves_nothing(server, cache, path, message):
 
 def test_another_checksum_leaves_nothing(server, cache):
     other = md5(b"other")
-    refused(source(server, md5=other), cache, f"expected md5:{other} but got {md5(GOOD)}")
+    refused(source(server, md5=other), cache, f"md5:{other} .*{md5(GOOD)}")
 
 
 @pytest.mark.parametrize("known", [{"md5": None}, {}])
 def test_files_are_checked_whether_an_md5_is_known_or_not(server, cache, known):
     files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     wrong = files | {"tags.csv": hashlib.sha256(b"other").hexdigest()}
-    refused(source(server, files=wrong, **known), cache, "tags.csv of the archive is another")
+    refused(source(server, files=wrong, **known), cache, f"tags.csv .*{NAME}")
     assert fetch(source(server, files=files, **known)).is_dir()
 
 
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("ratings.csv", FILES["ratings.csv"][:-11], "should have 2 users"),
+        ("ratings.csv", FILES["ratings.csv"][:-11], f"{NAME} .*2 users"),
         (
             "ratings.csv",
             FILES["ratings.csv"] + b"7,2,1.0,9\r\n",
@@ -142,7 +143,7 @@ def test_nobody_there_is_an_error(server, cache):
     address = source(server)
     server.server_close()
     server.shutdown()
-    refused(address, cache, "cannot be fetched: .*refused.*set FEDMF_DATA to the folder")
+    refused(address, cache, "/good .*--url.*FEDMF_DATA")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_nobody_there_is_an_error(server, cache):
      "http://127.0.0.1.example.org/", "http://example.org\\@127.0.0.1/", "http://[::1/"],
 )  # fmt: skip
 def test_an_unsafe_address_is_refused_before_anything_is_sent(cache, address):
-    refused(replace(SOURCES[NAME], archive=address), cache, "must begin with https|is not an a")
+    refused(replace(SOURCES[NAME], archive=address), cache, re.escape(repr(address)))
 
 
 @pytest.mark.parametrize(
@@ -160,26 +161,24 @@ def test_an_unsafe_address_is_refused_before_anything_is_sent(cache, address):
 )
 def test_a_redirection_to_an_unsafe_address_is_refused(server, cache, there):
     server.elsewhere = there
-    refused(
-        source(server, "moved"), cache, "must begin with https|is not an address|Invalid IPv6"
-    )
+    refused(source(server, "moved"), cache, re.escape(repr(there)) + "|IPv6")
 
 
 @pytest.mark.parametrize("digits", [11, 5000])
 def test_an_absurd_length_is_refused(server, cache, digits):
     server.announced = "9" * digits
-    refused(source(server, "boasting"), cache, "announces more than")
+    refused(source(server, "boasting"), cache, f"/boasting .* {1 << 30} ")
 
 
 def test_a_length_that_is_no_number_is_ignored(server, cache):
     server.announced = "-5, many"
     server.content = b""
-    refused(source(server, "boasting"), cache, "not a sound zip file")
+    refused(source(server, "boasting"), cache, "zip")
 
 
 def test_bytes_compressed_in_transit_are_rejected(server, cache):
     """They would pass the limit of a download before they are counted."""
-    refused(source(server, "gzipped"), cache, "compressed bytes")
+    refused(source(server, "gzipped"), cache, "/gzipped .*compress")
 
 
 def test_http_to_this_machine_takes_no_proxy(server, cache, monkeypatch):
@@ -204,7 +203,7 @@ def test_a_redirection_to_a_safe_address_is_followed(server, cache):
 @pytest.mark.parametrize(("path", "how"), [("good", "announces"), ("unannounced", "sends")])
 def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch, path, how):
     monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
-    refused(source(server, path), cache, f"{how} more than {len(GOOD) - 1} bytes")
+    refused(source(server, path), cache, f"{how} .* {len(GOOD) - 1} bytes")
     monkeypatch.undo()
 
 
@@ -216,24 +215,24 @@ def member(name: str, **attributes: int) -> zipfile.ZipInfo:
 
 
 @pytest.mark.parametrize(
-    ("odd", "message"),
+    "odd",
     [
-        (member("../x"), "a path that may lead out"),
-        (member(f"{NAME}/../../x"), "a path that may lead out"),
-        (member("/etc/x"), "a path that may lead out"),
-        (member("a\\..\\x"), "a path that may lead out"),
-        (member("C:x"), "a path that may lead out"),
-        (member(f"{NAME}/l", external_attr=(stat.S_IFLNK | 0o777) << 16), "a link"),
-        (member(f"{NAME}/tags.csv"), "the same name twice"),
+        member("../x"),
+        member(f"{NAME}/../../x"),
+        member("/etc/x"),
+        member("a\\..\\x"),
+        member("C:x"),
+        member(f"{NAME}/l", external_attr=(stat.S_IFLNK | 0o777) << 16),
+        member(f"{NAME}/tags.csv"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_an_archive_with_tricks_is_refused_whole(server, cache, odd, message):
+def test_an_archive_with_tricks_is_refused_whole(server, cache, odd):
     packed = io.BytesIO(GOOD)
     with zipfile.ZipFile(packed, "a") as archive:
         archive.writestr(odd, b"x")
     server.content = packed.getvalue()
-    refused(source(server), cache, message)
+    refused(source(server), cache, re.escape(repr(odd.filename)))
     assert not (cache.parent / "x").exists()
 
 
@@ -242,32 +241,32 @@ def test_an_archive_that_asks_for_a_password_is_refused(server, cache):
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.rindex(mark) + offset] |= 1
     server.content = bytes(content)
-    refused(source(server), cache, "'ml-latest-small/README.txt' is or has a password")
+    refused(source(server), cache, "'ml-latest-small/README.txt' .*password$")
 
 
 def test_an_archive_that_swells_is_refused(server, cache, monkeypatch):
     monkeypatch.setattr(fedmf.data.fetch.archive, "LARGEST", 100)
-    refused(source(server), cache, r"unpacks to \d+ bytes, over 100")
+    refused(source(server), cache, r" \d+ bytes.* 100$")
     monkeypatch.undo()
 
 
 def test_an_archive_of_something_else_is_refused(server, cache):
     server.content = b"<html>no</html>"
-    refused(source(server), cache, "not a sound zip file")
+    refused(source(server), cache, "zip")
     server.content = zipped({"other.csv": b""})
-    refused(source(server), cache, "holds no file ratings.csv: it is not this data set's")
+    refused(source(server), cache, r"^the archive .*ratings\.csv")
     server.content = zipped({name: FILES[name] for name in ("ratings.csv", "movies.csv")})
-    refused(source(server), cache, "holds no file tags.csv beside ratings.csv")
+    refused(source(server), cache, r"^the archive .*tags\.csv .*ratings\.csv")
 
 
 def test_a_damaged_member_is_found_by_its_own_checksum(server, cache):
     server.content = GOOD.replace(b"B,(no genres", b"C,(no genres")
-    refused(source(server), cache, "not a sound zip file: Bad CRC-32")
+    refused(source(server), cache, "CRC-32")
 
 
 def test_a_cache_that_cannot_be_written_is_named(server, cache):
     cache.write_text("a file, where a folder should be")
-    with pytest.raises(DataError, match=r"cannot be put into .*: File exists; .*FEDMF_CACHE"):
+    with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
         fetch(source(server))
     assert server.asked == 0
 
@@ -278,7 +277,7 @@ def test_a_full_disk_leaves_nothing(server, cache):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
     try:
-        with pytest.raises(DataError, match=r"cannot be put into .*FEDMF_CACHE"):
+        with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
             fetch(source(server))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

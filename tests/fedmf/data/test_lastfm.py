@@ -88,22 +88,22 @@ def test_fifths_of_many_different_counts_are_equally_full():
         (
             "counts",
             COUNTS + b"2\t3\t4\r\n",
-            r"user_artists\.dat, line 9: user 2 has listened to",
+            r"user_artists\.dat, line 9: user 2 .*artist 3 ",
         ),
-        ("counts", COUNTS + b"2\t8\t4\r\n", "line 9: artist 8 is not in artists.dat"),
-        ("counts", COUNTS + b"2\t1\t0\r\n", "line 9: the listening count '0' is not a number"),
-        ("counts", COUNTS + b"2\t1\tnan\r\n", "line 9: the listening count 'nan' is not a"),
-        ("counts", COUNTS + b"2\t1\r\n", "line 9: expected 3 fields .* found 2"),
-        ("counts", COUNTS[:-2], "line 8: the last line is cut short"),
-        ("counts", b"", r"user_artists\.dat is empty"),
-        ("counts", b"userID\tartistID\tweight\r\n", "holds a header and no line below it"),
-        ("counts", COUNTS[1:], "line 1: expected the header 'userID"),
-        ("artists", ARTISTS[1:], r"artists\.dat, line 1: expected the header 'id"),
-        ("artists", ARTISTS + b"10\tX\n", "line 8: expected 4 fields between '.*', found 2"),
-        ("artists", ARTISTS + b"x\tX\t\t\n", "line 8: the artist id 'x' is not a number"),
-        ("artists", ARTISTS + b"9\tX\t\t\n", "line 8: artist 9 is listed a second time"),
-        ("artists", ARTISTS + b"10\tX\x1b[2J\t\t\n", "line 8: .*bytes that are no text"),
-        ("artists", (HEADER + "\n").encode(), "lists no artist"),
+        ("counts", COUNTS + b"2\t8\t4\r\n", "line 9: artist 8 .*artists.dat"),
+        ("counts", COUNTS + b"2\t1\t0\r\n", "line 9: .*listening count '0'"),
+        ("counts", COUNTS + b"2\t1\tnan\r\n", "line 9: .*listening count 'nan'"),
+        ("counts", COUNTS + b"2\t1\r\n", "line 9: .* 3 .* 2 in"),
+        ("counts", COUNTS[:-2], "line 8: "),
+        ("counts", b"", r"/user_artists\.dat"),
+        ("counts", b"userID\tartistID\tweight\r\n", r"/user_artists\.dat"),
+        ("counts", COUNTS[1:], "line 1: .*'userID"),
+        ("artists", ARTISTS[1:], r"artists\.dat, line 1: .*'id"),
+        ("artists", ARTISTS + b"10\tX\n", "line 8: .* 4 .* 2[ ;]"),
+        ("artists", ARTISTS + b"x\tX\t\t\n", "line 8: .*artist id 'x'"),
+        ("artists", ARTISTS + b"9\tX\t\t\n", "line 8: artist 9 "),
+        ("artists", ARTISTS + b"10\tX\x1b[2J\t\t\n", "line 8: .*10.*X"),
+        ("artists", (HEADER + "\n").encode(), r"/artists\.dat"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_line(tiny, file, content, message):
@@ -114,7 +114,7 @@ def test_a_damaged_file_is_named_with_its_line(tiny, file, content, message):
 def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny):
     assert len(tiny(size=(2, 6, 7))) == 7
     with pytest.raises(
-        DataError, match="should have 2 users, 6 items and 8 ratings, but 2, 6 a"
+        DataError, match=r"lastfm .*2 users, 6 items and 8 ratings.* 2, 6 and 7 "
     ):
         tiny(size=(2, 6, 8))
 

@@ -147,48 +147,58 @@ def test_the_year_of_a_series_is_its_first(tiny):
 
 
 ITEM_DAMAGE = [
-    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1: expected 24 fields .*found 7"),
-    ("ml-100k", "u_item", item_100k(1, "A").replace("|0|0", "|0|2").encode() + b"\n", "flags"),
-    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode() * 2, "line 2: item 1 .*second"),
-    ("ml-100k", "u_item", item_100k(1, "A").encode(), "line 1: the last line is cut short"),
-    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode(), r"u\.data, line 1: item 2 is n"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2: expected 3 fields"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: the item id 'x' is not a n"),
-    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa' is not one of ml"),
+    ("ml-100k", "u_item", b"1|A|B||C|0|0\n", r"u\.item, line 1: .* 24 .*'\|'.* 7;"),
+    (
+        "ml-100k",
+        "u_item",
+        item_100k(1, "A").replace("|0|0", "|0|2").encode() + b"\n",
+        "line 1: .* 19 .*'2', '0'",
+    ),
+    ("ml-100k", "u_item", (item_100k(1, "A") + "\n").encode() * 2, "line 2: item 1 "),
+    ("ml-100k", "u_item", item_100k(1, "A").encode(), "line 1: "),
+    (
+        "ml-100k",
+        "u_item",
+        (item_100k(1, "A") + "\n").encode(),
+        r"u\.data, line 1: item 2 .*u\.item",
+    ),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B\n", r"movies\.dat, line 2: .* 3 .*'::'"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\nx::B::War\n", "line 2: .*item id 'x'"),
+    ("ml-1m", "movies_dat", b"1::A::Drama\n2::B::Wa\n", "line 2: genre 'Wa' .*ml-1m"),
     (
         "ml-1m",
         "movies_dat",
         b"1::A::Drama\n2::B\x00::War\n",
-        "line 2: .*bytes that are no text",
+        "line 2: '2::B",
     ),
-    ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 is not in movies"),
-    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9 is not utf-8"),
-    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre .* is not one of ml-10m's"),
+    ("ml-1m", "movies_dat", b"2::A::Drama\n", r"ratings\.dat, line 2: item 1 .*movies"),
+    ("ml-10m", "movies_dat", b"1::A::Drama\n2::\xe9::War\n", "line 2: byte 0xe9 .*utf-8"),
+    ("ml-10m", "movies_dat", b"1::A::Children's\n", "line 1: genre .*Children.*ml-10m"),
     (
         "ml-10m",
         "ratings_dat",
         b"7::2::0.7::1\n",
-        "line 1: rating 0.7 is not in 0.5 to 5 by 0.5",
+        "line 1: rating 0.7 .*0.5 to 5 ",
     ),
     (
         "ml-latest-small",
         "movies_csv",
         b"1,A,Drama\r\n",
-        r"movies\.csv, line 1: expected the he",
+        r"movies\.csv, line 1: .*'movieId'",
     ),
-    ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: expected 3"),
-    ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: unexpec"),
+    ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: .* 3 .* 2;"),
+    ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: "),
     (
         "ml-latest-small",
         "movies_csv",
         b"movieId,title,genres\r\n1,\xe9,War\r\n",
-        "line 2: byte",
+        "line 2: byte 0xe9 ",
     ),
     (
         "ml-latest-small",
         "movies_csv",
         b"movieId,title,genres\r\n1,A,War\r\n",
-        r"ratings\.csv, line 2: item 2 is not in movies\.csv",
+        r"ratings\.csv, line 2: item 2 .*movies\.csv",
     ),
 ]
 
@@ -204,10 +214,10 @@ FILES = [(form.name, file) for form in FORMATS.values() for file in (form.rating
 
 @pytest.mark.parametrize(("name", "file"), FILES)
 def test_a_missing_or_empty_file_is_named(tiny, tmp_path, name, file):
-    with pytest.raises(DataError, match=f"{file} is empty"):
+    with pytest.raises(DataError, match=f"{name}/{file} "):
         tiny(name, **{file.replace(".", "_"): b""})
     (tmp_path / name / file).unlink()
-    with pytest.raises(DataError, match=f"{file} is missing from"):
+    with pytest.raises(DataError, match=f"{file} .*{name}$"):
         tiny(name, **{file.replace(".", "_"): None})
 
 
@@ -219,16 +229,16 @@ def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny, name):
     n_items = 3 if name in WITH_UNRATED else 2
     assert len(tiny(name, counts=(2, n_items, 3))) == 3
     with pytest.raises(
-        DataError, match=f"{n_items} items and 3 ratings, but .* and 2 were fou"
+        DataError, match=f"{name} .* {n_items} items and 3 ratings,.* {n_items} and 2 "
     ):
         tiny(name, counts=(2, n_items, 3), **{form.ratings.replace(".", "_"): shorter})
 
 
 def test_u_info_takes_the_place_of_the_published_counts(tiny):
     assert len(tiny("ml-100k", counts=(943, 1682, 100_000))) == 3
-    with pytest.raises(DataError, match="should have 2 users, 3 items and 4 ratings"):
+    with pytest.raises(DataError, match=r"ml-100k .* 2 users, 3 items and 4 ratings"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n4 ratings\n")
-    with pytest.raises(DataError, match=r"u\.info must hold three lines"):
+    with pytest.raises(DataError, match=r"u\.info .*'… users'"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n")
 
 
@@ -239,7 +249,7 @@ def test_load_holds_a_set_to_its_published_counts(tmp_path, name):
     for file, content in TINY[name].items():
         if file != "u.info":
             (folder / file).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name} should have {FORMATS[name].counts[0]} users"):
+    with pytest.raises(DataError, match=f"{name} .* {FORMATS[name].counts[0]} users"):
         load(name, tmp_path)
 
 

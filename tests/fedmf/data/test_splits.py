@@ -151,7 +151,7 @@ def test_official_names_a_file_cut_between_two_lines(tmp_path):
     [
         (["1\t1\t1\t5", "1\t4\t4\t8"], r"u1\.test, line 2: .*\(user 1, item 4\) in u\.data"),
         (["1\t1\t4\t5"], r"u1\.test, line 1: .*\(user 1, item 1\) in u\.data"),  # value differs
-        (["1\t1\t1\t5", "1\t3\t3\t7"], r"u1\.test, line 2: .*left for this file"),
+        (["1\t1\t1\t5", "1\t3\t3\t7"], r"u1\.test, line 2: .*\(user 1, item 3\)"),
         (["2\t9\t1\t5"], r"u1\.test, line 1: .*\(user 2, item 9\)"),  # beyond the last
     ],
 )

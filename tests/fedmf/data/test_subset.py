@@ -67,9 +67,9 @@ def test_users_are_chosen_by_the_items_that_are_left(ratings):
 @pytest.mark.parametrize(
     ("n_items", "n_users", "message"),
     [
-        (0, 1, "0 items: ask for at least 1 and at most the 3 there"),
+        (0, 1, "0 items.* 3 "),
         (4, 1, "4 items"),
-        (1, 5, "5 users who rated them: ask for at least 1 and at most the 4"),
+        (1, 5, "5 users.* 4 "),
         (1, 0, "0 users"),
     ],
 )

@@ -83,7 +83,7 @@ def test_many_equal_predictions_are_ordered_by_number():
         ([-1], [0], "user .*0 to 1"),
         ([0], [4], "item .*0 to 3"),
         ([0.5], [0], "user"),
-        ([0, 1], [0], "one item per user"),
+        ([0, 1], [0], r"\(2,\).*\(1,\)"),
     ],
 )
 def test_predict_refuses_what_the_model_does_not_know(factors, users, items, message):
@@ -96,7 +96,7 @@ def test_nothing_asked_is_nothing_answered(factors):
         found = factors.predict(nothing, nothing)
         assert (found.shape, found.dtype) == ((0,), np.float64)
     assert factors.predict(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
-    with pytest.raises(ModelError, match="one item per user"):
+    with pytest.raises(ModelError, match=r"\(0,\).*\(1,\)"):
         factors.predict([], [0])
 
 
@@ -105,7 +105,7 @@ def test_recommend_refuses_what_it_cannot_give(factors):
         with pytest.raises(ModelError, match="user"):
             factors.recommend(user)
     for k in (0, -1, 1.5, True, "3", None):
-        with pytest.raises(ModelError, match="at least one"):
+        with pytest.raises(ModelError, match=f"k = {k!r}"):
             factors.recommend(0, k=k)
     assert factors.recommend(np.int32(0), np.int64(1))[0].tolist() == [0]
 
@@ -137,15 +137,15 @@ def test_factors_of_another_kind_are_converted(factors):
 def test_factors_that_are_none_are_refused(factors):
     tables = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
     for p, q in ((2, 4), ((2, 2, 1), (4, 2, 1)), ((2, 0), (4, 0))):
-        with pytest.raises(ModelError, match=r"two tables|0 factors"):
+        with pytest.raises(ModelError, match="factors"):
             Factors(**tables | {"user_factors": np.ones(p), "item_factors": np.ones(q)})
     for dtype in (np.complex128, np.str_, object):
-        with pytest.raises(ModelError, match="real numbers"):
+        with pytest.raises(ModelError, match="factors"):
             Factors(**tables | {"item_factors": factors.item_factors.astype(dtype)})
 
 
 def test_tables_that_do_not_fit_are_refused(factors):
-    with pytest.raises(ModelError, match="2 users of 2 factors, 4 items of 3"):
+    with pytest.raises(ModelError, match="2 factors, 4 items of 3"):
         Factors(
             factors.user_factors,
             np.zeros((4, 3)),
@@ -176,7 +176,7 @@ def test_a_damaged_model_is_refused(factors, tmp_path, where):
     data = bytearray(path.read_bytes())
     data[where] ^= 1
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="damaged: its checksum"):
+    with pytest.raises(ModelError, match=r"model\.fedmf"):
         Factors.load(path)
 
 
@@ -186,10 +186,11 @@ def test_a_model_cut_short_anywhere_is_refused(factors, tmp_path):
     data = path.read_bytes()
     for size in (*range(1, HEADER.size + 3), len(data) // 2, len(data) - 1):
         path.write_bytes(data[:size])
-        with pytest.raises(ModelError, match="cut short"):
+        found = size if size < HEADER.size else size - HEADER.size
+        with pytest.raises(ModelError, match=f" {found} bytes"):
             Factors.load(path)
     path.write_bytes(data + b"\0")
-    with pytest.raises(ModelError, match="has grown"):
+    with pytest.raises(ModelError, match=f" {len(data) + 1 - HEADER.size} bytes"):
         Factors.load(path)
 
 
@@ -199,22 +200,26 @@ def test_another_version_is_refused_by_number(factors, tmp_path):
     data = bytearray(path.read_bytes())
     struct.pack_into("<I", data, len(MAGIC), 2)
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="has version 2; this fedmf reads version 1"):
+    with pytest.raises(ModelError, match=r"version 2.* version 1"):
         Factors.load(path)
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 an npz", b"FEDMF MODEL\n" + bytes(80)])
-def test_what_is_no_model_is_refused(tmp_path, data):
+def test_what_is_no_model_is_refused(factors, tmp_path, data):
     path = tmp_path / "model.fedmf"
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="is not a model"):
+    with pytest.raises(ModelError, match=r"model\.fedmf"):
+        Factors.load(path)
+    factors.save(path)
+    path.write_bytes(b"G" + path.read_bytes()[1:])
+    with pytest.raises(ModelError, match=r"model\.fedmf"):
         Factors.load(path)
 
 
 def test_a_missing_model_and_a_missing_folder_are_named(factors, tmp_path):
     with pytest.raises(ModelError, match="nowhere"):
         Factors.load(tmp_path / "nowhere")
-    with pytest.raises(ModelError, match="cannot be written"):
+    with pytest.raises(ModelError, match=r"nowhere.*model\.fedmf"):
         factors.save(tmp_path / "nowhere" / "model.fedmf")
 
 
@@ -292,20 +297,20 @@ def renamed(factors):
 def test_a_body_that_is_no_archive_of_the_tables_is_refused(factors, tmp_path, make):
     path = tmp_path / "model.fedmf"
     path.write_bytes(sealed(make(factors)))
-    with pytest.raises(ModelError, match="lacks a table"):
+    with pytest.raises(ModelError, match=r"model\.fedmf"):
         Factors.load(path)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"seen_items": np.array([4], dtype=np.int32)}, "among the items 0 to 3"),
-        ({"seen_items": np.array([-1], dtype=np.int32)}, "among the items 0 to 3"),
-        ({"seen_indptr": np.array([0, 2, 1])}, "must ascend from 0"),
-        ({"seen_indptr": np.array([1, 1, 1])}, "must ascend from 0"),
-        ({"seen_indptr": np.array([], dtype=np.int64)}, "do not fit together"),
-        ({"user_factors": np.full((2, 2), np.nan)}, "user_factors are not all finite"),
-        ({"item_factors": np.full((4, 2), np.inf)}, "item_factors are not all finite"),
+        ({"seen_items": np.array([4], dtype=np.int32)}, "seen_items .*0 to 3"),
+        ({"seen_items": np.array([-1], dtype=np.int32)}, "seen_items .*0 to 3"),
+        ({"seen_indptr": np.array([0, 2, 1])}, "seen_indptr"),
+        ({"seen_indptr": np.array([1, 1, 1])}, "seen_indptr"),
+        ({"seen_indptr": np.array([], dtype=np.int64)}, "2 users.* 4 items"),
+        ({"user_factors": np.full((2, 2), np.nan)}, "user_factors"),
+        ({"item_factors": np.full((4, 2), np.inf)}, "item_factors"),
     ],
 )
 def test_numbers_that_no_model_has_are_refused(factors, tmp_path, changed, message):

@@ -118,10 +118,10 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
     ("changes", "named"),
     [
         ({"n": 1}, "n_clients is 1"),
-        ({"n": 5.0}, "n_clients must be an int"),
+        ({"n": 5.0}, r"n_clients .*5\.0"),
         ({"threshold": 0}, "threshold is 0"),
         ({"length": 0}, "length is 0"),
-        ({"neighbours": 3}, " 2 "),
+        ({"neighbours": 3}, "neighbours is 3"),
         ({"neighbours": 6}, "neighbours is 6"),
         ({"n": 2, "allow_two_clients": True, "neighbours": 2}, "None"),
         ({"n": 5, "threshold": 10**400}, "1329 bits"),
@@ -129,7 +129,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "ring"),
         ({"modulus_bits": 65}, "modulus_bits is 65"),
         ({"modulus": 1}, "modulus 1 "),
-        ({"modulus": (1 << 62) + 1}, "above 2\\^62"),
+        ({"modulus": (1 << 62) + 1}, f"modulus {(1 << 62) + 1}"),
         ({"modulus": 97, "modulus_bits": 8}, "modulus_bits"),
         ({"encoding": None}, "encoding"),
         ({"max_weight": 0}, "max_weight is 0"),
@@ -197,7 +197,7 @@ def test_the_digest_tells_any_two_parameters_apart() -> None:
 def test_check05_active_threshold_is_above_two_thirds(n: int, least: int) -> None:
     """The active threshold is above two thirds exactly."""
     assert make_params(n, least, security="active").threshold == least
-    with pytest.raises(ParameterError, match=f"{least} to {n}|{n}"):
+    with pytest.raises(ParameterError, match=f" {least} to {n}$"):
         make_params(n, least - 1, security="active")
 
 
@@ -236,7 +236,7 @@ def test_check04_graph_exposing_clients_is_rejected(n: int, k: int, t: int) -> N
     bits = graph.privacy_bits(n, k, t, 0.1, 0.33)
     assert bits < 40
     assert f" {bits:.1f} bits" in str(caught.value)
-    found = re.search(r"take neighbours=(\d+) and threshold=(\d+)", str(caught.value))
+    found = re.search(r"neighbours=(\d+)\D+threshold=(\d+)", str(caught.value))
     assert found is not None
     better = {"neighbours": int(found[1]), "threshold": int(found[2])}
     assert accept(make_params(n, **better), policy)
@@ -289,11 +289,11 @@ def test_check05_colluders_never_reach_the_threshold(
 ) -> None:
     """On the complete graph colluders must not reach the threshold."""
     policy = ClientPolicy(corrupt=corrupt)
-    told = f"threshold {t} is too small.* take a threshold of {least} or more"
+    told = rf"threshold {t} .*\b{least}\b"
     with pytest.raises(ParameterError, match=told):
         policy.check(make_params(n, t, security=security))
     policy.check(make_params(n, least, security=security))
-    with pytest.raises(ParameterError, match=f"threshold {least - 1} is"):
+    with pytest.raises(ParameterError, match=f"threshold {least - 1} "):
         policy.check(make_params(n, least - 1, security=security))
 
 

@@ -188,10 +188,10 @@ def sums_floats(round: testing.Round) -> RoundResult:
 @pytest.mark.parametrize(
     ("aggregate", "named"),
     [
-        (forgets_who_left_last, r"sent their input and are not in the sum|integers of surv"),
-        (gives_up_early, "a round with enough clients was given up: x: somebody left"),
-        (never_gives_up, "too few clients were left for a sum"),
-        (sums_floats, "sum of survivors"),
+        (forgets_who_left_last, r"clients \[\d+\]|integers"),
+        (gives_up_early, "x: somebody left"),
+        (never_gives_up, "RoundResult"),
+        (sums_floats, "^sum "),
     ],
 )
 def test_an_aggregators_bug_is_found(
@@ -209,11 +209,11 @@ def test_an_aggregators_bug_is_found(
 @pytest.mark.parametrize(
     ("field", "value", "named"),
     [
-        ("integers", np.zeros(4, np.int64), r"integers of survivors .* is \[0, 0, 0, 0\]"),
-        ("sum", np.zeros(4), "sum of survivors"),
-        ("weight", None, "weight of survivors .* is None, and should be 4"),
-        ("faulty", (2,), r"faulty of survivors .* is \(2,\)"),
-        ("survivors", (3, 2, 1, 0), "are not ascending ids"),
+        ("integers", np.zeros(4, np.int64), r"^integers .*\[0, 0, 0, 0\]"),
+        ("sum", np.zeros(4), "^sum "),
+        ("weight", None, "^weight .*None.* 4$"),
+        ("faulty", (2,), r"^faulty .*\(2,\)"),
+        ("survivors", (3, 2, 1, 0), r"^\(3, 2, 1, 0\)"),
     ],
 )
 def test_every_field_of_a_result_is_checked(field: str, value: object, named: str) -> None:
@@ -230,12 +230,12 @@ def test_every_field_of_a_result_is_checked(field: str, value: object, named: st
 def test_a_sum_for_which_too_few_answered_is_found(survivors: tuple[int, ...]) -> None:
     """It is exact; but with two of four left, nobody could have removed its masks."""
     round = make_round(4, 3, dropouts={2: "unmasking", 3: "unmasking"})
-    with pytest.raises(AssertionError, match="too few clients were left for a sum"):
+    with pytest.raises(AssertionError, match="RoundResult"):
         testing.assert_exact_sum(round, lambda r: plain(r, survivors))
 
 
 def test_an_input_that_is_left_out_is_found() -> None:
-    with pytest.raises(AssertionError, match=r"clients \[4\] sent their input and are not in"):
+    with pytest.raises(AssertionError, match=r"^clients \[4\] .*not "):
         testing.assert_exact_sum(make_round(5), lambda r: plain(r, range(4)))
 
 
@@ -243,20 +243,20 @@ def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
     """With two neighbours each, a client that loses one of them takes no further part."""
     round = make_round(9, neighbours=2, dropouts={1: "masked_input"})
     testing.assert_exact_sum(round, lambda r: plain(r, range(2, 8)))
-    with pytest.raises(AssertionError, match="a sum over 2 clients came out, and it takes 3"):
+    with pytest.raises(AssertionError, match=r"2 clients.* 3$"):
         testing.assert_exact_sum(round, lambda r: plain(r, (2, 3)))
 
 
 def test_a_stranger_in_the_sum_is_found() -> None:
     round = make_round(5, dropouts={4: "masked_input"})
     without = dataclasses.replace(round, dropouts={})
-    with pytest.raises(AssertionError, match=r"clients \[4\] are in the sum and sent no input"):
+    with pytest.raises(AssertionError, match=r"^clients \[4\] .*no "):
         testing.assert_exact_sum(round, lambda _: simulate(without))
 
 
 def test_stochastic_rounding_cannot_be_foretold() -> None:
     round = make_round(encoding=FixedPoint(8.0))
-    with pytest.raises(ParameterError, match="test with rounding='nearest'"):
+    with pytest.raises(ParameterError, match="rounding='nearest'"):
         testing.assert_exact_sum(round, simulate)
 
 
@@ -298,10 +298,10 @@ class SendsNothing(Direct):
 @pytest.mark.parametrize(
     ("transport", "named"),
     [
-        (LosesTheSeventh, "all packets of the .* arrived, and it did not"),
-        (MixesUpClients, "bytes were delivered that were not sent"),
-        (Truncates, "100 bytes were delivered that were not sent"),
-        (SendsNothing, "made no packet of the share_keys message from the server to client"),
+        (LosesTheSeventh, "^all packets of the "),
+        (MixesUpClients, r"^\d+ bytes .*packet \d+"),
+        (Truncates, r"^100 bytes .*packet \d+"),
+        (SendsNothing, "share_keys .*server .*client"),
     ],
 )
 def test_a_transports_bug_is_found(transport: type[testing.Transport], named: str) -> None:
@@ -340,9 +340,7 @@ def test_too_many_losses_end_a_round_without_a_result() -> None:
     assert testing.run_over(Direct(), make_round(4), lost) is None
 
 
-@pytest.mark.parametrize(
-    ("faults", "named"), [({-1: "lost"}, "number of a packet is -1"), ({3: "gone"}, "'gone'")]
-)
+@pytest.mark.parametrize(("faults", "named"), [({-1: "lost"}, " -1"), ({3: "gone"}, "'gone'")])
 def test_impossible_schedules_are_refused(faults: dict[int, str], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         testing.Schedule(faults)
@@ -360,7 +358,7 @@ def test_an_input_added_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             add_into(self, total, values)
 
     monkeypatch.setattr(Ring, "add_into", twice)
-    with pytest.raises(AssertionError, match="integers of survivors"):
+    with pytest.raises(AssertionError, match=r"^integers "):
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
@@ -370,27 +368,25 @@ def test_a_server_that_refuses_or_gives_up_without_need_is_found(
     params = make_params(4, 4)  # a server that waits for all, in a round where three are enough
     strict = dataclasses.replace(make_round(4, 3), dropouts={3: "masked_input"})
     monkeypatch.setattr(Masking, "enough", lambda self, *_: Server(params).close_round())
-    with pytest.raises(AssertionError, match="3 messages of masked_input arrived, and it was"):
+    with pytest.raises(AssertionError, match=r"^3 messages of masked_input"):
         testing.run_over(Direct(), strict, testing.Schedule())
     monkeypatch.undo()
     monkeypatch.setattr(Masking, "take", lambda self, u, _: self.require(False, u, "x", "no"))
-    with pytest.raises(AssertionError, match=r"masked_input message .* was refused: client 0"):
+    with pytest.raises(AssertionError, match=r"masked_input message .* client 0"):
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
 def test_a_sum_without_an_input_that_arrived_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     round = make_round(5)
     monkeypatch.setattr(Server, "result", lambda _: plain(round, (0, 1, 2)))
-    with pytest.raises(
-        AssertionError, match=r"over \(0, 1, 2\), and the inputs of \[0, 1, 2, 3"
-    ):
+    with pytest.raises(AssertionError, match=r"\(0, 1, 2\).* \[0, 1, 2, 3"):
         testing.run_over(Direct(), round, testing.Schedule())
 
 
 def test_a_server_that_goes_on_with_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Masking, "enough", lambda *_: None)
     few = make_round(4, 3, dropouts={2: "masked_input", 3: "masked_input"})
-    with pytest.raises(AssertionError, match="was closed with 2 messages, and it takes 3"):
+    with pytest.raises(AssertionError, match=r"^masked_input .* 2 messages.* 3$"):
         testing.run_over(Direct(), few, testing.Schedule())
 
 
@@ -408,7 +404,7 @@ def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int
 
 def test_inputs_without_masks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys.MaskSum, "apply", lambda *_: None)
-    with pytest.raises(AssertionError, match="contains a client's vector"):
+    with pytest.raises(AssertionError, match=r"^message \d from client \d+ "):
         hidden(transmit)
 
 
@@ -425,7 +421,7 @@ def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch
         return values, clipped
 
     monkeypatch.setattr("secagg.client.client.encode_input", doubled)
-    with pytest.raises(AssertionError, match=r"integers of|differ by something else"):
+    with pytest.raises(AssertionError, match=r"^integers |^message "):
         hidden(transmit)
 
     def unchecked(round: testing.Round, record: testing.Record) -> None:
@@ -434,7 +430,7 @@ def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch
         for u, data in cohort.step().items():
             record(u, None, data)
 
-    with pytest.raises(AssertionError, match="masked inputs differ by something else"):
+    with pytest.raises(AssertionError, match=r"^message 0 from client "):
         hidden(unchecked)
 
 
@@ -453,9 +449,9 @@ def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[...,
 @pytest.mark.parametrize(
     ("tell", "named"),
     [
-        (lambda r, u: [bytes(np.count_nonzero(r.vectors[u]))], "bytes, by the inputs"),
-        (lambda r, u: [b"w%20d" % (r.weight(u) or 0)], "depends on the inputs"),
-        (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), "it depends on the inputs"),
+        (lambda r, u: [bytes(np.count_nonzero(r.vectors[u]))], r" \d+ or \d+ bytes"),
+        (lambda r, u: [b"w%20d" % (r.weight(u) or 0)], "^message "),
+        (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), r"\d+ or \d+ messages"),
     ],
 )
 def test_what_is_told_besides_is_found(
@@ -476,7 +472,7 @@ def test_entropy_from_the_input_is_found() -> None:
             entropy = testing.InsecureReplayedEntropy(vector.tobytes())
             record(u, None, round.client(u, entropy).advertise_keys())
 
-    with pytest.raises(AssertionError, match="depends on the inputs"):
+    with pytest.raises(AssertionError, match=r"^message 0 from client "):
         hidden(run)
 
 
@@ -486,12 +482,12 @@ def test_an_end_that_depends_on_inputs_is_found() -> None:
         if all(vector.any() for vector in round.vectors.values()):
             raise TooFewSurvivors("on a whim", phase="x", survivors=0, needed=0)
 
-    with pytest.raises(AssertionError, match="it depends on the inputs how it ends"):
+    with pytest.raises(AssertionError, match=r"x or None|None or x"):
         hidden(run)
 
 
 def test_a_run_that_records_nothing_proves_nothing() -> None:
-    with pytest.raises(AssertionError, match="nothing was recorded"):
+    with pytest.raises(AssertionError):
         hidden(lambda *_: None)
 
 

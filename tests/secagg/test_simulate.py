@@ -73,7 +73,7 @@ def test_two_clients_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("dropouts", "named"),
-    [({9: "unmasking"}, "client 9, which has no vector"), ({0: "lunch"}, "in 'lunch'")],
+    [({9: "unmasking"}, "dropouts .*client 9"), ({0: "lunch"}, "client 0 .*'lunch'")],
 )
 def test_impossible_dropouts_are_refused(dropouts: dict[int, str], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
@@ -164,10 +164,10 @@ def test_default_entropy_is_the_operating_systems() -> None:
 @pytest.mark.parametrize(
     ("vectors", "weights", "named"),
     [
-        ([np.zeros(4)] * 3, [1, 2], "client 2 has a vector and no weight"),
-        ([np.zeros(4)] * 3, [1, 2, 3, 4], "4 weights for 3 vectors"),
-        ([np.zeros(4), np.zeros(4), np.zeros(5)], [1, 2, 3], "client 2: the vector has 5"),
-        ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id must be an int"),
+        ([np.zeros(4)] * 3, [1, 2], "client 2 .*weight"),
+        ([np.zeros(4)] * 3, [1, 2, 3, 4], "4 weights .*3 vectors"),
+        ([np.zeros(4), np.zeros(4), np.zeros(5)], [1, 2, 3], "client 2: .* 5 .* 4$"),
+        ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id .*'1'"),
         ({0: np.zeros(4), -1: np.zeros(4)}, None, "client id is -1"),
     ],
 )

@@ -143,17 +143,17 @@ def test_wrong_shapes_raise_before_any_memory_is_touched(change):
 @compiled
 def test_rows_and_pairs_outside_are_refused():
     table, rows = np.zeros((3, 2)), np.array([0, 3], np.int32)
-    with pytest.raises(IndexError, match="row is not in 0 <= row < 3"):
+    with pytest.raises(IndexError, match="0 <= row < 3"):
         _fast.add_rows(table, rows, np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="rows"):
         _fast.add_rows(table, rows, np.zeros((2, 3)))
     p, out = np.zeros((2, 2)), np.zeros(1)
     for users, items in (([2], [0]), ([0], [3]), ([-1], [0])):
         with pytest.raises(IndexError):
             _fast.predict(p, table, np.array(users), np.array(items), out)
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="users"):
         _fast.predict(p, table, np.array([0]), np.array([0, 1]), out)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="gradients"):
         _fast.gradients(*drawn(0, [2], 3), np.zeros((2, 4)), 0.1)
 
 

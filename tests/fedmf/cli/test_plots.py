@@ -59,7 +59,7 @@ def test_the_global_state_of_matplotlib_is_left_alone(tmp_path):
 
 
 def test_nothing_to_draw_and_nowhere_to_draw_are_told(tmp_path):
-    with pytest.raises(ModelError, match="not one round"):
+    with pytest.raises(ModelError, match="round"):
         learning_curve(History(), tmp_path / "curve.png")
-    with pytest.raises(ModelError, match="cannot be written"):
+    with pytest.raises(ModelError, match=r"nowhere/curve\.png"):
         learning_curve(history([1.0]), tmp_path / "nowhere" / "curve.png")

@@ -43,7 +43,7 @@ def test_mask_that_cannot_be_saved_leaves_no_older_model(tmp_path):
     (tmp_path / "model.fedmf").write_text("of another run")
     done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
     assert done.exit_code == 0
-    assert "no model.fedmf: this mask cannot be written as factors" in done.stderr
+    assert "model.fedmf" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.png", "history.json"]
 
 
@@ -55,7 +55,7 @@ def test_the_summary_tells_what_the_heads_are_worth():
 def test_a_mask_for_fedmf_is_refused():
     done = train("--mask", "fm")
     assert done.exit_code == 2
-    assert "--mask fm cannot go with --model fedmf: take fedmmf" in done.stderr
+    assert all(part in done.stderr for part in ("--mask fm", "--model fedmf", " fedmmf"))
 
 
 def test_masks_and_heads_see_what_is_known_of_the_items(monkeypatch):

@@ -231,9 +231,9 @@ def test_adam_takes_steps_of_its_rate_against_a_constant_slope():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FedLR(rate=0.0), r"rate = 0\.0 must be finite and positive"),
-        (lambda: FedLR(reg=-1.0), r"reg = -1\.0 must be finite and at least 0"),
-        (lambda: FedFM(k=0), "k = 0 must be an integer"),
+        (lambda: FedLR(rate=0.0), r"rate = 0\.0 "),
+        (lambda: FedLR(reg=-1.0), r"reg = -1\.0 "),
+        (lambda: FedFM(k=0), "k = 0 "),
         (lambda: FedFM(spread=float("inf")), "spread = inf"),
         (lambda: FedNN(hidden=2.0), r"hidden = 2\.0"),
         (lambda: ContextTrainer(FedLR(), rounds=0), "rounds = 0"),

@@ -116,8 +116,8 @@ def test_items_with_few_raters_are_not_trained():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"reg": 0.0}, r"reg = 0\.0 must be finite"),
-        ({"reg": -1.0}, r"reg = -1\.0 must be finite"),
+        ({"reg": 0.0}, r"reg = 0\.0 "),
+        ({"reg": -1.0}, r"reg = -1\.0 "),
         ({"k": 0}, "k = 0"),
         ({"spread": 0.0}, "spread = 0"),
         ({"min_raters": 0}, "min_raters = 0"),

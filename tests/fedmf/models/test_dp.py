@@ -172,7 +172,7 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
     aggregation = noisy("distributed", z=1.5, honest=0.5)
     gone = dict.fromkeys(range(4), "masked_input")
     assert aggregation.sum(vectors, dropouts=gone).sum.std() == pytest.approx(3.0, rel=0.03)
-    with pytest.raises(RoundAborted, match="3 users are left"):
+    with pytest.raises(RoundAborted, match=r"^3 users .* 4$"):
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
@@ -183,7 +183,7 @@ def test_the_honest_are_rounded_up():
     aggregation = noisy("distributed", z=1.5, honest=0.5)
     gone = dict.fromkeys(range(3), "masked_input")
     assert aggregation.sum(vectors, dropouts=gone).sum.std() == pytest.approx(3.0, rel=0.03)
-    with pytest.raises(RoundAborted, match="it takes 4"):
+    with pytest.raises(RoundAborted, match=r"^3 users .* 4$"):
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
@@ -199,7 +199,7 @@ def test_the_honest_are_the_part_that_is_meant():
 @pytest.mark.parametrize("factor", [0, 1 / 3, 2])
 def test_an_entropy_of_another_length_is_refused(where, factor):
     aggregation = replace(noisy(where), entropy=lambda size: bytes(int(size * factor)))
-    with pytest.raises(SettingError, match="entropy gave"):
+    with pytest.raises(SettingError, match=r"entropy .* 288"):
         aggregation.sum(tables(3), dropouts={})
 
 
@@ -224,7 +224,7 @@ def test_training_runs_under_noise_and_counts_nothing():
     trainer = Trainer(DPFedMF(k=2), noisy(z=0.1, clip=1.0), rounds=2).fit(ratings)
     assert trainer.history_.last.trained_items is None
     assert trainer.history_.last.train_rmse < 1.5
-    with pytest.raises(SettingError, match="counts of raters"):
+    with pytest.raises(SettingError, match="min_raters=1"):
         Trainer(rounds=1, aggregation=noisy()).fit(ratings)
 
 
@@ -256,10 +256,10 @@ def test_the_part_of_a_cohort_is_counted_in_whole_users():
     [
         (lambda: noisy(clip=0.0), r"clip_norm = 0\.0"),
         (lambda: noisy(z=-1.0), r"noise_multiplier = -1\.0"),
-        (lambda: noisy("nowhere"), "'nowhere' must be one of 'central'"),
+        (lambda: noisy("nowhere"), "'nowhere' .*'central'"),
         (lambda: noisy("local", honest=0.5), r"honest = 0\.5"),
         (lambda: noisy("distributed", honest=0.0), r"honest = 0\.0"),
-        (lambda: noisy(inner="plain"), "must sum integers"),
+        (lambda: noisy(inner="plain"), r"inner = 'plain' .*PlainSum\(\)"),
         (lambda: noise_multiplier(0.0, 1e-5, 1), r"epsilon = 0\.0"),
         (lambda: noise_multiplier(1.0, 1.0, 1), r"delta = 1\.0"),
         (lambda: noise_multiplier(1.0, 1e-5, 0), "rounds = 0"),
@@ -267,10 +267,10 @@ def test_the_part_of_a_cohort_is_counted_in_whole_users():
         (lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate=0.0), r"sampling_rate = 0\.0"),
         (
             lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate=0.5, where="local"),
-            "1 if where = 'local'",
+            "sampling_rate = 0.5 .*where = 'local'",
         ),
-        (lambda: DPFedMF(min_raters=3), "min_raters = 3 must stay"),
-        (lambda: DPFedMF(update="paper"), "must stay 'ridge'"),
+        (lambda: DPFedMF(min_raters=3), "min_raters = 3 "),
+        (lambda: DPFedMF(update="paper"), "update = 'paper' .*'ridge'"),
     ],
 )
 def test_impossible_settings_are_refused(make, message):
@@ -282,7 +282,7 @@ def test_impossible_settings_are_refused(make, message):
 def test_check14_the_tail_of_the_noise_must_fit_the_encoding():
     """2 + 12 · 2 of each user, with the noise of all in each vector: 26 and not 25.9."""
     noisy("local", inner=PlainSum(clip=26.0)).sum(tables(3), dropouts={})
-    with pytest.raises(SettingError, match="make it 26"):
+    with pytest.raises(SettingError, match=r"clip = 25\.9 .* 26$"):
         noisy("local", inner=PlainSum(clip=25.9)).sum(tables(3), dropouts={})
-    with pytest.raises(SettingError, match="take more fractional_bits"):
+    with pytest.raises(SettingError, match="fractional_bits"):
         noisy("local", z=1e-5).sum(tables(3), dropouts={})

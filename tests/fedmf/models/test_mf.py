@@ -119,7 +119,7 @@ def test_ridge_steps_divide_by_raters_and_skip_unrated():
     q, total = np.array([[1.0], [2.0], [3.0]]), np.array([[4.0], [3.0], [0.0]])
     moved = model.server_step(q, total, Raters(np.array([4, 3, 0]), 1.0))
     np.testing.assert_allclose(moved, [[0.5], [1.5], [3.0]])
-    with pytest.raises(SettingError, match="count them"):
+    with pytest.raises(SettingError, match="update = 'ridge' "):
         model.server_step(q, total, None)
 
 
@@ -227,15 +227,15 @@ def test_users_beyond_all_bounds_have_no_factors(capfd):
     [
         ({"k": 0}, "k = 0"),
         ({"k": 2.0}, r"k = 2\.0"),
-        ({"reg": -0.1}, r"reg = -0\.1 must be finite and at least 0"),
+        ({"reg": -0.1}, r"reg = -0\.1 "),
         ({"reg": float("nan")}, "reg = nan"),
-        ({"rate": 0.0}, r"rate = 0\.0 must be finite and positive"),
+        ({"rate": 0.0}, r"rate = 0\.0 "),
         ({"spread": float("inf")}, "spread = inf"),
-        ({"update": "sgd"}, "update = 'sgd' must be one of 'paper'"),
-        ({"start": "ones"}, "start = 'ones' must be one of 'zero-mean'"),
+        ({"update": "sgd"}, "update = 'sgd' .*'paper'"),
+        ({"start": "ones"}, "start = 'ones' .*'zero-mean'"),
         ({"min_raters": 0}, "min_raters = 0"),
-        ({"biases": 1}, "biases = 1 must be True or False"),
-        ({"rate": True}, "rate = True must be finite and positive"),
+        ({"biases": 1}, "biases = 1 "),
+        ({"rate": True}, "rate = True "),
     ],
 )
 def test_impossible_hyper_parameters_are_refused_by_name(setting, message):

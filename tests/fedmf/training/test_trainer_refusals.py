@@ -45,7 +45,7 @@ def test_impossible_settings_are_refused(split):
 
 def test_presets_go_by_name():
     assert preset("paper") == PRESETS["paper"]
-    with pytest.raises(SettingError, match="'papre' is unknown; there are fast, biases, large"):
+    with pytest.raises(SettingError, match=r"'papre' .* fast, biases, large"):
         preset("papre")
 
 
@@ -75,11 +75,11 @@ def test_likely_slips_are_told_in_our_words(split):
 @pytest.mark.parametrize(
     ("model", "remedy"),
     [
-        (FedMF(rate=1e308), r"rate = 1e\+308 is too high for these ratings; halve it"),
-        (FedMF(rate=1e308, biases=True), "halve it"),
-        (FedMF(spread=1e308), r"or spread = 1e\+308 too wide; halve it"),
-        (replace(PAPER, spread=1e200), r"or spread = 1e\+200 too wide; halve it"),
-        (FedALS(spread=1e308), r"reg = 0\.135 .* or spread = 1e\+308 too wide"),
+        (FedMF(rate=1e308), r"rate = 1e\+308 "),
+        (FedMF(rate=1e308, biases=True), r"rate = 1e\+308 "),
+        (FedMF(spread=1e308), r"rate = 0\.45 .*spread = 1e\+308 "),
+        (replace(PAPER, spread=1e200), r"rate = 0\.005 .*spread = 1e\+200 "),
+        (FedALS(spread=1e308), r"reg = 0\.135 .*spread = 1e\+308 "),
     ],
     ids=repr,
 )

@@ -81,13 +81,13 @@ def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
 def test_pure_leaves_nothing_else_to_choose():
     assert probe(SECAGG_PURE="1").stdout.split()[:3] == ["pure", "False", "pure"]
     done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
-    assert "SECAGG_TIER=portable is not one of pure" in done.stderr
+    assert "ParameterError: SECAGG_TIER=portable " in done.stderr
 
 
 def test_an_unknown_tier_is_refused_by_name():
     done = probe(SECAGG_TIER="abacus")
     assert done.returncode != 0
-    assert "ParameterError: SECAGG_TIER=abacus is not one of" in done.stderr
+    assert "ParameterError: SECAGG_TIER=abacus " in done.stderr
     with pytest.raises(ParameterError) as caught:
         _fast.choose_tier("abacus", ("aesni", "portable"))
     assert "aesni, portable" in str(caught.value)

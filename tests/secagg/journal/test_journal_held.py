@@ -68,8 +68,8 @@ def test_check28_reading_or_copying_keeps_the_lock(
     """A process that closes any descriptor of a file loses all its POSIX locks on it."""
     with Journal.open(path, PARAMS) as opened:
         use(path)
-        assert "open already, in this process or another" in other_process(path)
-        refuses(lambda: Journal.open(path, PARAMS), "open already")
+        assert f"journal {path}: " in other_process(path)
+        refuses(lambda: Journal.open(path, PARAMS), str(path))
         opened.append(6, ENTRIES[1])
     assert other_process(path) == ""
     assert read(path) == [*ENTRIES, ENTRIES[1]]
@@ -77,7 +77,7 @@ def test_check28_reading_or_copying_keeps_the_lock(
 
 def test_a_journal_that_nobody_closed_is_free_when_nobody_has_it(path: Path) -> None:
     opened = Journal.open(path, PARAMS)
-    refuses(lambda: Journal.open(path, PARAMS), "open already")
+    refuses(lambda: Journal.open(path, PARAMS), str(path))
     del opened
     gc.collect()
     assert read(path) == ENTRIES
@@ -95,7 +95,7 @@ def test_a_lock_that_was_not_had_leaves_nothing_open(path: Path) -> None:
 def test_a_file_that_is_refused_is_free_again(path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        refuses(lambda: Journal.open(path, make_params(4)), "other parameters")
+        refuses(lambda: Journal.open(path, make_params(4)), "parameters")
     assert len(os.listdir("/proc/self/fd")) == len(before)
     assert read(path) == ENTRIES
 
@@ -108,8 +108,8 @@ def test_check28_a_child_cannot_use_its_parents_journal(path: Path) -> None:
 
         def child() -> None:
             for call in (lambda: opened.append(6, ENTRIES[1]), lambda: [*opened.entries()]):
-                refuses(call, "forked from; open it in the process that uses it")
-            refuses(lambda: Journal.open(path, PARAMS), "open already")
+                refuses(call, "forked")
+            refuses(lambda: Journal.open(path, PARAMS), str(path))
 
         in_a_child(child)
         opened.append(6, ENTRIES[1])
@@ -123,7 +123,7 @@ def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> Non
     sent = cohort.step()
 
     def child() -> None:
-        refuses(lambda: cohort.server.receive(0, sent[0]), "forked from")
+        refuses(lambda: cohort.server.receive(0, sent[0]), "forked")
         assert cohort.server.phase is Phase.FAILED
 
     in_a_child(child)
@@ -152,7 +152,7 @@ def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how
 
     in_a_child(child)
     assert log.stat().st_ino == inode
-    assert "open already" in other_process(path)
+    assert str(path) in other_process(path)
     kept[0].append(7, ENTRIES[2])
     kept[0].close()
     assert read(path) == [*ENTRIES, *ENTRIES[1:3]]
@@ -207,7 +207,7 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
             os._exit(0)
 
     in_a_child(parent)
-    refuses(lambda: Journal.open(path, PARAMS), "open already")
+    refuses(lambda: Journal.open(path, PARAMS), str(path))
     for descriptor in (heard, say, wait, end):
         os.close(descriptor)
     until = time.monotonic() + 30
@@ -248,8 +248,8 @@ def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str)
     if also == "replaced":
         shutil.copy(kept, path)
     with opened:
-        refuses(lambda: opened.append(6, ENTRIES[1]), "deleted, moved or replaced while it was")
-        refuses(lambda: [*opened.entries()], "deleted, moved or replaced while it was")
+        refuses(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
+        refuses(lambda: [*opened.entries()], r"Server\.resume")
     assert read(kept) == ENTRIES
     if also == "moved":
         assert read(path.with_name("elsewhere")) == ENTRIES
@@ -258,7 +258,7 @@ def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str)
 def test_check28_a_file_that_was_moved_and_put_back_goes_on(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         path.rename(path.with_name("elsewhere"))
-        refuses(lambda: opened.append(6, ENTRIES[1]), "put the same file back")
+        refuses(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
         path.with_name("elsewhere").rename(path)
         write(opened, ENTRIES[1:2], first=6)
     assert read(path) == [*ENTRIES, ENTRIES[1]]
@@ -341,7 +341,7 @@ def test_check28_a_server_without_descriptors_goes_on(ram_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
+        with pytest.raises(OSError, match=r"\[Errno 24\]"):
             os.open(ram_path, os.O_RDONLY)
         cohort.advance(4)
         entries = [*made.entries()]
@@ -405,7 +405,7 @@ def test_check28_an_interrupted_close_keeps_the_lock(
     opened = Journal.open(path, PARAMS)
     with pytest.raises(KeyboardInterrupt):
         opened.close()
-    refuses(lambda: Journal.open(path, PARAMS), "open already")
+    refuses(lambda: Journal.open(path, PARAMS), str(path))
     opened.close()
     assert read(path) == ENTRIES
 
@@ -453,7 +453,7 @@ def test_check28_a_child_forked_during_a_write_does_not_hang(path: Path) -> None
 
         def child() -> None:
             signal.alarm(20)
-            refuses(lambda: opened.append(6, ENTRIES[1]), "forked from")
+            refuses(lambda: opened.append(6, ENTRIES[1]), "forked")
             opened.close()
 
         holder = threading.Thread(target=hold)

@@ -15,18 +15,18 @@ from secagg.paillier import PrivateKey, PublicKey
 
 P = make_params(3)
 VECTORS = [np.zeros(4)] * 3
-POLICY = "policy must be a secagg.ClientPolicy, not "
-PARAMS = "params must be a secagg.RoundParams, not "
-JOURNAL = r"journal must be a secagg.Journal \(Journal.create or Journal.open makes one\), not "
-DROPOUTS = "dropouts must be a mapping of client id to phase, not "
-SEQUENCE = " must be a mapping by client id or a sequence, not "
+POLICY = r"^policy .*secagg\.ClientPolicy.* "
+PARAMS = r"^params .*secagg\.RoundParams.* "
+JOURNAL = r"^journal .*Journal\.create .*Journal\.open .* "
+DROPOUTS = "^dropouts .* "
+SEQUENCE = " .* "
 
 
 @pytest.mark.parametrize(
     ("call", "named"),
     [
         (lambda: Server(P, journal="a"), JOURNAL + "str"),
-        (lambda: Server(P, journal=Journal), JOURNAL + "the class Journal"),
+        (lambda: Server(P, journal=Journal), JOURNAL + "class Journal"),
         (lambda: Server(P, journal=""), JOURNAL + "str"),
         (lambda: Server.resume("a"), JOURNAL + "str"),
         (lambda: Server.resume(None), JOURNAL + "NoneType"),
@@ -34,7 +34,7 @@ SEQUENCE = " must be a mapping by client id or a sequence, not "
         (lambda: Client(1, "x"), PARAMS + "str"),
         (lambda: Client(1, P, policy=5), POLICY + "int"),
         (lambda: Client(1, P, policy=0), POLICY + "int"),
-        (lambda: Client(1, P, policy=ClientPolicy), POLICY + "the class ClientPolicy"),
+        (lambda: Client(1, P, policy=ClientPolicy), POLICY + "class ClientPolicy"),
         (lambda: simulate_round(None, P), "vectors" + SEQUENCE + "NoneType"),
         (lambda: simulate_round(iter(VECTORS), P), "vectors" + SEQUENCE),
         (lambda: simulate_round({1, 2, 3}, P), "vectors" + SEQUENCE + "set"),
@@ -67,19 +67,19 @@ def test_a_journal_wants_a_path_and_parameters(
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: PublicKey("n"), "n must be an int, not str"),
-        (lambda: PublicKey(5.0), "n must be an int, not float"),
-        (lambda: PublicKey(15, "h", 448), "h must be an int, not str"),
-        (lambda: PublicKey.from_bytes("key"), "a key must be bytes, not str"),
-        (lambda: PrivateKey("p", 3), "p must be an int, not str"),
-        (lambda: PrivateKey(3, None), "q must be an int, not NoneType"),
-        (lambda: PrivateKey.from_bytes(None), "a key must be bytes, not NoneType"),
-        (lambda: keypair().public_key.load("c", 1), "a message must be bytes, not str"),
-        (lambda: keypair().public_key.load_ints(["c"]), "ciphertext 0 must be an int, not str"),
-        (lambda: keypair().public_key.load_vector(5, None), "a message must be bytes, not int"),
+        (lambda: PublicKey("n"), "^n .*int.* str$"),
+        (lambda: PublicKey(5.0), "^n .*int.* float$"),
+        (lambda: PublicKey(15, "h", 448), "^h .*int.* str$"),
+        (lambda: PublicKey.from_bytes("key"), "key .*bytes.* str$"),
+        (lambda: PrivateKey("p", 3), "^p .*int.* str$"),
+        (lambda: PrivateKey(3, None), "^q .*int.* NoneType$"),
+        (lambda: PrivateKey.from_bytes(None), "key .*bytes.* NoneType$"),
+        (lambda: keypair().public_key.load("c", 1), "message .*bytes.* str$"),
+        (lambda: keypair().public_key.load_ints(["c"]), "^ciphertext 0 .*int.* str$"),
+        (lambda: keypair().public_key.load_vector(5, None), "message .*bytes.* int$"),
         (
             lambda: keypair().decrypt([1]),
-            "ciphertexts must be Ciphertexts, a vector's .ciphertexts, not list",
+            r"^ciphertexts .*Ciphertexts.*\.ciphertexts.* list$",
         ),
     ],
 )

@@ -19,6 +19,10 @@ settings.register_profile(
 settings.register_profile("fast", settings.get_profile("full"), max_examples=20)
 settings.load_profile("fast")
 
+# set but empty is unset: before any module decides whether its tests have their data
+if not os.environ.get("FEDMF_DATA"):
+    os.environ.pop("FEDMF_DATA", None)
+
 
 @pytest.fixture
 def ram_path(tmp_path: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import importlib
 import os
 import resource
 import shutil
@@ -338,6 +339,7 @@ def test_check28_a_server_without_descriptors_goes_on(ram_path: Path) -> None:
     cohort = Cohort(PARAMS)
     made = Journal.create(ram_path / "round", PARAMS)
     cohort.server = Server(PARAMS, journal=made)
+    importlib.import_module("numpy.ma")  # numpy imports it at its first use
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
     try:

@@ -71,7 +71,11 @@ print(over_sockets.main().survivors)
 @pytest.mark.parametrize(
     ("before", "told"),
     [
-        ("pass", "going on with 7 clients: nobody else has connected"),
+        pytest.param(
+            "pass",
+            "going on with 7 clients: nobody else has connected",
+            marks=pytest.mark.large,
+        ),
         ("server = over_sockets.connect(address)", "somebody connected and was gone"),
     ],
     ids=["it connects", "it says who it is"],

@@ -158,7 +158,9 @@ def test_rows_and_pairs_outside_are_refused():
 
 
 @compiled
-@pytest.mark.parametrize("how", ["environment", "no extension"])
+@pytest.mark.parametrize(
+    "how", ["environment", pytest.param("no extension", marks=pytest.mark.large)]
+)
 def test_twins_run_when_wanted_or_nothing_was_compiled(how):
     """The twins run where they are wanted or nothing was compiled."""
     code = "from fedmf import _fast; print(_fast.COMPILED, _fast.solve.__module__)"

@@ -187,7 +187,8 @@ def test_masked_gradients_leak_unless_sums_are_secure(few, everyone):
 
 
 @pytest.mark.parametrize(
-    ("n_ratings", "penalty", "either"), [(300, 7.0, [17, 19]), (200, 20.0, [10, 12, 23])]
+    ("n_ratings", "penalty", "either"),
+    [(300, 7.0, [17, 19]), pytest.param(200, 20.0, [10, 12, 23], marks=pytest.mark.large)],
 )
 def test_agreed_penalty_undoes_every_mask_of_known_sign(n_ratings, penalty, either):
     """With ten ratings each, the search alone is misled by a few users' rounded gradients.

@@ -72,7 +72,7 @@ def test_the_network_by_hand():
     np.testing.assert_allclose(FedNN(hidden=2).predict(theta, x), [4.0, 31.0, -4.0])
 
 
-@pytest.mark.parametrize("reg", [0.0, 0.3])
+@pytest.mark.parametrize("reg", [pytest.param(0.0, marks=pytest.mark.large), 0.3])
 def test_the_linear_model_converges_to_the_ridge_solution(reg):
     """(Xᵀ X / N + λ) w = Xᵀ (r − r̄) / N of centred columns, the intercept free."""
     ratings, items, users = small()

@@ -256,7 +256,7 @@ def test_load_holds_a_set_to_its_published_counts(tmp_path, name):
 # The real data: name, ratings, users, items, mean rating.
 REAL = [
     ("ml-100k", 100_000, 943, 1682, 3.52986),
-    ("ml-1m", 1_000_209, 6040, 3706, 3.58156),
+    pytest.param("ml-1m", 1_000_209, 6040, 3706, 3.58156, marks=pytest.mark.large),
     ("ml-latest-small", 100_836, 610, 9724, 3.50156),
 ]
 

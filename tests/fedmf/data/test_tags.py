@@ -175,7 +175,7 @@ def test_without_scikit_learn_the_error_names_the_extra(monkeypatch):
 @needs_data
 @pytest.mark.parametrize(
     ("name", "n_tags", "n_words", "n_tagged"),
-    [(OLD, 3662, 1472, 1554), (FM, 184_940, 9718, 12_133)],
+    [(OLD, 3662, 1472, 1554), pytest.param(FM, 184_940, 9718, 12_133, marks=pytest.mark.large)],
 )
 def test_the_real_tags(name, n_tags, n_words, n_tagged):
     ratings = load(name)

@@ -81,7 +81,9 @@ def test_masked_ratings_leave_the_scale_and_keep_the_pairs(split):
     np.testing.assert_array_equal(found.indptr, ratings.indptr)
 
 
-@pytest.mark.parametrize("mask", MASKS, ids=repr)
+@pytest.mark.parametrize(
+    "mask", [MASKS[0], pytest.param(MASKS[1], marks=pytest.mark.large)], ids=repr
+)
 def test_secure_training_gives_the_plain_integers(split, mask):
     """With users vanishing; masks are fitted before and know nothing of it."""
     secure, plain = (

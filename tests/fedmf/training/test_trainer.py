@@ -27,7 +27,7 @@ def split():
 
 
 @pytest.mark.parametrize("model", [PAPER, RIDGE, BIASED])
-@pytest.mark.parametrize("cohort", [None, 14])
+@pytest.mark.parametrize("cohort", [pytest.param(None, marks=pytest.mark.large), 14])
 def test_plain_and_secure_training_are_the_same(split, model, cohort):
     """Same seed, cohorts and dropouts: the same integers, and so the same model."""
     settings = {"rounds": 3, "seed": 8, "cohort": cohort, "dropout": 0.2}

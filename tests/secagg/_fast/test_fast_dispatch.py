@@ -68,7 +68,9 @@ def test_the_choice_is_one_of_those_available():
     assert (_fast.TIER != "pure") == _fast.COMPILED
 
 
-@pytest.mark.parametrize("tier", _fast.TIERS)
+@pytest.mark.parametrize(
+    "tier", [*(pytest.param(t, marks=pytest.mark.large) for t in _fast.TIERS[:-1]), "pure"]
+)
 def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     done = probe(SECAGG_TIER=tier)
     chosen, compiled, _, results, radix = done.stdout.split()
@@ -105,7 +107,10 @@ def test_without_the_extension_the_twins_run():
     assert "SECAGG_PURE=1" in done.stderr
 
 
-@pytest.mark.parametrize("chosen", [{"SECAGG_PURE": "1"}, {"SECAGG_TIER": "pure"}])
+@pytest.mark.parametrize(
+    "chosen",
+    [{"SECAGG_PURE": "1"}, pytest.param({"SECAGG_TIER": "pure"}, marks=pytest.mark.large)],
+)
 def test_pure_python_chosen_deliberately_does_not_warn(chosen):
     done = probe(WITHOUT_EXTENSION, **chosen)
     assert done.stdout.split()[0] == "pure"

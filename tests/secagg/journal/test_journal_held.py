@@ -62,7 +62,13 @@ def refuses(call: Callable[[], object], why: str) -> None:
 # ---- the lock
 
 
-@pytest.mark.parametrize("use", [Path.read_bytes, lambda p: shutil.copy(p, f"{p}.backup")])
+@pytest.mark.parametrize(
+    "use",
+    [
+        Path.read_bytes,
+        pytest.param(lambda p: shutil.copy(p, f"{p}.backup"), marks=pytest.mark.large),
+    ],
+)
 def test_check28_reading_or_copying_keeps_the_lock(
     path: Path, use: Callable[[Path], object]
 ) -> None:
@@ -136,7 +142,9 @@ def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> Non
         assert resumed.result().integers.tolist() == cohort.expected(range(5))
 
 
-@pytest.mark.parametrize("how", ["close", "forget", "leave open"])
+@pytest.mark.parametrize(
+    "how", ["close", pytest.param("forget", marks=pytest.mark.large), "leave open"]
+)
 def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how: str) -> None:
     log = Path(f"{path}-wal")
     kept = [Journal.open(path, PARAMS)]

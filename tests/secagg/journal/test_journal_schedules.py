@@ -175,10 +175,11 @@ def run(seed: int, folder: Path) -> Schedule:
     return schedule
 
 
-def test_check28_random_schedules_give_the_sum_or_an_abort(ram_path: Path) -> None:
+@pytest.mark.parametrize("full", [200, pytest.param(1000, marks=pytest.mark.large)])
+def test_check28_random_schedules_give_the_sum_or_an_abort(ram_path: Path, full: int) -> None:
     """Random schedules give the exact sum or a typed abort."""
     events: Counter[str] = Counter()
-    rounds = scaled(1000)
+    rounds = scaled(full)
     for seed in range(rounds):
         schedule = run(seed, ram_path / str(seed))
         events += schedule.events

@@ -50,7 +50,13 @@ def test_the_owners_noise_covers_all_nth_residues():
     assert min(symbols.values()) > 90  # 150 ± 11
 
 
-@pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "half-length",
+        *(pytest.param(n, marks=pytest.mark.large) for n in ("textbook", "short-exponent")),
+    ],
+)
 def test_check36_blinding_hides_the_jacobi_symbol(noise):
     """Anybody can compute it, and it multiplies: kept, it would tell what is in a sum."""
     key = keypair(noise=noise)

@@ -53,7 +53,7 @@ def test_the_traffic_of_a_simulated_round_is_the_formula(
     [
         (9, None, "semi-honest"),
         (20, 6, "semi-honest"),
-        (300, 20, "semi-honest"),
+        pytest.param(300, 20, "semi-honest", marks=pytest.mark.large),
         (30, None, "active"),
     ],
 )

@@ -132,7 +132,9 @@ def test_check14_the_plain_encoding_is_what_a_client_adds(
         lambda p: not p.ring.is_power_of_two and p.ring.bits < 6,
         lambda p: p.neighbours is not None and p.max_weight is not None,
         lambda p: p.n_clients == 2,
-        lambda p: p.n_clients == 12 and p.threshold == 12,
+        pytest.param(
+            lambda p: p.n_clients == 12 and p.threshold == 12, marks=pytest.mark.large
+        ),
         lambda p: isinstance(p.encoding, FixedPoint) and p.encoding.beyond_clip == "refuse",
         lambda p: isinstance(p.encoding, Integers) and p.encoding.max > 1 << 32,
         lambda p: p.encoding.max_encoded * p.n_clients > p.ring.modulus // 3,

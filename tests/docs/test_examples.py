@@ -94,7 +94,9 @@ def test_a_server_that_is_killed_and_resumed() -> None:
 
 
 @pure_repeats
-@pytest.mark.parametrize("message", [1, 5, 6, 10, 11, 20])
+@pytest.mark.parametrize(
+    "message", [*(pytest.param(m, marks=pytest.mark.large) for m in (1, 5, 6, 11, 20)), 10]
+)
 def test_a_server_that_is_killed_in_any_phase_is_resumed(message: int, tmp_path: Path) -> None:
     call = f"main(pathlib.Path({str(tmp_path / 'journal')!r}), dies_after={message})"
     start = (

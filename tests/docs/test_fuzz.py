@@ -22,7 +22,10 @@ from secagg.protocol.messages import decode, max_bytes
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(t, marks=pytest.mark.large) if t == "transcripts" else t for t in TARGETS],
+)
 def test_check26_the_kept_corpus_has_no_other_outcome(target: str) -> None:
     kept = sorted((CORPUS / target).iterdir())
     assert kept

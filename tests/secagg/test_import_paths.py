@@ -76,7 +76,7 @@ def test_unknown_names_are_attribute_errors():
     )
 
 
-@pytest.mark.parametrize("pure", ["0", "1"])
+@pytest.mark.parametrize("pure", ["0", pytest.param("1", marks=pytest.mark.large)])
 @pytest.mark.parametrize(
     ("package", "heavy"),
     [

@@ -225,7 +225,7 @@ def test_the_attacker_of_a_trial_never_starts_where_a_party_does(few, monkeypatc
     assert min(seeds[1:]) > 10**5
 
 
-@pytest.mark.parametrize("mask", [FMMask(), NNMask()])
+@pytest.mark.parametrize("mask", [FMMask(), pytest.param(NNMask(), marks=pytest.mark.large)])
 def test_masks_without_closed_form_are_undone_by_retraining(few, mask):
     """Masks without a closed form are undone by retraining from other starts."""
     some = few.take(few.users < 10)
@@ -283,7 +283,7 @@ def test_ties_are_broken_at_random():
     assert 0.2 < attacks.ranking(same, same, 0.5)[0] < 0.8
 
 
-@pytest.mark.parametrize("ranked", [False, True])
+@pytest.mark.parametrize("ranked", [False, pytest.param(True, marks=pytest.mark.large)])
 def test_the_papers_attacks_find_nothing_in_masked_inputs(few, everyone, ranked):
     amount = 0.1 if ranked else 0.5
     outcome = attacks.on_masked_ratings(few, everyone, ranked=ranked, amount=amount)

@@ -298,7 +298,7 @@ def test_without_matplotlib_a_hint_replaces_the_curve(tmp_path):
     assert not (tmp_path / "curve.png").exists()
 
 
-@pytest.mark.parametrize("module", ["typer", "rich"])
+@pytest.mark.parametrize("module", ["typer", pytest.param("rich", marks=pytest.mark.large)])
 def test_without_the_extra_the_command_says_what_to_install(module):
     ran = run_without(module)
     assert ran.returncode == 2

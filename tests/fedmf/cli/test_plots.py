@@ -30,9 +30,9 @@ def history(errors, *, test=True, aborted=()):
     "shown",
     [
         history([2.0, 1.0, 0.9, 0.85]),
-        history([0.9]),
+        pytest.param(history([0.9]), marks=pytest.mark.large),
         history([1.0, 1.0, 0.9], test=False, aborted=(2,)),
-        history(np.geomspace(3, 0.8, 450).tolist()),
+        pytest.param(history(np.geomspace(3, 0.8, 450).tolist()), marks=pytest.mark.large),
     ],
 )
 def test_a_curve_is_a_picture_with_something_on_it(shown, tmp_path):

@@ -22,7 +22,11 @@ def train(*arguments):
 
 @pytest.mark.parametrize(
     "model",
-    [("--head",), ("--model", "fedmmf"), ("--model", "fedmmf", "--mask", "fm", "--head")],
+    [
+        ("--head",),
+        ("--model", "fedmmf"),
+        pytest.param(("--model", "fedmmf", "--mask", "fm", "--head"), marks=pytest.mark.large),
+    ],
 )
 def test_what_is_saved_has_the_errors_that_are_printed(model, tmp_path):
     done = train(*model, "--json", "--out", str(tmp_path))

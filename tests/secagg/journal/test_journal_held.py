@@ -143,7 +143,11 @@ def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "how", ["close", pytest.param("forget", marks=pytest.mark.large), "leave open"]
+    "how",
+    [
+        "close",
+        *(pytest.param(how, marks=pytest.mark.large) for how in ("forget", "leave open")),
+    ],
 )
 def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how: str) -> None:
     log = Path(f"{path}-wal")

@@ -30,7 +30,9 @@ PUBLIC = KEY.public_key
 N = int(PUBLIC.n)
 
 
-@pytest.mark.parametrize("bits", [256, 512, 1024])
+@pytest.mark.parametrize(
+    "bits", [256, *(pytest.param(bits, marks=pytest.mark.large) for bits in (512, 1024))]
+)
 def test_check37_primes_and_h_are_what_the_noise_is_sound_for(bits):
     key = keypair(bits)
     p, q = key.primes

@@ -136,7 +136,10 @@ def test_check14_the_plain_encoding_is_what_a_client_adds(
             lambda p: p.n_clients == 12 and p.threshold == 12, marks=pytest.mark.large
         ),
         lambda p: isinstance(p.encoding, FixedPoint) and p.encoding.beyond_clip == "refuse",
-        lambda p: isinstance(p.encoding, Integers) and p.encoding.max > 1 << 32,
+        pytest.param(
+            lambda p: isinstance(p.encoding, Integers) and p.encoding.max > 1 << 32,
+            marks=pytest.mark.large,
+        ),
         lambda p: p.encoding.max_encoded * p.n_clients > p.ring.modulus // 3,
     ],
 )

@@ -327,9 +327,9 @@ def test_counts_are_rounded_up_from_the_decimal_that_was_written() -> None:
         ((100, 0.1, 0.1, "semi-honest", 40, 129), "eta is 129"),
         ((100, 0.6, 0.3, "semi-malicious"), "60 of 100"),
         ((100, 0.6, 0.3, "semi-malicious"), "81.* 70 "),
-        ((10, 0.1, 0.8), "one client's vector"),
-        ((100, 0.5, 0.5), "expect less of both, or gather more"),
-        ((4, 0.0, 0.5), "not even the complete graph"),
+        ((10, 0.1, 0.8), "1 of 10 .* 8 "),
+        ((100, 0.5, 0.5), "50 of 100 .* 50 "),
+        ((4, 0.0, 0.5), "0 of 4 .* 2 "),
     ],
 )
 def test_what_cannot_be_had_is_refused_by_name(

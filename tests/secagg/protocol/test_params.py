@@ -138,7 +138,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"session": bytes(65)}, "session"),
         ({"security": "malicious"}, "'malicious'"),
         ({"security": "semi-malicious"}, "'semi-malicious'"),
-        ({"security": "active", "session": b""}, "session is empty"),
+        ({"security": "active", "session": b""}, "session=b'"),
         (
             {"n": 100, "neighbours": 12, "threshold": 67, "security": "active"},
             "neighbours is 12 and security 'active'",

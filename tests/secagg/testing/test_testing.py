@@ -240,7 +240,7 @@ def test_a_sum_for_which_too_few_answered_is_found(survivors: tuple[int, ...]) -
 
 
 def test_an_input_that_is_left_out_is_found() -> None:
-    with pytest.raises(AssertionError, match=r"^clients \[4\] .*not "):
+    with pytest.raises(AssertionError, match=r"^clients \[4\] "):
         testing.assert_exact_sum(make_round(5), lambda r: plain(r, range(4)))
 
 
@@ -255,7 +255,7 @@ def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
 def test_a_stranger_in_the_sum_is_found() -> None:
     round = make_round(5, dropouts={4: "masked_input"})
     without = dataclasses.replace(round, dropouts={})
-    with pytest.raises(AssertionError, match=r"^clients \[4\] .*no "):
+    with pytest.raises(AssertionError, match=r"^clients \[4\] "):
         testing.assert_exact_sum(round, lambda _: simulate(without))
 
 

@@ -184,7 +184,7 @@ ITEM_DAMAGE = [
         "ml-latest-small",
         "movies_csv",
         b"1,A,Drama\r\n",
-        r"movies\.csv, line 1: .*'movieId'",
+        r"movies\.csv, line 1: .*'movieId",
     ),
     ("ml-latest-small", "movies_csv", b"movieId,title,genres\r\n1,A\r\n", "line 2: .* 3 .* 2;"),
     ("ml-latest-small", "movies_csv", b'movieId,title,genres\r\n1,"A,B\r\n', "line 2: "),

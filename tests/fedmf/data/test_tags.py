@@ -83,7 +83,7 @@ MISFITS = [
     (OLD, more(OLD, "tags.csv", "1,1,x\r\n"), "line 6: .* 4 .* 3[ ;]"),
     (OLD, more(OLD, "tags.csv", "1,1,x,nan\r\n"), "line 6: .*time 'nan'"),
     (OLD, more(OLD, "tags.csv", '1,1,"x,1\r\n'), "line 6: "),
-    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1: .*'userId'"),
+    (OLD, {"tags_csv": "1,1,x,1\r\n"}, "line 1: .*'userId"),
     (OLD, {"tags_csv": ""}, r"/tags\.csv "),
     (TEN, more(TEN, "tags.dat", "1::8::x::1\n"), r"tags\.dat, line 6: item 8 .*ml-10m"),
     (TEN, more(TEN, "tags.dat", "1::1::x\n"), "line 6: .* 4 .*'::'.* 3[ ;]"),

@@ -10,15 +10,12 @@ import typer
 from rich.console import Console
 
 from benches.papers import table as listed
-from benches.papers.runner import QUICK_SEEDS
+from benches.papers.runner import QUICK_SEEDS, interruptible
 from benches.papers.runner import reproduce as measure
 from benches.papers.show import LiveRuns, document, print_report, write
-from fedmf.cli.manners import errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
 from secagg.bench.table import as_json
-from secagg.bench.timing import INTERRUPTED, interrupted_once
 from secagg.errors import MissingExtra
-
-__all__ = ["app", "main"]
 
 FAILED = 1
 WIDE = 160  # columns, where the tables go to a file
@@ -40,13 +37,13 @@ def reproduce(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Which: {', '.join(listed.MODULES)}, or {listed.ALL}. May be repeated.",
+            help=f"A table: {', '.join(listed.MODULES)}, or {listed.ALL}. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many runs of each row.")] = 10,
+    seeds: Annotated[int, typer.Option(help="Runs of each row.")] = 10,
     jobs: Annotated[
-        int, typer.Option(help="How many runs at the same time, each a process of one thread.")
+        int, typer.Option(help="Runs at the same time, each a process of one thread.")
     ] = 1,
     out: Annotated[
         Path,
@@ -62,7 +59,7 @@ def reproduce(
         typer.Option(
             "--quick",
             help=f"Only try the rows: {QUICK_SEEDS} seeds, a tenth of the rounds, kept apart "
-            "in OUT/quick. What comes out is no result.",
+            "in OUT/quick. Its figures are no result.",
         ),
     ] = False,
     json: Annotated[
@@ -75,36 +72,36 @@ def reproduce(
     goes on from there. Rows whose data are not at hand are left out. The exit code is 1 if a
     row failed.
     """
-    console = stderr()
     folder = out / "quick" if quick else out
-    with interrupted_once(), errors_in_one_line("before the first run; nothing is lost"):
-        make_folder(folder)
-        live = LiveRuns(console)
+    live = LiveRuns(stderr())
+    with errors_in_one_line("before the first run; nothing is lost"):
         try:
-            with live:
-                report = measure(
-                    table or (), folder / "store", live, seeds=seeds, jobs=jobs, quick=quick
-                )
+            with interruptible():
+                make_folder(folder)
+                with live.bar:
+                    report = measure(
+                        table or (), folder / "store", live, seeds=seeds, jobs=jobs, quick=quick
+                    )
+                try:
+                    with undisturbed():
+                        write(report, folder)
+                except MissingExtra as error:
+                    live.print(str(error), "yellow")
+                if json:
+                    typer.echo(as_json(document(report)))
+                else:
+                    wide = None if sys.stdout.isatty() else WIDE
+                    print_report(Console(highlight=False, width=wide), report)
+                live.print(f"saved in {folder}")
         except KeyboardInterrupt:
             if not live.begun:
                 raise
-            console.print(
+            live.print(
                 f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are not "
                 "made yet; the same command goes on from there",
-                style="yellow", markup=False, soft_wrap=True,
-            )  # fmt: skip
+                "yellow",
+            )
             raise typer.Exit(INTERRUPTED) from None
-        try:
-            with undisturbed():
-                write(report, folder)
-        except MissingExtra as error:
-            console.print(str(error), style="yellow", markup=False, soft_wrap=True)
-        if json:
-            typer.echo(as_json(document(report)))
-        else:
-            wide = None if sys.stdout.isatty() else WIDE
-            print_report(Console(highlight=False, width=wide), report)
-        console.print(f"saved in {folder}", markup=False, soft_wrap=True)
         if report.failed:
             raise typer.Exit(FAILED)
 

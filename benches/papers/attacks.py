@@ -1,21 +1,20 @@
-"""What a curious server finds in plain sums, and what in secure ones: the library's attacks."""
+"""Attacks of a curious server on plain sums and on secure ones, by the library's functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.papers.table import Row, Run, Table, Target
+from benches.papers.table import Row, Run, Table, Target, at_most
 from benches.papers.training import parted
 from fedmf import attacks
 from fedmf.attacks import Outcome
 from fedmf.data import Ratings, load
 from fedmf.masks import FMMask, NNMask, RidgeMask
-
-__all__ = ["TABLE"]
 
 DATA = "ml-100k"
 SOME = 236  # a quarter of the users, where the server has to fit masks to guesses
@@ -28,91 +27,75 @@ NOISE = {"recovery": 0.01, "ranking": 0.015}
 MIN_RATERS = 3
 DROPOUT = 0.1
 
+Attack: TypeAlias = Callable[[Ratings, NDArray[np.int64], int], Outcome]
+"""An attack on some users' ratings, by a seed."""
 
-def _chosen(ratings: Ratings, n_users: int | None, run: Run) -> NDArray[np.int64]:
-    return attacks.chosen(ratings, QUICK if run.quick else n_users, run.seed)
 
-
-def _leakage(one_round: bool, ratings: Ratings, run: Run) -> Outcome:
-    return attacks.leakage(
-        ratings,
-        _chosen(ratings, None, run),
-        one_round=one_round,
-        seed=run.seed,
-        progress=run.progress,
+def _leakage(*, one_round: bool) -> Attack:
+    return lambda ratings, users, seed: attacks.leakage(
+        ratings, users, one_round=one_round, seed=seed
     )
 
 
-def _inversion(
-    mask: RidgeMask | FMMask | NNMask, n_users: int | None, ratings: Ratings, run: Run
-) -> Outcome:
-    users = _chosen(ratings, n_users, run)
-    return attacks.inversion(ratings, users, mask, seed=run.seed, progress=run.progress)
+def _inversion(mask: RidgeMask | FMMask | NNMask) -> Attack:
+    return lambda ratings, users, seed: attacks.inversion(ratings, users, mask, seed=seed)
 
 
-def _on_masked(ranked: bool, amount: float, ratings: Ratings, run: Run) -> Outcome:
-    return attacks.on_masked_ratings(
-        ratings,
-        _chosen(ratings, None, run),
-        ranked=ranked,
-        amount=amount,
-        seed=run.seed,
-        progress=run.progress,
+def _on_masked(amount: float, *, ranked: bool) -> Attack:
+    return lambda ratings, users, seed: attacks.on_masked_ratings(
+        ratings, users, ranked=ranked, amount=amount, seed=seed
     )
 
 
-def _singletons(min_raters: int, dropout: float, ratings: Ratings, run: Run) -> Outcome:
-    return attacks.singletons(
-        ratings, min_raters, dropout=dropout, seed=run.seed, progress=run.progress
-    )
+def _attacked(attack: Attack, n_users: int | None, run: Run) -> dict[str, float]:
+    ratings = parted(DATA, run).train
+    users = attacks.chosen(ratings, QUICK if run.quick else n_users, run.seed)
+    return _figures(attack(ratings, users, run.seed))
 
 
-def _run(attack: Callable[[Ratings, Run], Outcome], whole: bool, run: Run) -> dict[str, float]:
-    found = attack(load(DATA) if whole else parted(DATA, run).train, run)
+def _singletons(min_raters: int, dropout: float, run: Run) -> dict[str, float]:
+    return _figures(attacks.singletons(load(DATA), min_raters, dropout=dropout, seed=run.seed))
+
+
+def _figures(found: Outcome) -> dict[str, float]:
     figures = {
         "plain": found.plain,
         "secure": found.secure,
         "chance": found.chance,
         ABOVE: found.secure - found.chance,
     }
-    if found.summed is not None:
-        figures["the sum"] = found.summed
-    return figures
+    return figures if found.summed is None else figures | {"the sum": found.summed}
 
 
 def _row(
     name: str,
-    attack: Callable[[Ratings, Run], Outcome],
+    attack: Attack,
     at_least: float | None = None,
+    *,
+    n_users: int | None = None,
     margin: float = 0.0,
 ) -> Row:
     target = {} if at_least is None else {"plain": Target(at_least=at_least)}
     return Row(
-        name=name,
-        data=DATA,
-        run=partial(_run, attack, False),
-        # "no better than chance", which is each run's own: it depends on who is attacked
-        target=target | {ABOVE: Target(at_most=margin)},
+        name,
+        DATA,
+        partial(_attacked, attack, n_users),
+        # "no better than chance", which is each run's own: it depends on the users attacked
+        target=target | at_most(ABOVE, margin),
         seeds=3,
     )
 
 
-def _singletons_row(name: str, min_raters: int, dropout: float) -> Row:
-    """Return a row without a target for secure sums: they are no remedy."""
+def _singletons_row(name: str, min_raters: int, dropout: float = 0.0) -> Row:
+    """Return a row without a target for secure sums, unless such items are left out."""
     left_out = min_raters > 1 and not dropout
     return Row(
-        name=name,
-        data=DATA,
-        run=partial(_run, partial(_singletons, min_raters, dropout), True),
-        target={"secure": Target(at_most=0.0)} if left_out else {},
+        name,
+        DATA,
+        partial(_singletons, min_raters, dropout),
+        target=at_most("secure", 0.0 if left_out else None),
         seeds=3,
     )
-
-
-def _mask_row(
-    name: str, mask: RidgeMask | FMMask | NNMask, n_users: int | None, at_least: float | None
-) -> Row:
-    return _row(name, partial(_inversion, mask, n_users), at_least)
 
 
 TABLE = Table(
@@ -120,26 +103,26 @@ TABLE = Table(
     title="What a curious server finds, with secure aggregation and without: MovieLens 100K",
     metrics=("plain", "secure", "the sum", "chance", ABOVE),
     rows=(
-        _row("gradient leakage, two rounds", partial(_leakage, False), 0.999),
-        _row("gradient leakage, one round", partial(_leakage, True), 0.999),
-        _mask_row("one-order mask, penalty 4", RidgeMask(penalty=4.0), None, 0.99),
-        _mask_row("one-order mask, penalty 20", RidgeMask(penalty=20.0), None, 0.99),
-        _mask_row("two-order mask, l2 .1", FMMask(l2=0.1), SOME, None),
-        _mask_row("two-order mask, l2 .4", FMMask(l2=0.4), SOME, None),
-        _mask_row("high-order mask, l2 .1", NNMask(l2=0.1), SOME, None),
-        _mask_row("high-order mask, l2 .15", NNMask(l2=0.15), SOME, None),
+        _row("gradient leakage, two rounds", _leakage(one_round=False), 0.999),
+        _row("gradient leakage, one round", _leakage(one_round=True), 0.999),
+        _row("one-order mask, penalty 4", _inversion(RidgeMask(penalty=4.0)), 0.99),
+        _row("one-order mask, penalty 20", _inversion(RidgeMask(penalty=20.0)), 0.99),
+        _row("two-order mask, l2 .1", _inversion(FMMask(l2=0.1)), n_users=SOME),
+        _row("two-order mask, l2 .4", _inversion(FMMask(l2=0.4)), n_users=SOME),
+        _row("high-order mask, l2 .1", _inversion(NNMask(l2=0.1)), n_users=SOME),
+        _row("high-order mask, l2 .15", _inversion(NNMask(l2=0.15)), n_users=SOME),
         _row(
             f"recovery attack, two-order mask, off by less than {TOLERANCE:g}",
-            partial(_on_masked, False, TOLERANCE),
+            _on_masked(TOLERANCE, ranked=False),
             margin=NOISE["recovery"],
         ),
         _row(
             f"ranking attack, two-order mask, h = {TOP:g}",
-            partial(_on_masked, True, TOP),
+            _on_masked(TOP, ranked=True),
             margin=NOISE["ranking"],
         ),
-        _singletons_row("items with one rater, from the sum", 1, 0.0),
-        _singletons_row(f"the same, items need {MIN_RATERS} raters", MIN_RATERS, 0.0),
+        _singletons_row("items with one rater, from the sum", 1),
+        _singletons_row(f"the same, items need {MIN_RATERS} raters", MIN_RATERS),
         _singletons_row(
             f"items with one rater left of {MIN_RATERS}, dropout {DROPOUT:g}",
             MIN_RATERS,

@@ -1,4 +1,4 @@
-"""The correlated Bayesian t-test: how probable it is that two models are practically equal.
+"""The correlated Bayesian t-test: the probability that two models are practically equal.
 
 Corani and Benavoli 2015, "A Bayesian approach for comparing cross-validated algorithms on
 multiple data sets", section 3; Benavoli et al. 2017, "Time for a change", section 3.1. The FCF
@@ -8,8 +8,9 @@ paper compares FCF with CF by it (section 6.3, figure 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,18 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra("the t-test needs scipy: pip install 'secagg[fedmf]'") from error
 
-__all__ = ["ROPE", "Posterior", "Probabilities", "correlated_t_test"]
+if TYPE_CHECKING:  # the table can be listed without matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+INK, REGION = "#1f5fa8", "#e0a030"
 ROPE = 0.005
 """Half the width of the region of practical equivalence, in the metric's unit (FCF)."""
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Of the mean difference: that it lies below, within or above the region; they add to 1."""
+    """Probabilities of a mean difference below, within and above the region; they add to 1."""
 
     left: float
     within: float
@@ -38,7 +42,7 @@ class Probabilities:
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """What is known of the mean difference: Student's t, shifted and scaled."""
+    """Posterior of the mean difference: Student's t, shifted and scaled."""
 
     mean: float  # x̄ of the differences
     scale: float  # √((1/n + ρ/(1 − ρ)) σ̂²); 0 if all differences are the same: no doubt
@@ -49,7 +53,7 @@ class Posterior:
         return np.asarray(stats.t.pdf(difference, self.dof, self.mean, self.scale))
 
     def probabilities(self, rope: float = ROPE) -> Probabilities:
-        """Return how the mass lies to the region of practical equivalence, [−rope, rope]."""
+        """Split the mass by the region of practical equivalence, [−rope, rope], rope ≥ 0."""
         if not 0 <= rope < math.inf:
             raise SettingError(f"rope = {rope!r} must be finite and at least 0")
         if self.scale == 0:
@@ -67,7 +71,7 @@ def correlated_t_test(
 
     ρ, 0 ≤ ρ < 1, is the correlation of different builds, whose training ratings overlap. The
     heuristic is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau and
-    Bengio 2003); what a build leaves out of both does not count.
+    Bengio 2003).
     """
     if not 0 <= correlation < 1:
         raise SettingError(f"correlation = {correlation} must be in [0, 1)")
@@ -86,3 +90,46 @@ def correlated_t_test(
         scale=math.sqrt((1 / n + correlation / (1 - correlation)) * variance),
         dof=n - 1,
     )
+
+
+def draw_posteriors(
+    posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str, rope: float = ROPE
+) -> Figure:
+    """Draw densities of mean differences, and the region of practical equivalence."""
+    from secagg.bench.picture import blank
+
+    n_columns = max((len(row) for row in posteriors.values()), default=0)
+    if not n_columns:
+        raise DataError("a posterior takes two runs of both models: ask for more seeds")
+    size = (2.5 * n_columns, 2.1 * len(posteriors) + 0.5)
+    figure = blank(*size, layout="constrained")
+    grid = figure.subplots(len(posteriors), n_columns, squeeze=False)
+    for axes_row, (name, row) in zip(grid, posteriors.items(), strict=True):
+        for axes, (column, posterior) in zip(axes_row, row.items(), strict=False):
+            _density(axes, posterior, rope)
+            within = posterior.probabilities(rope).within
+            axes.set_title(f"{column}: within {within:.4f}", fontsize=8)
+        axes_row[0].set_ylabel(name, fontsize=8)
+        for axes in axes_row[len(row) :]:
+            axes.set_visible(False)
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def _density(axes: Axes, posterior: Posterior, rope: float) -> None:
+    if posterior.scale == 0:
+        axes.axvline(posterior.mean, color=INK, lw=1.6)
+    else:
+        # Far too narrow a density would be missed by an even grid over the region.
+        around = posterior.mean + posterior.scale * np.linspace(-12, 12, 481)
+        at = np.union1d(around, np.linspace(-1.6 * rope, 1.6 * rope, 161))
+        density = posterior.density(at)
+        axes.plot(at, density, color=INK, lw=1.4)
+        axes.fill_between(at, density, color=INK, alpha=0.15, lw=0)
+    for edge in (-rope, rope):
+        axes.axvline(edge, color=REGION, lw=1.2, ls="--")
+    reach = max(1.6 * rope, abs(posterior.mean) + 4 * posterior.scale)
+    axes.set(xlim=(-reach, reach), xticks=[-rope, 0, rope], yticks=[])
+    axes.set_ylim(bottom=0)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right", "left"]].set_visible(False)

@@ -1,58 +1,121 @@
-"""Beyond the FedMMF paper: what a local head adds to a recommender, without communication."""
+"""Beyond the papers: a local head, without communication, and MovieLens 1M."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from statistics import median
+from time import process_time
 
-from benches.papers.table import Row, Run, Table, Target
-from benches.papers.training import SEED_0_SEEN, judged, parted, trainer
+from benches.papers.table import Row, Run, Table, Target, at_most
+from benches.papers.training import (
+    CLIP,
+    SEED_0_SEEN,
+    errors_after,
+    in_the_clear,
+    judged,
+    parted,
+    trainer,
+)
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.data.splits import FOLDS, official
 from fedmf.masks import LocalHead
-from fedmf.models import PRESETS
+from fedmf.models import PRESETS, FedALS, FederatedModel
 
-__all__ = ["TABLE"]
-
-DATA = "ml-100k"
+SMALL, LARGE = "ml-100k", "ml-1m"
 HEAD = LocalHead()  # its penalty was chosen as `benches.papers.selection` shows
+PRESET = PRESETS["large"]
+PAPER_STEPS = replace(PRESET.model, update="paper", rate=0.0002)
+ALS = FedALS(reg=0.08)  # λ of .08 and .09 tried as the preset was
 
 
 def _fold(run: Run) -> Split:
-    return official(load(DATA), FOLDS[run.seed % len(FOLDS)])
+    return official(load(SMALL), FOLDS[run.seed % len(FOLDS)])
 
 
-def _run(split: Callable[[Run], Split], run: Run) -> dict[str, float]:
+def _corrected(split: Callable[[Run], Split], run: Run) -> dict[str, float]:
     """Train FedMF, and let every user correct it."""
     part = split(run)
-    below = trainer(PRESETS["tuned"], PlainSum(), run).fit(part.train).factors_
+    below = in_the_clear(PRESETS["tuned"], run).fit(part.train).factors_
     whole = HEAD.fit(below, part.train)
     return judged(whole, part.test) | {"RMSE without": judged(below, part.test)["RMSE"]}
 
 
-def _row(name: str, split: Callable[[Run], Split], most: float, seeds: int | None) -> Row:
+def _head_row(
+    name: str, split: Callable[[Run], Split], most: float, seeds: int | None = None
+) -> Row:
     return Row(
-        name=f"FedMF tuned + local head, {name}",
-        data=DATA,
-        run=partial(_run, split),
-        target={"RMSE": Target(at_most=most)},
+        f"FedMF tuned + local head, {name}",
+        SMALL,
+        partial(_corrected, split),
+        target=at_most("RMSE", most),
         seeds=seeds,
         whole=seeds is not None,  # the five folds are one evaluation
     )
 
 
-TABLE = Table(
-    key="beyond",
-    title="The local head: a private ridge on what the factors get wrong, MovieLens 100K",
-    metrics=("RMSE", "MAE", "RMSE without"),
-    rows=(
-        _row("80/20", partial(parted, DATA), 0.895, None),
-        _row("90/10", partial(parted, DATA, test=0.1), 0.890, None),
-        _row("u1 to u5", _fold, 0.903, len(FOLDS)),
+def _timed(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
+    """Train on four fifths; return the errors without and with a head, and the time taken."""
+    split = parted(LARGE, run)
+    clock = list[float]()
+    made = trainer(
+        model,
+        rounds,
+        PlainSum(clip=CLIP),
+        run,
+        callbacks=[lambda record: clock.append(process_time())],
+    ).fit(split.train, split.test)
+    corrected = judged(HEAD.fit(made.factors_, split.train), split.test)
+    return {
+        **errors_after(made.history_),
+        "RMSE + head": corrected["RMSE"],
+        "CPU s a round": median(after - before for before, after in pairwise(clock)),
+    }
+
+
+def _large_row(name: str, model: FederatedModel, rounds: int, target: dict[str, Target]) -> Row:
+    return Row(f"{name}, {rounds} rounds", LARGE, partial(_timed, model, rounds), target=target)
+
+
+TABLES = (
+    Table(
+        key="beyond",
+        title="The local head: a private ridge on what the factors get wrong, MovieLens 100K",
+        metrics=("RMSE", "MAE", "RMSE without"),
+        rows=(
+            _head_row("80/20", partial(parted, SMALL), 0.895),
+            _head_row("90/10", partial(parted, SMALL, test=0.1), 0.890),
+            _head_row("u1 to u5", _fold, 0.903, len(FOLDS)),
+        ),
+        note="Errors unclipped. Every user fits a ridge on genres and year (penalty 20, free "
+        "intercept) to the residuals of their own training ratings; nothing is sent. Run s of "
+        "the last row is the official fold u(s + 1). " + SEED_0_SEEN + " Of each fold's test "
+        "ratings, too, four fifths are in that part.",
     ),
-    note="Errors unclipped. Every user fits a ridge on genres and year (penalty 20, free "
-    "intercept) to the residuals of their own training ratings; nothing is sent. Run s of "
-    "the last row is the official fold u(s + 1). " + SEED_0_SEEN + " Of each fold's test "
-    "ratings, too, four fifths are in that part.",
+    Table(
+        key="large",
+        title="FedMF and a local head on MovieLens 1M",
+        metrics=("RMSE", "MAE", "RMSE + head", "CPU s a round"),
+        rows=(
+            _large_row(
+                "FedMF, exact local solves and normalised steps",
+                PRESET.model,
+                PRESET.rounds,
+                at_most("RMSE", 0.865)
+                | at_most("RMSE + head", 0.857)
+                | at_most("CPU s a round", 1.0),
+            ),
+            _large_row("exact federated ALS", ALS, 10, at_most("RMSE", 0.865)),
+            _large_row("FedMF, the paper's steps", PAPER_STEPS, 5, at_most("CPU s a round", 1)),
+        ),
+        note="80/20 split per rating, errors unclipped. The head is a ridge regression of "
+        "every user's own residuals on genres and year, without communication. A round is one "
+        "of all 6,040 users in the clear, with the errors on all training and test ratings; "
+        "the median of them, in seconds of one core. The paper's steps are there for their "
+        "time: their γ does not carry over to other data, and five rounds do not train. "
+        + SEED_0_SEEN,
+    ),
 )

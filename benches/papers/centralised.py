@@ -1,26 +1,24 @@
-"""Matrix factorisation by one party that holds all ratings: what federated training gives up.
+"""Matrix factorisation by one party that has all ratings: the loss by federated training.
 
 It is the SVD of the Python library Surprise (Funk's factorisation with biases; Koren, Bell and
 Volinsky, "Matrix factorization techniques for recommender systems", Computer 42(8), 2009,
-eq. 5), with that library's settings by default, which Basu's thesis (2020), section 6.7, takes
-for its centralised baseline.
+eq. 5), with that library's default settings, which Basu's thesis (2020), section 6.7, takes for
+its centralised baseline.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedmf.aggregate.aggregation import Progress
-from fedmf.data import Ratings
+from fedmf.data import Ratings, Split
 from fedmf.data.checks import check_ratings
-from fedmf.errors import ModelError, SettingError
+from fedmf.errors import MissingExtra, ModelError, SettingError
 from fedmf.models.recommender import pairs
 from fedmf.settings import Count, NotNegative, Positive, Seed, Settings
-
-__all__ = ["SVD"]
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -49,10 +47,9 @@ class SVD(Settings):
         reg: NotNegative = 0.02,
         spread: Positive = 0.1,
         seed: Seed = 0,
-        progress: Progress = lambda what, done, of: None,
     ) -> None:
         self.k, self.epochs, self.rate, self.reg = k, epochs, rate, reg
-        self.spread, self.seed, self.progress = spread, seed, progress
+        self.spread, self.seed = spread, seed
         self.__post_init__()
 
     def fit(self, train: Ratings) -> Self:
@@ -66,12 +63,11 @@ class SVD(Settings):
         self.user_factors_ = rng.normal(0.0, self.spread, size=(train.n_users, self.k))
         self.item_factors_ = rng.normal(0.0, self.spread, size=(train.n_items, self.k))
         steps = _independent(train, rng.permutation(train.n_ratings))
-        for epoch in range(1, self.epochs + 1):
-            with np.errstate(over="ignore", invalid="ignore"):  # told by _check_finite
+        for _ in range(self.epochs):
+            with np.errstate(over="ignore", invalid="ignore"):  # _check_finite raises
                 for users, items, values in steps:
                     self._step(users, items, values)
             self._check_finite()
-            self.progress("SVD", epoch, self.epochs)
         self.user_factors_[np.bincount(train.users, minlength=train.n_users) == 0] = 0.0
         self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0
         return self
@@ -86,11 +82,12 @@ class SVD(Settings):
         return np.asarray(biases + products.sum(axis=-1))
 
     def _check_finite(self) -> None:
-        tables = (
-            self.user_biases_, self.item_biases_, self.user_factors_, self.item_factors_,
-        )  # fmt: skip
-        if not all(np.isfinite(table).all() for table in tables):
-            del self.mean_  # what is left is no model
+        biases, factors = (
+            (self.user_biases_, self.item_biases_),
+            (self.user_factors_, self.item_factors_),
+        )
+        if not all(np.isfinite(table).all() for table in (*biases, *factors)):
+            del self.mean_  # the rest is no model
             raise SettingError(
                 f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
             )
@@ -107,12 +104,10 @@ class SVD(Settings):
 
 
 def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Positions, Floats]]:
-    """Part the ratings into groups that can be stepped on at once, as if one by one in `order`.
-
-    A rating's group is the first after those of all earlier ratings by its user or of its item.
-    So no group has a user or an item twice, and of two ratings that share one the earlier is
-    in the earlier group: the outcome is that of the sequence, to the last rounding.
-    """
+    """Part the ratings into groups to step on at once, as if one by one in `order`."""
+    # A rating's group is the first after those of all earlier ratings by its user or of its
+    # item. So no group has a user or an item twice, and of two ratings that share one the
+    # earlier is in the earlier group: the result is that of the sequence, but for rounding.
     users, items = train.users[order].tolist(), train.items[order].tolist()
     free_users, free_items = [0] * train.n_users, [0] * train.n_items
     group = np.empty(train.n_ratings, dtype=np.int64)
@@ -122,11 +117,42 @@ def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Posi
         group[place] = number
     parted = order[np.argsort(group, kind="stable")]
     ends = np.cumsum(np.bincount(group))[:-1]
+    users_of, items_of = train.users.astype(np.int64), train.items.astype(np.int64)
     return [
-        (
-            train.users[some].astype(np.int64),
-            train.items[some].astype(np.int64),
-            train.values[some],
-        )
-        for some in np.split(parted, ends)
+        (users_of[some], items_of[some], train.values[some]) for some in np.split(parted, ends)
     ]
+
+
+def surprise_svd(split: Split, epochs: int, seed: int) -> Floats:
+    """Train Surprise's own SVD and predict the test part, clipped to the scale.
+
+    All settings but the epochs are the library's: 100 factors, γ .005, λ .02, biased. Raises
+    MissingExtra if scikit-surprise is not installed.
+    """
+    try:
+        from surprise import SVD, Trainset
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "this row needs the package scikit-surprise, which is not installed"
+        ) from error
+    train, test = split.train, split.test
+    by_user, by_item = defaultdict(list), defaultdict(list)
+    triples = zip(
+        train.users.tolist(), train.items.tolist(), train.values.tolist(), strict=True
+    )
+    for user, item, value in triples:
+        by_user[user].append((item, value))
+        by_item[item].append((user, value))
+    known = Trainset(
+        by_user,
+        by_item,
+        train.n_users,
+        train.n_items,
+        train.n_ratings,
+        train.scale,
+        {user: user for user in by_user},  # our numbers are its inner ones; others are unknown
+        {item: item for item in by_item},
+    )
+    model = SVD(n_epochs=epochs, random_state=seed).fit(known)
+    pairs = zip(test.users.tolist(), test.items.tolist(), strict=True)
+    return np.array([model.predict(user, item).est for user, item in pairs])

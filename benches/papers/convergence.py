@@ -1,15 +1,16 @@
-"""FCF's figure 2: how the item factors come nearer to CF's, sum by sum."""
+"""FCF's figure 2: the way of the item factors to CF's, sum by sum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.table import Results, Row, Run, Table
-from benches.papers.training import light, picture
 from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
@@ -18,8 +19,6 @@ from fedmf.training import Adam, Descent
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
-
-__all__ = ["TABLE", "fcf_convergence_curves", "percentage_difference"]
 
 Floats = NDArray[np.float64]
 
@@ -42,69 +41,50 @@ def relative_norm(exact: Floats, found: Floats) -> float:
     return float(100 * np.linalg.norm(exact - found) / np.linalg.norm(exact))
 
 
-def _figures(path: Iterator[tuple[int, Floats]], exact: Floats) -> dict[str, float]:
+def _figures(path: Iterable[tuple[int, Floats]], exact: Floats) -> dict[str, float]:
     """Return e after every sum ("sum 1", …) and the columns of the table."""
     found: dict[str, float] = {}
     for number, y in path:
-        found[f"sum {number}"] = percentage_difference(exact, y)
-        found["e, last"] = found[f"sum {number}"]
-        found["‖ΔY‖, last"] = relative_norm(exact, y)
-    for number in (5, 10, 20):
-        if f"sum {number}" in found:
-            found[f"e, sum {number}"] = found[f"sum {number}"]
-    return found
+        e = percentage_difference(exact, y)
+        found |= {f"sum {number}": e, "e, last": e, "‖ΔY‖, last": relative_norm(exact, y)}
+    shown = {f"e, sum {n}": found.get(f"sum {n}") for n in (5, 10, 20)}
+    return found | {name: e for name, e in shown.items() if e is not None}
 
 
 def _federated(
-    alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool
-) -> Callable[[Run], Mapping[str, float]]:
-    def row(run: Run) -> Mapping[str, float]:
-        n_epochs = run.fewer(epochs)
-        data, model = simulate_views(), Implicit(alpha=alpha, spread=SPREAD)
-        *_, (_, exact) = CF(model, epochs=n_epochs, seed=run.seed).iterate(data)
-        federated = FCF(
-            model,
-            FloatSum(),  # what diverges leaves any clip behind
-            optimiser=optimiser,
-            epochs=n_epochs,
-            steps=STEPS,
-            reset=reset,
-            min_raters=1,  # as in the paper
-            seed=run.seed,
-        )
-
-        def path() -> Iterator[tuple[int, Floats]]:
-            for number, step in enumerate(federated.iterate(data), start=1):
-                yield number, step.item_factors
-                run.progress("sums", number, n_epochs * STEPS)
-
-        return _figures(path(), exact)
-
-    return row
+    alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool, run: Run
+) -> Mapping[str, float]:
+    n_epochs = run.fewer(epochs)
+    data, model = simulate_views(), Implicit(alpha=alpha, spread=SPREAD)
+    *_, (_, exact) = CF(model, epochs=n_epochs, seed=run.seed).iterate(data)
+    federated = FCF(
+        model,
+        FloatSum(),  # a training that diverges leaves any clip behind
+        optimiser=optimiser,
+        epochs=n_epochs,
+        steps=STEPS,
+        reset=reset,
+        min_raters=1,  # as in the paper
+        seed=run.seed,
+    )
+    steps = enumerate(federated.iterate(data), start=1)
+    return _figures(((number, step.item_factors) for number, step in steps), exact)
 
 
-def _itself(alpha: float) -> Callable[[Run], Mapping[str, float]]:
-    """CF's own way to where it ends: what FCF could do at best, in every epoch."""
-
-    def row(run: Run) -> Mapping[str, float]:
-        model = CF(
-            Implicit(alpha=alpha, spread=SPREAD),
-            epochs=run.fewer(EPOCHS),
-            seed=run.seed,
-        )
-        ys = [y for _, y in model.iterate(simulate_views())]
-        return _figures(((STEPS * epoch, y) for epoch, y in enumerate(ys, start=1)), ys[-1])
-
-    return row
+def _itself(alpha: float, run: Run) -> Mapping[str, float]:
+    """Follow CF itself to its end, the best that FCF could do in every epoch."""
+    model = CF(Implicit(alpha=alpha, spread=SPREAD), epochs=run.fewer(EPOCHS), seed=run.seed)
+    ys = [y for _, y in model.iterate(simulate_views())]
+    return _figures(((STEPS * epoch, y) for epoch, y in enumerate(ys, start=1)), ys[-1])
 
 
 def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = True) -> Row:
     name = f"{'Adam' if isinstance(optimiser, Adam) else 'plain'} γ {optimiser.rate:g}"
     carried = "" if reset else ", carried on"
     return Row(
-        name=f"{name}{carried}, α {alpha:g}, {epochs} epoch{'s' if epochs > 1 else ''}",
-        data="simulated",
-        run=_federated(alpha, optimiser, epochs, reset),
+        f"{name}{carried}, α {alpha:g}, {epochs} epoch{'s' if epochs > 1 else ''}",
+        "simulated",
+        partial(_federated, alpha, optimiser, epochs, reset),
     )
 
 
@@ -113,34 +93,28 @@ def fcf_convergence_curves(results: Results) -> Figure:
 
     Rows of two epochs are in the table only.
     """
-    curves = {name: _curve(results[name]) for name in results if results[name]}
-    if not curves:
+    from secagg.bench.picture import blank, plain
+
+    if not results:
         raise DataError("there is no convergence to draw: no row was run")
-    figure = picture(11, 4.6)
+    figure = blank(11, 4.6, layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, title in zip(panels, ("1 epoch", f"{EPOCHS} epochs"), strict=True):
-        for name, curve in curves.items():
+        for name, runs in results.items():
             if name.endswith(f", {title}"):
-                label = name.removesuffix(f", {title}")
-                axes.plot(list(curve), list(curve.values()), lw=1.3, label=label)
+                sums = [one for one in runs[0] if one.startswith("sum ")]
+                numbers = [int(one.removeprefix("sum ")) for one in sums]
+                means = [fmean(run[one] for run in runs) for one in sums]
+                axes.plot(numbers, means, lw=1.3, label=name.removesuffix(f", {title}"))
         axes.set_yscale("log")
         axes.set_ylim(1e-3, 1e4)
         axes.set_title(title, loc="left", fontsize=10)
         axes.set_xlabel(f"sums of gradients, {STEPS} to an epoch")
-        light(axes)
+        plain(axes)
         if axes.lines:
             axes.legend(frameon=False, fontsize=7)
     figure.axes[0].set_ylabel("|e|, %")
     return figure
-
-
-def _curve(runs: Sequence[Mapping[str, float]]) -> dict[int, float]:
-    """Return the mean e by the number of the sum."""
-    numbers = [int(name.removeprefix("sum ")) for name in runs[0] if name.startswith("sum ")]
-    return {
-        number: float(np.mean([one[f"sum {number}"] for one in runs]))
-        for number in sorted(numbers)
-    }
 
 
 TABLE = Table(
@@ -153,11 +127,7 @@ TABLE = Table(
         *(_row(alpha, Descent(rate=0.001), 1) for alpha in (2.0, 6.0)),
         *(_row(alpha, Descent(rate=0.0005), n) for n in (1, 2) for alpha in (2.0, 6.0)),
         *(_row(alpha, Adam(rate=0.2), 1) for alpha in (1.0, 10.0, 100.0, 1000.0)),
-        Row(
-            name="CF itself, α 10, 20 epochs",
-            data="simulated",
-            run=_itself(10.0),
-        ),
+        Row("CF itself, α 10, 20 epochs", "simulated", partial(_itself, 10.0)),
         _row(10.0, Descent(rate=0.0002), EPOCHS),
         _row(10.0, Adam(rate=0.2), EPOCHS),
         _row(10.0, Adam(rate=0.2), EPOCHS, reset=False),

@@ -1,25 +1,17 @@
-"""What differential privacy costs: DP-FedMF for several ε, by who adds the noise."""
+"""The cost of differential privacy: DP-FedMF for several ε, by the place of the noise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from benches.papers.table import Results, Row, Run, Table
-from benches.papers.training import (
-    SEED_0_SEEN,
-    errors_after,
-    history,
-    judged,
-    light,
-    parted,
-    picture,
-)
+from benches.papers.training import SEED_0_SEEN, errors_after, history, judged, parted
 from fedmf.aggregate import PlainSum
 from fedmf.aggregate.noisy import Where
 from fedmf.data.blocks import blocks
@@ -29,14 +21,11 @@ from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = ["TABLE"]
-
 DELTA = 1e-5  # below n_users^-1.1 of both data sets: 5e-4 and 7e-5
 INNER = PlainSum(clip=4096.0)  # room for the noise of those who add all of it
 
 
-@dataclass(frozen=True)
-class _Setting:
+class _Setting(NamedTuple):
     """One point of the curve; ε of infinity is the same training without noise."""
 
     data: str
@@ -51,10 +40,6 @@ class _Setting:
     def name(self) -> str:
         shown = "∞" if math.isinf(self.epsilon) else f"{self.epsilon:g}"
         return f"{self.data}, {self.where}, ε = {shown}"
-
-    @property
-    def model(self) -> DPFedMF:
-        return DPFedMF(k=self.k, rate=self.rate, reg=0.1)
 
 
 # Chosen on the validation part random_split(train, 0.2, seed=100) of the training ratings of
@@ -93,11 +78,12 @@ def _train(setting: _Setting, run: Run) -> Mapping[str, float]:
         entropy=np.random.default_rng((run.seed, 1)).bytes,
     )
     split = parted(setting.data, run)
-    return errors_after(history(split, setting.model, setting.rounds, noisy, run))
+    model = DPFedMF(k=setting.k, rate=setting.rate, reg=0.1)
+    return errors_after(history(split, model, setting.rounds, noisy, run))
 
 
-def _nothing_shared(data: str, run: Run) -> Mapping[str, float]:
-    """Let users solve for p_u with the starting Q, which has learnt from nobody: ε = 0."""
+def _nothing(data: str, run: Run) -> Mapping[str, float]:
+    """Let users solve for p_u with the starting Q, before any training: ε = 0."""
     split = parted(data, run)
     model, everyone = DPFedMF(k=1), np.arange(split.train.n_users)
     p, q = model.initial(split.train, np.random.default_rng(run.seed))
@@ -106,25 +92,11 @@ def _nothing_shared(data: str, run: Run) -> Mapping[str, float]:
     return judged(Factors.of(p, q, split.train), split.test)
 
 
-def _row(setting: _Setting) -> Row:
-    return Row(
-        name=setting.name,
-        data=setting.data,
-        run=lambda run: _train(setting, run),
-    )
-
-
-def _nothing(data: str) -> Row:
-    return Row(
-        name=f"{data}, nothing shared, ε = 0",
-        data=data,
-        run=lambda run: _nothing_shared(data, run),
-    )
-
-
 def curve(results: Results) -> Figure:
     """Draw the RMSE over ε, a line for each data set and place of the noise."""
-    figure = picture(6.5, 4.2)
+    from secagg.bench.picture import blank, plain
+
+    figure = blank(6.5, 4.2, layout="constrained")
     axes = figure.subplots()
     for data, where in dict.fromkeys((one.data, one.where) for one in SETTINGS):
         points = [
@@ -147,7 +119,7 @@ def curve(results: Results) -> Figure:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"ε for a whole user, δ = {DELTA:g}")
     axes.set_ylabel("test RMSE")
-    light(axes)
+    plain(axes)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
     return figure
@@ -157,7 +129,13 @@ TABLE = Table(
     key="dp",
     title="FedMF under differential privacy for whole users, after Hua et al. 2015",
     metrics=("RMSE", "MAE"),
-    rows=(*(_row(one) for one in SETTINGS), _nothing("ml-100k"), _nothing("ml-1m")),
+    rows=(
+        *(Row(one.name, one.data, partial(_train, one)) for one in SETTINGS),
+        *(
+            Row(f"{data}, nothing shared, ε = 0", data, partial(_nothing, data))
+            for data in ("ml-100k", "ml-1m")
+        ),
+    ),
     note="All Q together are (ε, 1e-5)-differentially private for a user's whole history, "
     "everyone in every round. *central*: a trusted server adds the noise; *distributed*: the "
     "users do, each a share, under secure aggregation; *local*: each user adds all of it. "

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from benches.papers.bayes import ROPE, Posterior, correlated_t_test
-from benches.papers.table import Published, Results, Row, Run, Table, Target
+from benches.papers.bayes import ROPE, Posterior, correlated_t_test, draw_posteriors
+from benches.papers.table import Mean, Results, Row, Run, Table, Target, at_most
 from fedmf.aggregate import FloatSum
 from fedmf.data import Ratings, load
 from fedmf.data.sets.simulated_views import simulate_views
-from fedmf.errors import DataError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, ranking, user_split, views
 from fedmf.models import Factors
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.figure import Figure
-
-__all__ = ["METRICS", "TABLE", "equality", "fcf_2_posteriors", "posterior"]
 
 METRICS = ("P", "R", "F1", "MAP", "RMSE")
 DIFFERENCES = tuple(f"{metric} diff %" for metric in METRICS)
@@ -38,8 +34,7 @@ EPOCHS = 20
 # and K 8 shows how far one gets beyond them.
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """One build's ratings: to learn from, not to be recommended, and to be found."""
 
     train: Ratings
@@ -63,39 +58,29 @@ def measures(factors: Factors, given: Parts) -> dict[str, float]:
     return dict(zip(METRICS, values, strict=True))
 
 
-def _centralised(data: str, k: int) -> Callable[[Run], Mapping[str, float]]:
-    def row(run: Run) -> Mapping[str, float]:
-        given = parts(data, run.seed)
-        model = CF(
-            Implicit(k=k), epochs=run.fewer(EPOCHS), seed=run.seed, progress=run.progress
-        )
-        return measures(model.fit(given.train).factors_, given)
-
-    return row
+def _centralised(data: str, k: int, run: Run) -> Mapping[str, float]:
+    given = parts(data, run.seed)
+    model = CF(Implicit(k=k), epochs=run.fewer(EPOCHS), seed=run.seed)
+    return measures(model.fit(given.train).factors_, given)
 
 
 def _federated(
-    data: str, k: int, system: Callable[..., FCF | FederatedCF]
-) -> Callable[[Run], Mapping[str, float]]:
-    """Compare a system, which lacks model, epochs, seed and progress, with CF."""
-
-    def row(run: Run) -> Mapping[str, float]:
-        given = parts(data, run.seed)
-        epochs = run.fewer(EPOCHS)
-        mine = system(Implicit(k=k), epochs=epochs, seed=run.seed, progress=run.progress).fit(
-            given.train
-        )
-        theirs = CF(Implicit(k=k), epochs=epochs, seed=run.seed).fit(given.train)
-        found, exact = measures(mine.factors_, given), measures(theirs.factors_, given)
-        y, target = mine.factors_.item_factors, theirs.factors_.item_factors
-        differences = {
-            name: 100 * abs(found[metric] - exact[metric]) / exact[metric]
-            for name, metric in zip(DIFFERENCES, METRICS, strict=True)
-        }
-        drift = float(np.abs(y - target).max() / np.abs(target).max())
-        return {**found, **differences, DRIFT: drift}
-
-    return row
+    data: str, k: int, system: Callable[..., FCF | FederatedCF], run: Run
+) -> Mapping[str, float]:
+    """Compare a system, which lacks model, epochs and seed, with CF."""
+    given, epochs = parts(data, run.seed), run.fewer(EPOCHS)
+    mine, theirs = (
+        made(Implicit(k=k), epochs=epochs, seed=run.seed).fit(given.train).factors_
+        for made in (system, CF)
+    )
+    found, exact = measures(mine, given), measures(theirs, given)
+    differences = {
+        name: 100 * abs(found[metric] - exact[metric]) / exact[metric]
+        for name, metric in zip(DIFFERENCES, METRICS, strict=True)
+    }
+    y, target = mine.item_factors, theirs.item_factors
+    drift = float(np.abs(y - target).max() / np.abs(target).max())
+    return {**found, **differences, DRIFT: drift}
 
 
 PAPER_CF = {
@@ -116,8 +101,8 @@ PAPER_DIFFERENCES = {
 }
 
 
-def _published(figures: Sequence[tuple[float, float]]) -> dict[str, Published]:
-    return {name: Published(*one) for name, one in zip(METRICS, figures, strict=True)}
+def _published(figures: Sequence[tuple[float, float]]) -> dict[str, Mean]:
+    return {name: Mean(*one) for name, one in zip(METRICS, figures, strict=True)}
 
 
 def _rows(data: str, k: int, target: Mapping[str, Target]) -> tuple[Row, Row, Row]:
@@ -125,28 +110,28 @@ def _rows(data: str, k: int, target: Mapping[str, Target]) -> tuple[Row, Row, Ro
     # Sums in fixed point take twice as long; at K 4 they show what is deployed.
     exact = data == "ml-1m" and k > 4
     close = {name: Target(at_most=0.2) for name in DIFFERENCES if (data, k) == ("ml-1m", 4)}
-    differences = zip(DIFFERENCES, map(Published, PAPER_DIFFERENCES[data]), strict=True)
+    differences = zip(DIFFERENCES, map(Mean, PAPER_DIFFERENCES[data]), strict=True)
     fcf = partial(FCF, aggregation=FloatSum() if exact else None, min_raters=1)
     return (
         Row(
-            name=f"CF, {data}, K {k}",
-            data=data,
-            run=_centralised(data, k),
+            f"CF, {data}, K {k}",
+            data,
+            partial(_centralised, data, k),
             paper=_published(PAPER_CF[data]),
             target=target,
         ),
         Row(
-            name=f"FCF, {data}, K {k}",
-            data=data,
-            run=_federated(data, k, fcf),
+            f"FCF, {data}, K {k}",
+            data,
+            partial(_federated, data, k, fcf),
             paper={**_published(PAPER_FCF[data]), **dict(differences)},
             target={**target, **close},
         ),
         Row(
-            name=f"exact federated CF, {data}, K {k}",
-            data=data,
-            run=_federated(data, k, partial(FederatedCF, min_raters=1)),
-            target={**target, DRIFT: Target(at_most=1e-6)},
+            f"exact federated CF, {data}, K {k}",
+            data,
+            partial(_federated, data, k, partial(FederatedCF, min_raters=1)),
+            target={**target, **at_most(DRIFT, 1e-6)},
         ),
     )
 
@@ -159,7 +144,7 @@ VARIANTS: Mapping[str, Callable[..., FCF]] = {
 
 def _variants(data: str, k: int) -> tuple[Row, ...]:
     return tuple(
-        Row(name=f"{name}, {data}, K {k}", data=data, run=_federated(data, k, system), seeds=5)
+        Row(f"{name}, {data}, K {k}", data, partial(_federated, data, k, system), seeds=5)
         for name, system in VARIANTS.items()
     )
 
@@ -167,13 +152,10 @@ def _variants(data: str, k: int) -> tuple[Row, ...]:
 def posterior(
     first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]], metric: str
 ) -> Posterior:
-    """Return what two rows' runs, of the same seeds, say of the mean of second − first."""
-    runs = min(len(first), len(second))  # an interrupted table may lack the last of a row
-    return correlated_t_test(
-        [one[metric] for one in first[:runs]],
-        [one[metric] for one in second[:runs]],
-        CORRELATION,
-    )
+    """Return the posterior of the mean of second − first, by runs of the same seeds."""
+    n = min(len(first), len(second))  # an interrupted table may lack the last of a row
+    mine, theirs = ([one[metric] for one in runs[:n]] for runs in (first, second))
+    return correlated_t_test(mine, theirs, CORRELATION)
 
 
 def _pairs(results: Results) -> dict[str, dict[str, Posterior]]:
@@ -188,7 +170,7 @@ def _pairs(results: Results) -> dict[str, dict[str, Posterior]]:
 
 
 def equality(results: Results) -> tuple[str, ...]:
-    """Return how probable it is that FCF and CF differ by no more than `ROPE`, in words."""
+    """Return the probability that FCF and CF differ by no more than `ROPE`, in words."""
     return tuple(
         f"{where}: probability that FCF is within ±{ROPE:g} of CF: "
         + ", ".join(f"{metric} {one.probabilities().within:.3f}" for metric, one in of.items())
@@ -198,14 +180,8 @@ def equality(results: Results) -> tuple[str, ...]:
 
 def fcf_2_posteriors(results: Results) -> Figure:
     """Draw the posteriors of FCF − CF for each data set and K, as the paper's figure 3."""
-    from benches.papers.posteriors import draw_posteriors
-
-    drawn = _pairs(results)
-    if not drawn:
-        raise DataError("a posterior takes two runs of CF and FCF: ask for more seeds")
-    return draw_posteriors(
-        drawn, title="Mean difference FCF − CF, correlated Bayesian t-test, region ± .005"
-    )
+    title = "Mean difference FCF − CF, correlated Bayesian t-test, region ± .005"
+    return draw_posteriors(_pairs(results), title=title)
 
 
 TABLE = Table(

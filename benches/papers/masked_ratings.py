@@ -1,4 +1,4 @@
-"""The FedMMF paper on how private masked ratings are: Tables 2 and 3, and figure 4."""
+"""The FedMMF paper on the privacy of masked ratings: Tables 2 and 3, and figure 4."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.papers.table import Published, Results, Row, Run, Table
-from benches.papers.training import judged, parted, picture, trainer
-from fedmf.aggregate import PlainSum
+from benches.papers.table import Mean, Results, Row, Run, Table
+from benches.papers.training import in_the_clear, judged, parted
 from fedmf.attacks import ranking, recovery
 from fedmf.data import Ratings
 from fedmf.data.features import item_features
@@ -23,8 +22,6 @@ from fedmf.masks.recipes import PAPER
 
 if TYPE_CHECKING:  # the tables can be listed without matplotlib
     from matplotlib.figure import Figure
-
-__all__ = ["TABLES", "rmse_and_j"]
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +57,7 @@ DATA = ("ml-100k", "ml-1m")
 
 @lru_cache(maxsize=1)
 def _hidden(data: str, mask: FMMask, seed: int, quick: bool) -> tuple[Ratings, Ratings]:
-    """Return the training ratings, and what the mask leaves of them."""
+    """Return the training ratings, and the masked ones."""
     train = parted(data, Run(seed=seed)).train
     if quick:
         train = train.take(train.users < 50)
@@ -68,7 +65,7 @@ def _hidden(data: str, mask: FMMask, seed: int, quick: bool) -> tuple[Ratings, R
 
 
 def _parties(rates: Floats) -> dict[str, float]:
-    """Return which part of the users, in %, has a rate in each of the five ranges."""
+    """Return the part of the users, in %, with a rate in each of the five ranges."""
     counts = np.bincount(np.searchsorted(EDGES, rates, side="right"), minlength=len(BINS))
     return dict(zip(BINS, (100 * counts / rates.size).tolist(), strict=True))
 
@@ -88,10 +85,10 @@ def _rows(
     """Return a row for each data set, mask and level of an attack: name, amount, published."""
     return tuple(
         Row(
-            name=f"{data}, {name}, {level}",
-            data=data,
-            run=partial(attack, data, mask, amount),
-            paper=dict(zip(BINS, map(Published, map(float, shares)), strict=True)),
+            f"{data}, {name}, {level}",
+            data,
+            partial(attack, data, mask, amount),
+            paper=dict(zip(BINS, map(Mean, map(float, shares)), strict=True)),
             seeds=3,
         )
         for data in DATA
@@ -106,7 +103,7 @@ PENALTIES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 def _at_penalty(l2: float, run: Run) -> dict[str, float]:
     split = parted("ml-100k", run)
-    model = FedMMF(FMMask(l2=l2), trainer(PAPER, PlainSum(), run), offset=False)
+    model = FedMMF(FMMask(l2=l2), in_the_clear(PAPER, run), offset=False)
     model.fit(split.train)
     return {
         "RMSE": judged(model, split.test)["RMSE"],
@@ -117,8 +114,10 @@ def _at_penalty(l2: float, run: Run) -> dict[str, float]:
 
 def rmse_and_j(results: Results) -> Figure:
     """Draw RMSE and J over the penalty, as figure 4 does, of the rows that were run."""
+    from secagg.bench.picture import blank
+
     there = [l2 for l2 in PENALTIES if results.get(_name(l2))]
-    figure = picture(6, 4)
+    figure = blank(6, 4, layout="constrained")
     left = figure.subplots()
     right = left.twinx()
     for axes, metric, colour, marker in ((left, "RMSE", "C0", "o"), (right, "J", "C1", "s")):
@@ -174,10 +173,7 @@ TABLES = (
         key="fedmmf-fig4",
         title="RMSE and privacy indicator J by the penalty: figure 4 of Yang et al. 2021",
         metrics=("RMSE", "J", "J, held out"),
-        rows=tuple(
-            Row(name=_name(l2), data="ml-100k", run=partial(_at_penalty, l2))
-            for l2 in PENALTIES
-        ),
+        rows=tuple(Row(_name(l2), "ml-100k", partial(_at_penalty, l2)) for l2 in PENALTIES),
         note="Two-order FedMMF with its federated part fixed (the recipe paper), PlainSum. J "
         "is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users; held "
         "out, it estimates eq. 13. The paper calls a small J well protected; the table attacks "

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from benches.papers.table import Results, Row, Table
-
-__all__ = ["Measured", "Record", "Report", "RowResult", "TableResult"]
+from benches.papers.table import Mean, Results, Row, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +21,13 @@ class Record:
     machine: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The mean over the runs, and their sample standard deviation if there are several."""
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The end of a job: a `record`, an `error`, or the extra that is `missing`."""
 
-    mean: float
-    sd: float | None
+    record: Record | None = None
+    error: str | None = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +40,14 @@ class RowResult:
     error: str | None = None
     missing: str | None = None  # the data or the package that runs lack
 
-    def measured(self, metric: str) -> Measured | None:
-        """Return mean and spread of a metric, None if no run has it."""
-        found = [one.figures[metric] for one in self.records if metric in one.figures]
-        if not found:
-            return None
-        return Measured(fmean(found), stdev(found) if len(found) > 1 else None)
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """Return a metric of the runs that have it."""
+        return {r.seed: r.figures[metric] for r in self.records if metric in r.figures}
+
+    def measured(self, metric: str) -> Mean | None:
+        """Return the mean of a metric, with its spread if several runs have it."""
+        found = list(self.by_seed(metric).values())
+        return Mean(fmean(found), stdev(found) if len(found) > 1 else None) if found else None
 
     @property
     def finished(self) -> bool:
@@ -61,15 +62,6 @@ class RowResult:
             metric: mean is not None and self.row.target[metric].met(mean.mean)
             for metric, mean in means.items()
         }
-
-    def apart(self, other: RowResult, metric: str) -> float | None:
-        """Return the mean of a metric of this row − the other's, over the seeds of both."""
-        mine, theirs = (
-            {one.seed: one.figures[metric] for one in row.records if metric in one.figures}
-            for row in (self, other)
-        )
-        differences = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
-        return fmean(differences) if differences else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +81,10 @@ class TableResult:
         verdicts = dict(row.met)
         others = {one.row.name: one for one in self.rows}
         for metric, below in row.row.below.items():
-            apart = row.apart(others[below.row], metric)
-            if apart is not None:  # else there is nothing to compare with
-                verdicts[f"{metric} below {below.row}"] = apart <= -below.margin
+            mine, theirs = row.by_seed(metric), others[below.row].by_seed(metric)
+            apart = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+            if apart:  # else there is nothing to compare with
+                verdicts[f"{metric} below {below.row}"] = fmean(apart) <= -below.margin
         return verdicts
 
     def final(self, row: RowResult) -> bool:
@@ -100,18 +93,10 @@ class TableResult:
         return row.finished and all(r.finished for r in self.rows if r.row.name in compared)
 
     @property
-    def records(self) -> tuple[Record, ...]:
-        """All runs of all rows."""
-        return tuple(record for row in self.rows for record in row.records)
-
-    @property
     def results(self) -> Results:
         """The figures that the table's own pictures are drawn from."""
-        return {
-            one.row.name: [record.figures for record in one.records]
-            for one in self.rows
-            if one.records
-        }
+        found = {one.row.name: [run.figures for run in one.records] for one in self.rows}
+        return {name: figures for name, figures in found.items() if figures}
 
 
 @dataclass(frozen=True, kw_only=True)

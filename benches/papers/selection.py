@@ -1,8 +1,7 @@
-"""How presets were chosen: candidates, judged on a validation part of the training ratings.
+"""The choice of presets: candidates, judged on a validation part of the training ratings.
 
-The test ratings of seed 0 are parted off first and never looked at; what is left is parted
-again, by the seed of the run, into ratings to train on and ratings to judge by. Other seeds put
-other ratings to the test, four fifths of which had their say here: `SEED_0_SEEN` tells.
+The test ratings of seed 0 are parted off first and never looked at. The seed of the run parts
+the others into ratings to train on and ratings to judge by. See `SEED_0_SEEN` on other seeds.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from functools import partial
 from typing import TypeVar
 
 from benches.papers.table import Row, Run, Table
-from benches.papers.training import SEED_0_SEEN, errors_after, history, judged, trainer
+from benches.papers.training import SEED_0_SEEN, errors_after, history, in_the_clear, judged
 from fedmf.aggregate import PlainSum
 from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
 from fedmf.models import PRESETS
 from fedmf.models.presets import Preset
-
-__all__ = ["TABLE"]
 
 Candidate = TypeVar("Candidate")
 
@@ -48,9 +45,9 @@ def _candidates(
     """Return a row for each candidate, which measures its RMSE on the validation part."""
     return tuple(
         Row(
-            name=f"{what}: {name}{' (chosen)' if name == chosen else ''}",
-            data=DATA,
-            run=partial(_judge, score, candidate),
+            f"{what}: {name}{' (chosen)' if name == chosen else ''}",
+            DATA,
+            partial(_judge, score, candidate),
             seeds=RUNS,
         )
         for name, candidate in options.items()
@@ -62,12 +59,12 @@ def _fedmf(preset: Preset, split: Split, run: Run) -> float:
 
 
 def _fedmmf(mask: RidgeMask | FMMask | NNMask, split: Split, run: Run) -> float:
-    model = FedMMF(mask, trainer(TUNED, PlainSum(), run)).fit(split.train, split.test)
+    model = FedMMF(mask, in_the_clear(TUNED, run)).fit(split.train, split.test)
     return errors_after(model.history_)["RMSE"]
 
 
 def _head(head: LocalHead, split: Split, run: Run) -> float:
-    base = trainer(TUNED, PlainSum(), run).fit(split.train).factors_
+    base = in_the_clear(TUNED, run).fit(split.train).factors_
     return judged(head.fit(base, split.train), split.test)["RMSE"]
 
 

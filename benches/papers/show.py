@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from statistics import fmean
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from benches.papers.results import Report, RowResult, TableResult
-from benches.papers.runner import Job, Outcome
+from benches.papers.results import Outcome, Report, RowResult, TableResult
 from benches.papers.table import Row, Target
 from fedmf.errors import SettingError
 from secagg.bench import table as kit
@@ -28,74 +21,47 @@ from secagg.bench.table import Cell, Column, Strong, Value, number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LiveRuns", "document", "grid", "markdown", "print_report", "remarks", "write"]
-
 QUICK = "Tried with --quick, with a fraction of the work: no result."
 VERSION = 1  # of results.json
 PICTURES = "results"  # the folder of the pictures, beside results.md
 
 
 class LiveRuns:
-    """A line on the console per finished run; on a terminal bars for those under way, too."""
+    """A line on the console per finished run, and on a terminal a bar."""
 
     def __init__(self, console: Console) -> None:
         self.kept = self.to_run = 0
         self.begun = False
-        self._console = console
-        self._bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
+        self.console = console
+        self.bar = Progress(
+            "{task.description}", BarColumn(bar_width=24), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=console, transient=True,
             disable=not console.is_terminal,
-        )
-        self._all = self._bars.add_task("runs", total=None)
-        self._of: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
+        )  # fmt: skip
+        self._task = self.bar.add_task("runs", total=None)
 
     def begin(self, kept: int, to_run: int) -> None:
         """Print the numbers of runs that were kept before, and that are to be made."""
         self.kept, self.to_run, self.begun = kept, to_run, True
-        self._bars.update(self._all, total=to_run)
-        self._print(f"{kept} runs kept from before, {to_run} to make")
+        self.bar.update(self._task, total=to_run)
+        self.print(f"{kept} runs kept from before, {to_run} to make")
 
-    def step(self, job: Job, what: str, done: int, of: int) -> None:
-        """Show the progress of a run."""
-        if str(job) not in self._of:
-            self._of[str(job)] = self._bars.add_task("")
-        task = self._of[str(job)]
-        self._bars.update(task, description=f"{job}: {what}", completed=done, total=of)
-
-    def finished(self, job: Job, outcome: Outcome) -> None:
+    def finished(self, job: object, outcome: Outcome) -> None:
         """Print the figures of a run, or the reason why there are none."""
-        if str(job) in self._of:
-            self._bars.remove_task(self._of.pop(str(job)))
-        self._bars.advance(self._all)
+        self.bar.advance(self._task)
         self.to_run -= 1
         if outcome.record is not None:
             self.kept += 1
             figures = [f"{name} {number(x)}" for name, x in outcome.record.figures.items()]
-            self._print(f"{job}: {', '.join(figures)} ({outcome.record.seconds:.1f} s)")
+            self.print(f"{job}: {', '.join(figures)} ({outcome.record.seconds:.1f} s)")
         elif outcome.missing is not None:
-            self._print(f"{job}: left out: {outcome.missing}", style="yellow")
+            self.print(f"{job}: left out: {outcome.missing}", "yellow")
         else:
-            self._print(f"{job}: failed: {outcome.error}", style="red")
+            self.print(f"{job}: failed: {outcome.error}", "red")
 
-    def _print(self, line: str, style: str | None = None) -> None:
-        self._console.print(line, style=style, markup=False, soft_wrap=True)
+    def print(self, line: str, style: str | None = None) -> None:
+        """Print a line, however long."""
+        self.console.print(line, style=style, markup=False, soft_wrap=True)
 
 
 def print_report(console: Console, report: Report) -> None:
@@ -114,30 +80,31 @@ def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
 
     A metric that no paper gives has no column for it; a `quick` run meets no target.
     """
-    table = result.table
-    published = [m for m in table.metrics if any(m in row.row.paper for row in result.rows)]
+    metrics, rows = result.table.metrics, [one.row for one in result.rows]
+    published = [metric for metric in metrics if any(metric in row.paper for row in rows)]
+    aimed = any(row.target or row.below for row in rows)
     heads = [""]
-    for metric in table.metrics:
+    for metric in metrics:
         heads += [f"{metric}: paper", "measured"] if metric in published else [metric]
-    aimed = any(row.row.target or row.row.below for row in result.rows)
     heads += ["seeds", *(("target", "met?") if aimed else ()), "s per run"]
     lines = list[list[Cell]]()
-    for row in result.rows:
-        line: list[Cell] = [row.row.name]
-        for metric in table.metrics:
+    for one in result.rows:
+        line: list[Cell] = [one.row.name]
+        for metric in metrics:
             if metric in published:
-                paper = row.row.paper.get(metric)
+                paper = one.row.paper.get(metric)
                 line.append(None if paper is None else Value(paper.mean, paper.sd))
-            measured = row.measured(metric)  # no spread if it is the same in every run
+            measured = one.measured(metric)  # no spread if it is the same in every run
             line.append(None if measured is None else Value(measured.mean, measured.sd or None))
-        done = len(row.records)
-        line.append(f"{done}" if done == row.wanted else f"{done} of {row.wanted}")
+        done = len(one.records)
+        line.append(f"{done}" if done == one.wanted else f"{done} of {one.wanted}")
         if aimed:
-            line += [_targets(row.row), _met(result, row, quick=quick)]
-        line.append(_seconds(row))
+            line += [_targets(one.row), _met(result, one, quick=quick)]
+        seconds = fmean(run.seconds for run in one.records) if done else None
+        line.append(None if seconds is None else f"{seconds:.{0 if seconds >= 10 else 1}f}")
         lines.append(line)
     return kit.Table(
-        title=table.title,
+        title=result.table.title,
         columns=[Column(head) for head in heads],
         rows=lines,
         notes=remarks(result, quick=quick),
@@ -147,24 +114,22 @@ def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
 def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
     """Return findings, reasons for missed targets, and rows that failed or were left out."""
     rows = result.rows
+    missed = [
+        f"{one.row.name}: missed, for {one.row.reason}"
+        for one in rows
+        if one.row.reason and not quick and not all(result.judged(one).values())
+    ]
+    failed = [f"{one.row.name}: failed, {one.error}" for one in rows if one.error]
     missing = dict[str, list[str]]()
     for one in rows:
         if one.missing:
             missing.setdefault(one.missing, []).append(one.row.name)
-    return (
-        *result.table.findings(result.results),
-        *(
-            f"{one.row.name}: missed, for {one.row.reason}"
-            for one in rows
-            if one.row.reason and not quick and not all(result.judged(one).values())
-        ),
-        *(f"{one.row.name}: failed, {one.error}" for one in rows if one.error),
-        *(
-            (f"all {len(rows)} rows" if len(names) == len(rows) > 1 else "; ".join(names))
-            + f": left out, {why}"
-            for why, names in missing.items()
-        ),
-    )
+    left_out = [
+        (f"all {len(rows)} rows" if len(names) == len(rows) > 1 else "; ".join(names))
+        + f": left out, {why}"
+        for why, names in missing.items()
+    ]
+    return (*result.table.findings(result.results), *missed, *failed, *left_out)
 
 
 def _targets(row: Row) -> str | None:
@@ -192,13 +157,6 @@ def _met(result: TableResult, row: RowResult, *, quick: bool) -> Cell:
     return f"so far {named if missed else 'yes'}"
 
 
-def _seconds(row: RowResult) -> str | None:
-    if not row.records:
-        return None
-    mean = sum(record.seconds for record in row.records) / len(row.records)
-    return f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}"
-
-
 def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
     """Return the document: for each table its command, cells, note, pictures and origin."""
     parts = [
@@ -214,36 +172,38 @@ def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
         met = f"{len(verdicts) - len(missed)} of {len(verdicts)} targets met"
         listed = "".join(f"\n- {one}" for one in missed)
         parts.append(f"**{met}{'; missed:' if missed else '.'}**{listed}")
+    quick = " --quick" if report.quick else ""
     for result in report.tables:
         table = result.table
-        quick = " --quick" if report.quick else ""
         parts += [
             f"## {table.title}",
             f"`python -m benches.papers --table {table.key} --seeds {report.seeds}{quick}`",
             kit.as_markdown(grid(result, quick=report.quick)),
-            *([table.note] if table.note else ()),
+            table.note,
             *(f"![{table.title}]({one})" for one in pictures.get(table.key, ())),
-            *([_origin(result)] if result.records else ()),
+            _origin(result),
         ]
     parts += [f"Table {key} is left out: {why}" for key, why in report.missing.items()]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _origin(result: TableResult) -> str:
     """Return date, state and machine of the runs, once for each machine."""
-    machines: dict[str, int] = {}
-    for record in result.records:
-        one = record.machine
+    records = [record for row in result.rows for record in row.records]
+    if not records:
+        return ""
+    machines = Counter[str]()
+    for one in (record.machine for record in records):
         named = [f"{one['cores']} × {one['cpu']}"] if "cpu" in one else []
         named += [f"{name} {one[name]}" for name in one if name not in ("cpu", "cores")]
-        machines[", ".join(named)] = machines.get(", ".join(named), 0) + 1
-    dates = sorted(record.date[:10] for record in result.records)
-    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+        machines[", ".join(named)] += 1
+    dates = sorted({record.date[:10] for record in records})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     counted = "; ".join(
         machine if len(machines) == 1 else f"{runs} runs: {machine}"
         for machine, runs in machines.items()
     )
-    states = ", ".join(sorted({record.state for record in result.records}))
+    states = ", ".join(sorted({record.state for record in records}))
     return f"<sub>{when}; sources and data {states}; {counted}</sub>"
 
 
@@ -255,14 +215,14 @@ def document(report: Report) -> dict[str, object]:
         "seeds": report.seeds,
         "tables": [
             {
-                "key": result.table.key,
-                "title": result.table.title,
-                "metrics": result.table.metrics,
-                "note": result.table.note,
-                "remarks": remarks(result, quick=report.quick),
-                "rows": [_row(result, row, quick=report.quick) for row in result.rows],
+                **{
+                    name: getattr(one.table, name)
+                    for name in ("key", "title", "metrics", "note")
+                },
+                "remarks": remarks(one, quick=report.quick),
+                "rows": [_row(one, row, quick=report.quick) for row in one.rows],
             }
-            for result in report.tables
+            for one in report.tables
         ],
         "missing": report.missing,
     }
@@ -301,10 +261,10 @@ def write(report: Report, folder: Path) -> None:
         kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")
         try:
             for result in report.tables:
-                for number, figure in enumerate(_figures(result, quick=report.quick), start=1):
-                    suffix = f"-{number}" if number > 1 else ""
+                for count, figure in enumerate(_figures(result, quick=report.quick), start=1):
+                    suffix = f"-{count}" if count > 1 else ""
                     name = f"{PICTURES}/{result.table.key}{suffix}.png"
-                    kit.write_atomically(folder / name, _png(figure))
+                    _save(figure, folder / name)
                     pictures.setdefault(result.table.key, []).append(name)
         finally:
             kit.write_atomically(folder / "results.md", markdown(report, pictures))
@@ -323,7 +283,7 @@ def _figures(result: TableResult, *, quick: bool) -> Iterator[Figure]:
             yield picture(result.results)
 
 
-def _png(figure: Figure) -> bytes:
+def _save(figure: Figure, path: Path) -> None:
     from secagg.bench.picture import png
 
-    return png(figure)
+    kit.write_atomically(path, png(figure))

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from fedmf.errors import SettingError
 
 if TYPE_CHECKING:  # a table can be listed without matplotlib
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ALL",
-    "MODULES",
-    "Below",
-    "Picture",
-    "Published",
-    "Results",
-    "Row",
-    "Run",
-    "Table",
-    "Target",
-    "find_row",
-    "find_table",
-    "resolve",
-]
-
-Named = TypeVar("Named")
 ALL = "all"
 MODULES: Mapping[str, str] = {
     "fedmmf-4": "benches.papers.fedmmf4",
@@ -43,7 +26,7 @@ MODULES: Mapping[str, str] = {
     "fcf-convergence": "benches.papers.convergence",
     "thesis-6.1": "benches.papers.thesis",
     "beyond": "benches.papers.beyond",
-    "large": "benches.papers.large",
+    "large": "benches.papers.beyond",
     "rounds": "benches.papers.rounds",
     "dropouts": "benches.papers.rounds",
     "fixed-point": "benches.papers.rounds",
@@ -51,7 +34,7 @@ MODULES: Mapping[str, str] = {
     "end-to-end": "benches.papers.secure",
     "attacks": "benches.papers.attacks",
     "dp": "benches.papers.dp",
-    "presets": "benches.papers.presets",
+    "presets": "benches.papers.rounds",
     "selection": "benches.papers.selection",
 }
 """Modules by the key of their ``TABLE`` or one of ``TABLES``, in the order of ``--table all``.
@@ -65,8 +48,6 @@ Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
 A run may return more figures than the table has columns: they serve the pictures.
 """
 
-Picture: TypeAlias = "Callable[[Results], Figure]"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -74,7 +55,6 @@ class Run:
 
     seed: int  # of the split and of all that the training draws
     quick: bool = False  # to only show that the row works: no result
-    progress: Callable[[str, int, int], None] = lambda what, done, of: None
 
     def fewer(self, rounds: int, least: int = 1) -> int:
         """Return the number of rounds; a tenth of it, but `least`, for a quick run."""
@@ -82,8 +62,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Published:
-    """A figure of a paper: its mean and, where the paper gives it, its standard deviation."""
+class Mean:
+    """A published or measured mean and, where there is one, its standard deviation."""
 
     mean: float
     sd: float | None = None
@@ -91,7 +71,7 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Bounds, both included, of the mean over the seeds."""
+    """Bounds that a mean is to lie within, both included."""
 
     at_least: float = -math.inf
     at_most: float = math.inf
@@ -99,6 +79,11 @@ class Target:
     def met(self, mean: float) -> bool:
         """Return whether a mean lies within the bounds."""
         return self.at_least <= mean <= self.at_most
+
+
+def at_most(metric: str, bound: float | None) -> dict[str, Target]:
+    """Return the target of a metric with an upper bound only, or none for None."""
+    return {} if bound is None else {metric: Target(at_most=bound)}
 
 
 @dataclass(frozen=True)
@@ -109,14 +94,15 @@ class Below:
     margin: float  # the least distance of the mean below that row's
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Row:
     """One system on one data set."""
 
-    name: str  # the paper's, and what is particular to this row
+    name: str  # the paper's, and the particulars of this row
     data: str  # of `fedmf.data.load`; without it the row is left out
     run: Callable[[Run], Mapping[str, float]]  # figures by metric, as are all of these:
-    paper: Mapping[str, Published] = field(default_factory=dict)
+    _: KW_ONLY
+    paper: Mapping[str, Mean] = field(default_factory=dict)
     target: Mapping[str, Target] = field(default_factory=dict)
     below: Mapping[str, Below] = field(default_factory=dict)
     seeds: int | None = None  # runs at most
@@ -132,18 +118,21 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows that belong together."""
+    """Rows that belong together, each by a name of its own."""
 
     key: str  # on the command line
     title: str
     metrics: tuple[str, ...]  # the columns
     rows: tuple[Row, ...]
     note: str = ""
-    pictures: tuple[Picture, ...] = ()  # these and `findings` cope with rows that were not run
+    # Both cope with rows that were not run.
+    pictures: tuple[Callable[[Results], Figure], ...] = ()
     findings: Callable[[Results], Sequence[str]] = lambda results: ()
 
     def __post_init__(self) -> None:
         names = {row.name for row in self.rows}
+        if len(names) < len(self.rows):
+            raise ValueError(f"table {self.key} has rows of the same name")
         for row in self.rows:
             for below in row.below.values():
                 if below.row not in names:
@@ -156,28 +145,15 @@ def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
     if not keys:
         raise SettingError(f"--table says which table: {known}")
     for key in keys:
-        if key != ALL and key not in modules:
+        if key not in (ALL, *modules):
             close = difflib.get_close_matches(key.lower(), [*modules, ALL], n=1)
             guess = f"did you mean {close[0]}? " if close else ""
             raise SettingError(f"--table {key} is unknown: {guess}{known}")
-    wanted = modules if ALL in keys else [key for key in modules if key in keys]
-    return {key: modules[key] for key in wanted}
+    return {key: module for key, module in modules.items() if key in keys or ALL in keys}
 
 
 def find_table(module: str, key: str) -> Table:
-    """Import a module and return its table of that key."""
+    """Import a module and return its table of that key; raise LookupError without one."""
     found = import_module(module)
-    several: Sequence[Table] = getattr(found, "TABLES", None) or (found.TABLE,)
-    return _one((table for table in several if table.key == key), key)
-
-
-def find_row(table: Table, name: str) -> Row:
-    """Return the row of that name; raise LookupError if there is none, or several."""
-    return _one((row for row in table.rows if row.name == name), name)
-
-
-def _one(found: Iterator[Named], name: str) -> Named:
-    several = list(found)
-    if len(several) != 1:
-        raise LookupError(f"there should be one {name!r}, and there are {len(several)}")
-    return several[0]
+    tables: Sequence[Table] = getattr(found, "TABLES", None) or (found.TABLE,)
+    return {table.key: table for table in tables}[key]

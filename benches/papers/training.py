@@ -1,40 +1,22 @@
-"""Parts that tables share: the split, trainings that report to a run, errors, and axes."""
+"""Parts that tables share: the split, trainings in the length of a run, and errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.table import Run
-from fedmf.aggregate import Aggregation
+from fedmf.aggregate import Aggregation, PlainSum
+from fedmf.context import ContextTrainer
 from fedmf.data import Ratings, Split, load
 from fedmf.data.splits import random_split
+from fedmf.masks.protocol import FittedMask
 from fedmf.models import FederatedModel
 from fedmf.models.presets import Preset
+from fedmf.models.recommender import Recommender
 from fedmf.training import History, RoundRecord, Trainer, mae, rmse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "ALS_SEEN",
-    "CLIP",
-    "SEEDS_0_AND_1_SEEN",
-    "SEED_0_SEEN",
-    "errors",
-    "errors_after",
-    "history",
-    "judged",
-    "light",
-    "parted",
-    "picture",
-    "trainer",
-    "trainer_of",
-]
 
 # A table whose runs split the ratings anew must say which test ratings had a part in the
 # choice of hyper-parameters. A fifth is for the test, drawn anew by each seed.
@@ -55,22 +37,12 @@ CLIP = 64.0
 """A clip beyond all moments of ALS; FedMF's gradients stay below 16."""
 
 
-class Predictor(Protocol):
-    """A fitted recommender."""
-
-    def predict(
-        self, users: NDArray[np.int32], items: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the predicted ratings of the pairs."""
-        ...
-
-
 def parted(data: str, run: Run, test: float = 0.2) -> Split:
     """Load a data set and split its ratings by the run's seed."""
     return random_split(load(data), test, seed=run.seed)
 
 
-def trainer_of(
+def trainer(
     model: FederatedModel,
     rounds: int,
     aggregation: Aggregation,
@@ -80,25 +52,19 @@ def trainer_of(
     callbacks: Sequence[Callable[[RoundRecord], None]] = (),
 ) -> Trainer:
     """Return a trainer with the run's seed, for a tenth of the rounds if quick."""
-    fewer = run.fewer(rounds, least=2)
     return Trainer(
         model,
         aggregation,
-        rounds=fewer,
+        rounds=run.fewer(rounds, least=2),
         seed=run.seed,
         dropout=dropout,
-        callbacks=[
-            *callbacks,
-            lambda record: run.progress("training", record.round, fewer),
-        ],
+        callbacks=callbacks,
     )
 
 
-def trainer(
-    preset: Preset, aggregation: Aggregation, run: Run, *, dropout: float = 0.0
-) -> Trainer:
-    """Return a trainer of a preset; see `trainer_of`."""
-    return trainer_of(preset.model, preset.rounds, aggregation, run, dropout=dropout)
+def in_the_clear(preset: Preset, run: Run) -> Trainer:
+    """Return a trainer of a preset on plain sums; see `trainer`."""
+    return trainer(preset.model, preset.rounds, PlainSum(), run)
 
 
 def history(
@@ -109,8 +75,8 @@ def history(
     run: Run,
     dropout: float = 0.0,
 ) -> History:
-    """Train as `trainer_of` does, and return the history with the test errors."""
-    made = trainer_of(model, rounds, aggregation, run, dropout=dropout)
+    """Train as `trainer` does, and return the history with the test errors."""
+    made = trainer(model, rounds, aggregation, run, dropout=dropout)
     return made.fit(split.train, split.test).history_
 
 
@@ -119,7 +85,7 @@ def errors(test: Ratings, predictions: NDArray[np.float64]) -> dict[str, float]:
     return {"RMSE": rmse(test.values, predictions), "MAE": mae(test.values, predictions)}
 
 
-def judged(model: Predictor, test: Ratings) -> dict[str, float]:
+def judged(model: Recommender | FittedMask | ContextTrainer, test: Ratings) -> dict[str, float]:
     """Return RMSE and MAE of a fitted recommender on test ratings."""
     return errors(test, model.predict(test.users, test.items))
 
@@ -130,17 +96,3 @@ def errors_after(history: History) -> dict[str, float]:
     if last.test_rmse is None or last.test_mae is None:
         raise ValueError("there are no errors of a training without test ratings")
     return {"RMSE": last.test_rmse, "MAE": last.test_mae}
-
-
-def light(axes: Axes) -> None:
-    """Draw a light grid behind the data, and only the lower spine."""
-    from secagg.bench.picture import plain
-
-    plain(axes)
-
-
-def picture(width: float, height: float) -> Figure:
-    """Return an empty picture; matplotlib is imported here, since tables do not need it."""
-    from secagg.bench.picture import blank
-
-    return blank(width, height, layout="constrained")

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 from threading import Event
 
-from benches.papers.table import Published, Row, Table, Target
+from benches.papers.table import Mean, Row, Table, Target
 from fedmf.errors import MissingExtra
 
 MODULES = {
@@ -26,7 +26,6 @@ def note_run(run):
 
 def steady(run):
     note_run(run)
-    run.progress("measuring", 1, 2)
     return {"RMSE": 0.9 + 0.01 * run.seed, "MAE": 0.7}
 
 
@@ -84,7 +83,7 @@ TABLES = (
             row(
                 "steady",
                 steady,
-                paper={"RMSE": Published(0.95, 0.004)},
+                paper={"RMSE": Mean(0.95, 0.004)},
                 target={
                     "RMSE": Target(at_most=0.91),
                     "MAE": Target(at_least=0.6, at_most=0.65),

@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from benches.papers.bayes import Posterior, correlated_t_test
-from benches.papers.posteriors import draw_posteriors
+from benches.papers.bayes import Posterior, correlated_t_test, draw_posteriors
 from fedmf.errors import DataError, SettingError
 
 CF = [0.301, 0.298, 0.305, 0.300, 0.299]

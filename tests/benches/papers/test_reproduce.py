@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -26,24 +27,40 @@ class Silent:
     """Is told how the work goes on, and remembers."""
 
     def __init__(self):
-        self.begun, self.ended, self.steps = None, [], []
+        self.begun, self.ended = None, []
 
     def begin(self, kept, to_run):
         self.begun = (kept, to_run)
 
-    def step(self, job, what, done, of):
-        self.steps.append((str(job), what, done, of))
-
     def finished(self, job, outcome):
-        self.ended.append((job.row.name, job.seed))
+        self.ended.append((job.row, job.seed))
+
+
+class Here(Executor):
+    """Runs at once, in this process."""
+
+    def __init__(self, *settings):
+        pass
+
+    def submit(self, call, *arguments):
+        future = Future()
+        future.set_result(call(*arguments))
+        return future
 
 
 @pytest.fixture
-def trace(tmp_path, monkeypatch):
+def fakes(tmp_path, monkeypatch):
     """Offer the fakes in place of the tables; the seeds that were run are in the file."""
     monkeypatch.setattr(listed, "MODULES", reproduce_fakes.MODULES)
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
     return tmp_path / "trace"
+
+
+@pytest.fixture
+def trace(fakes, monkeypatch):
+    """Offer the fakes, and take the time of no process."""
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Here)
+    return fakes
 
 
 def invoke(*arguments):
@@ -57,7 +74,7 @@ def row_of(document, table, name):
 
 
 @pytest.mark.large
-def test_two_processes_measure_as_one_and_reuse_kept_runs(trace, tmp_path):
+def test_two_processes_measure_as_one_and_reuse_kept_runs(fakes, tmp_path):
     """Two processes measure what one measures and what is kept is not run again."""
     reports = []
     for jobs in (1, 2):
@@ -66,7 +83,7 @@ def test_two_processes_measure_as_one_and_reuse_kept_runs(trace, tmp_path):
         reports.append(reproduce(["good"], store, watch, seeds=3, jobs=jobs))
         assert watch.begun == (0, 4)  # 3 of one row, 1 of a row that is not random
     assert sorted(watch.ended) == [("steady", 0), ("steady", 1), ("steady", 2), ("tiny", 0)]
-    assert sorted(trace.read_text().split()) == ["0", "0", "1", "1", "2", "2"]
+    assert sorted(fakes.read_text().split()) == ["0", "0", "1", "1", "2", "2"]
     one, other = (
         [(row.row.name, [run.figures for run in row.records]) for row in report.tables[0].rows]
         for report in reports
@@ -77,7 +94,7 @@ def test_two_processes_measure_as_one_and_reuse_kept_runs(trace, tmp_path):
     again = Silent()  # and one seed more
     report = reproduce(["good"], store, again, seeds=4)
     assert (again.begun, again.ended) == ((4, 1), [("steady", 3)])
-    assert trace.read_text().split()[6:] == ["3"]
+    assert fakes.read_text().split()[6:] == ["3"]
     steady = report.tables[0].rows[0]
     assert steady.measured("RMSE").mean == pytest.approx(0.915)
     assert steady.measured("RMSE").sd == pytest.approx(0.01 * (5 / 3) ** 0.5)  # of 0, 1, 2, 3
@@ -121,7 +138,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert "Table extra is left out: pip install 'secagg[fedmf]'" in shown
 
 
-def test_dying_process_fails_its_row_and_ctrl_c_is_deaf(trace, tmp_path):
+def test_dying_process_fails_its_row_and_ctrl_c_is_deaf(fakes, tmp_path):
     """Processes of the pool are deaf to Ctrl-C, and one that dies costs its row only."""
     ran = invoke(
         "--table", "rough", "--seeds", "3", "--jobs", "2", "--json", "--out", str(tmp_path)
@@ -220,7 +237,7 @@ def test_a_damaged_record_is_measured_again(trace, tmp_path):
     (one, _) = tmp_path.rglob("output.pkl")
     one.write_bytes(one.read_bytes()[:-9])
     report = reproduce(["folds"], tmp_path, Silent())
-    assert len(report.tables[0].records) == 2
+    assert len(report.tables[0].rows[0].records) == 2
     assert len(trace.read_text().split()) == 3
 
 
@@ -277,7 +294,7 @@ def started(out, *paths, jobs=1):
 
 
 @pytest.mark.large
-def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(fakes, tmp_path, monkeypatch):
     """A real signal to the whole group, as a terminal sends it.
 
     That the pipes are closed at the end shows that no process of the pool is left.
@@ -287,7 +304,7 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
         for line in process.stderr:
             if "endless, seed 0: RMSE 1" in line:
                 break
-        while trace.read_text().split() != ["0", "1"]:
+        while fakes.read_text().split() != ["0", "1"]:
             assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate(timeout=30)
@@ -302,7 +319,7 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(trace, tmp_path
         _, stderr = process.communicate(timeout=30)
     assert process.returncode == 0, stderr
     assert "1 runs kept from before, 2 to make" in stderr
-    assert trace.read_text().split() == ["0", "1", "1", "2"]
+    assert fakes.read_text().split() == ["0", "1", "1", "2"]
     document = json.loads((tmp_path / "out" / "results.json").read_text())
     runs = row_of(document, "endless", "endless")["runs"]
     assert [run["figures"]["RMSE"] for run in runs] == [1.0, 2.0, 3.0]

@@ -7,7 +7,7 @@ import pytest
 from benches.papers.picture import draw
 from benches.papers.results import Record, Report, RowResult, TableResult
 from benches.papers.show import document, grid, markdown, remarks
-from benches.papers.table import Below, Published, Row, Table, Target
+from benches.papers.table import Below, Mean, Row, Table, Target
 from secagg.bench.table import number
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
@@ -35,13 +35,13 @@ ROWS = (
         "A | B",
         {"RMSE": 0.91, "bytes": 33640, "Δ": 0.0},
         {"RMSE": 0.93, "bytes": 33640, "Δ": 4e-7},
-        paper={"RMSE": Published(0.9491, 0.004)},
+        paper={"RMSE": Mean(0.9491, 0.004)},
         target={"RMSE": Target(at_least=0.9, at_most=0.94), "Δ": Target(at_most=1e-7)},
     ),
     result(
         "met",
         {"RMSE": 0.92, "bytes": 1.5},
-        paper={"RMSE": Published(0.9)},
+        paper={"RMSE": Mean(0.9)},
         target={"RMSE": Target(at_most=0.92)},
         wanted=3,
     ),

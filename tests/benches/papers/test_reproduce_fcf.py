@@ -26,14 +26,6 @@ def _few_users(monkeypatch):
     monkeypatch.setattr(convergence, "simulate_views", few)
 
 
-def test_rows_have_names_of_their_own():
-    for table in (FCF_2, FCF_CONVERGENCE):
-        names = [row.name for row in table.rows]
-        assert len(set(names)) == len(names)
-        for row in table.rows:
-            assert set(row.paper) | set(row.target) <= set(table.metrics)
-
-
 def test_simulated_rows_run_and_are_drawn():
     rows = [row for row in FCF_2.rows if row.data == "simulated"]
     results = {row.name: [row.run(Run(seed=s, quick=True)) for s in (0, 1)] for row in rows}

@@ -72,7 +72,7 @@ def test_ctrl_c_again_and_again_ends_it_with_one_line(tmp_path, monkeypatch, wai
 # Python runs this when it starts; only worker processes are struck.
 STRUCK = """
 import os, signal, sys
-if "loky" in " ".join(sys.orig_argv):
+if "spawn_main" in " ".join(sys.orig_argv):
     os.kill(os.getpid(), signal.SIGINT)
 """
 

@@ -19,7 +19,7 @@ from fedmf.models import PRESETS
 KINDS = {"ridge": RidgeMask, "fm": FMMask, "nn": NNMask, "mean": MeanMask}
 ROWS = {
     (table.key, row.name): row
-    for table in (*fedmmf4.TABLES, beyond.TABLE)
+    for table in (*fedmmf4.TABLES, *beyond.TABLES)
     for row in table.rows
 }
 

@@ -1,21 +1,21 @@
-"""The item matrix under encryption: the server moves what it cannot read.
+"""The item matrix under encryption: the server moves it and cannot read it.
 
 In Basu's thesis (chapter 6; after Chai et al. 2020) the users share one private key and the
-server holds the item matrix encrypted, C_V. Each user decrypts it, moves their own factors, and
+server has the item matrix encrypted, C_V. Each user decrypts it, moves their own factors, and
 sends the gradient, scaled by the public learning rate, encrypted. The server adds these up to
 C_G and subtracts: C_V ← C_V − C_G (eq. 6.6). Unlike with `PaillierSum` it does not even learn
 the sum. *One user who colludes with the server reads every user's gradient.*
 
 In fixed point all of this is exact, where one exponent per ciphertext, as in the thesis, is
 not private. A slot has room for so many summands, and every gradient that was subtracted is one
-of them: when the next do not fit, a user decrypts the matrix and encrypts it anew.
+of them: when the next do not fit, a user decrypts the matrix and encrypts it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,6 @@ from fedmf.training.loop import Loop
 from fedmf.training.trainer import FactorSteps, FactorTraining
 from secagg.paillier import EncryptedVector, PrivateKey
 
-__all__ = ["ENCODING", "EncryptedItems", "Items", "PlainItems", "descend"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -41,67 +39,46 @@ ENCODING = secagg.FixedPoint(16.0, 32, rounding="nearest", beyond_clip="refuse")
 """Of items and gradients alike: a step of γ = 0.001 needs more than 16 fractional bits."""
 
 
-class Items(Protocol):
-    """The item matrix, row after row, in the integers of `ENCODING`."""
-
-    def read(self) -> Integers:
-        """Return what every user reads, int64 of shape (m · k,)."""
-        ...
-
-    def subtract(self, gradients: Iterable[Floats]) -> None:
-        """Subtract the users' scaled gradients, float64 of shape (m · k,) each."""
-        ...
-
-
 class PlainItems:
-    """The same arithmetic in the clear, to compare with.
+    """The item matrix, row after row, in the integers of `ENCODING`, in the clear.
 
-    Parameters
-    ----------
-    start
-        float64, shape (m · k,).
-
-    Raises
-    ------
-    SettingError
-        An element lies beyond the encoding's clip; so does `subtract`.
+    `start` is float64 of shape (m · k,). Raises SettingError, as `subtract` does, if an element
+    lies beyond the encoding's clip.
     """
 
     def __init__(self, start: Floats) -> None:
         self._integers = _encoded(start)
 
     def read(self) -> Integers:
-        """See `Items`."""
+        """Return the matrix as every user reads it, int64 of shape (m · k,)."""
         return self._integers
 
     def subtract(self, gradients: Iterable[Floats]) -> None:
-        """See `Items`."""
+        """Subtract the users' scaled gradients, float64 of shape (m · k,) each."""
         self._integers = self._integers - sum(map(_encoded, gradients))
 
 
 class EncryptedItems:
-    """The matrix as the server holds it, and what users do with the key that they share.
+    """The same as `PlainItems`, encrypted by users who share a key.
 
     Parameters
     ----------
     start
-        float64, shape (m · k,): what the first user encrypts.
+        float64, shape (m · k,): encrypted by the first user.
     key
         The users' private key.
     users
-        How many gradients a round has.
+        Gradients of a round.
     refresh_every
-        After how many rounds there is no more room, and the matrix is encrypted anew.
-    session
-        A name for this training.
+        Rounds that a slot has room for.
 
     Attributes
     ----------
     refreshes : int
-        How often a user encrypted the matrix anew.
+        Times that a user encrypted the matrix again.
     of_users, of_server : Stopwatch
-        What encryption has cost all users together, and the server. A matrix is decrypted once
-        here, and the time counted for every user.
+        Time that encryption takes all users together, and the server. A matrix is decrypted
+        once here, and the time counted for every user.
 
     Raises
     ------
@@ -110,101 +87,70 @@ class EncryptedItems:
     """
 
     def __init__(
-        self,
-        start: Floats,
-        key: PrivateKey,
-        *,
-        users: int,
-        refresh_every: int,
-        session: bytes = b"",
+        self, start: Floats, key: PrivateKey, *, users: int, refresh_every: int
     ) -> None:
         self._key, self._users = key, users
         self._packing = secagg.Packing(
-            encoding=ENCODING,
-            length=start.size,
-            summands=1 + users * refresh_every,
-            session=session,
+            encoding=ENCODING, length=start.size, summands=1 + users * refresh_every
         )
         self.refreshes = 0
         self.of_users, self.of_server = Stopwatch(), Stopwatch()
-        self._matrix = self._arrived(self._sent(start))
+        self._matrix = self._sent(start)
 
     def read(self) -> Integers:
-        """See `Items`."""
-        data = self._shown()
-        with self.of_users.running(for_each_of=self._users):
-            return self._opened(data)
+        """See `PlainItems`."""
+        return self._opened(users=self._users)
 
     def subtract(self, gradients: Iterable[Floats]) -> None:
-        """See `Items`."""
+        """See `PlainItems`."""
         total: EncryptedVector | None = None
         for gradient in gradients:
-            arrived = self._arrived(self._sent(gradient))
+            arrived = self._sent(gradient)
             with self.of_server.running():
                 total = arrived if total is None else total + arrived
         if total is None:
             return
-        held = self._matrix.added + self._matrix.subtracted
-        if held + total.added > self._packing.summands:
-            self._refresh()
+        added = self._matrix.added + self._matrix.subtracted
+        if added + total.added > self._packing.summands:
+            self._matrix = self._sent(ENCODING.decode_integers(self._opened(users=1)))
+            self.refreshes += 1
         with self.of_server.running():
             self._matrix -= total
 
-    def _refresh(self) -> None:
-        data = self._shown()
-        with self.of_users.running():
-            matrix = ENCODING.decode_integers(self._opened(data))
-        self._matrix = self._arrived(self._sent(matrix))
-        self.refreshes += 1
-
-    def _shown(self) -> bytes:
+    def _opened(self, *, users: int) -> Integers:
+        """Send the matrix to users, who decrypt it."""
         with self.of_server.running():
-            return self._matrix.to_bytes()
+            data = self._matrix.to_bytes()
+        with self.of_users.running(for_each_of=users):
+            vector = self._key.public_key.load_vector(data, self._packing, summands=None)
+            return self._key.decrypt_vector(vector).integers
 
-    def _opened(self, data: bytes) -> Integers:
-        vector = self._key.public_key.load_vector(data, self._packing, summands=None)
-        return self._key.decrypt_vector(vector).integers
-
-    def _sent(self, vector: Floats) -> bytes:
+    def _sent(self, vector: Floats) -> EncryptedVector:
+        """Encrypt a user's vector, and load it at the server."""
         with self.of_users.running():
-            return self._key.encrypt_vector(vector, self._packing).to_bytes()
-
-    def _arrived(self, data: bytes) -> EncryptedVector:
+            data = self._key.encrypt_vector(vector, self._packing).to_bytes()
         with self.of_server.running():
             return self._key.public_key.load_vector(data, self._packing)
+
+
+Items: TypeAlias = PlainItems | EncryptedItems
 
 
 def descend(
     model: FedMF, ratings: Ratings, items: Items, user_factors: Floats, *, rounds: int
 ) -> Iterator[Factors]:
-    """Train, and yield the factors after each round.
+    """Train from `items` and `user_factors`, of shape (n_users, k); yield each round's factors.
 
     The steps are those of the model's "paper" update. The thesis' eq. 6.3 and 6.4 have a factor
     2 in front of the gradient, and take both at the factors before the step: its learning rate
     is half of `FedMF.rate`.
 
-    Parameters
-    ----------
-    model
-        With ``update="paper"`` and ``min_raters=1``: nobody counts raters, for the server never
-        sees a sum.
-    ratings
-        Of all users.
-    items
-        Where the item factors are, at their starting values.
-    user_factors
-        Shape (n_users, k): the users' starting values.
-    rounds
-        How many.
-
     Raises
     ------
-    KeyboardInterrupt
-        On Ctrl-C; the matrix is then that of the round before, whose factors were yielded.
     SettingError
-        If the model is another, or a factor or gradient lies beyond the encoding's clip.
+        The model counts raters, or a factor or gradient lies beyond the encoding's clip.
     """
-    if model.needs_counts:
+    if model.needs_counts:  # the server never sees a sum
         raise SettingError(
             f"update = {model.update!r}, min_raters = {model.min_raters}: nobody counts raters "
             "under encryption; take update='paper' and min_raters=1"
@@ -212,14 +158,8 @@ def descend(
     q = ENCODING.decode_integers(items.read()).reshape(ratings.n_items, model.k)
     start = Factors.of(user_factors, q, ratings)
     loop = Loop(_Subtraction(items=items, rate=model.rate), Schedule(), rounds)
-    held = dict(vars(items))
-    try:
-        for one in loop.iterate(_Descent(model, ratings), start):
-            held = dict(vars(items))
-            yield one.state
-    except (Exception, KeyboardInterrupt):
-        vars(items).update(held)  # a round that is not over is none for the matrix either
-        raise
+    for one in loop.iterate(_Descent(model, ratings), start):
+        yield one.state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,12 +178,8 @@ class _Subtraction(IntegerSum):
     ) -> Aggregate:
         self.items.subtract(np.asarray(self.rate * vectors[user].dense()) for user in vectors)
         integers = self.items.read()
-        return Aggregate(
-            sum=ENCODING.decode_integers(integers),
-            integers=integers,
-            survivors=tuple(vectors),
-            clipped=0,
-        )
+        total = ENCODING.decode_integers(integers)
+        return Aggregate(sum=total, integers=integers, survivors=tuple(vectors), clipped=0)
 
 
 class _Descent(FactorTraining):

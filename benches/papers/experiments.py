@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from benches.papers.runner import interruptible
 from benches.papers.under_encryption import (
     Comparison,
     fedmf_under_encryption,
@@ -17,14 +19,11 @@ from benches.papers.under_encryption import (
 from fedmf.aggregate.aggregation import Progress
 from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.cli.report import StageReport
-from fedmf.data import NAMES, Split, load
+from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
 from secagg.bench.table import as_json
-from secagg.bench.timing import interrupted_once
-from secagg.paillier import PrivateKey, generate_keypair
-
-__all__ = ["main"]
+from secagg.paillier import generate_keypair
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -47,8 +46,8 @@ Data = Annotated[
         "environment variable FEDMF_DATA names."
     ),
 ]
-Items = Annotated[int, typer.Option(help="So many of the most rated.")]
-Users = Annotated[int, typer.Option(help="So many of those who rated most of them.")]
+Items = Annotated[int, typer.Option(help="Number of the most rated items.")]
+Users = Annotated[int, typer.Option(help="Number of the users who rated most of them.")]
 Rounds = Annotated[int, typer.Option(help="Iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
 Bits = Annotated[int, typer.Option(help="Length of the key.")]
@@ -75,12 +74,7 @@ def fedmf(
     no_phe: Annotated[bool, typer.Option("--no-phe", help="Without phe.")] = False,
 ) -> None:
     """Sum under a key holder's key, beside phe with a ciphertext for each float."""
-
-    def measure(split: Split, key: PrivateKey, progress: Progress) -> Comparison:
-        return fedmf_under_encryption(
-            split, key, rounds=rounds, seed=seed, with_phe=not no_phe, progress=progress
-        )
-
+    measure = partial(fedmf_under_encryption, rounds=rounds, seed=seed, with_phe=not no_phe)
     _run(measure, data, items, users, seed, bits, json=json)
 
 
@@ -98,17 +92,14 @@ def basu(
     ] = 10,
 ) -> None:
     """Let the server subtract from an encrypted item matrix; the users share a key."""
-
-    def measure(split: Split, key: PrivateKey, progress: Progress) -> Comparison:
-        return items_under_encryption(
-            split, key, rounds=rounds, seed=seed, refresh_every=refresh_every, progress=progress
-        )
-
+    measure = partial(
+        items_under_encryption, rounds=rounds, seed=seed, refresh_every=refresh_every
+    )
     _run(measure, data, items, users, seed, bits, json=json)
 
 
 def _run(
-    measure: Callable[[Split, PrivateKey, Progress], Comparison],
+    measure: Callable[..., Comparison],
     data: str,
     items: int,
     users: int,
@@ -117,21 +108,14 @@ def _run(
     *,
     json: bool,
 ) -> None:
-    with interrupted_once(), errors_in_one_line("before the end; nothing is kept"):
+    with errors_in_one_line("before the end; nothing is kept"), interruptible():
         split = random_split(most_rated(load(data), items, users), seed=seed)
-        with _shown(quiet=json and not sys.stdout.isatty()) as progress:
+        quiet = json and not sys.stdout.isatty()
+        with nullcontext() if quiet else StageReport(stderr()) as report:
+            progress: Progress = report.stage if report else lambda what, done, of: None
             progress(f"making a key of {bits} bits", 0, 1)
-            found = measure(split, generate_keypair(bits), progress)
+            found = measure(split, generate_keypair(bits), progress=progress)
         typer.echo(as_json(found) if json else found.table())
-
-
-@contextmanager
-def _shown(*, quiet: bool) -> Iterator[Progress]:
-    if quiet:
-        yield lambda what, done, of: None
-        return
-    with StageReport(stderr()) as report:
-        yield report.stage
 
 
 def main() -> None:

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benches.papers.encrypted_items import EncryptedItems, Items, PlainItems, descend
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
-from fedmf.aggregate.aggregation import Progress, Stopwatch
-from fedmf.data import Ratings, Split
+from fedmf.aggregate.aggregation import Progress
+from fedmf.data import Split
 from fedmf.errors import MissingExtra, SettingError
 from fedmf.models import Factors, FedMF
-from fedmf.training import History, RoundRecord, Schedule, Trainer, rmse
+from fedmf.training import History, Schedule, Trainer, rmse
 from fedmf.training.schedule import Draw
+from secagg.bench import cases, keyed
 from secagg.bench.table import Column, Table, Value, as_text, duration, volume
 from secagg.bench.timing import machine
 from secagg.paillier import PrivateKey
 
-__all__ = [
-    "BASU",
-    "Comparison",
-    "Cost",
-    "PheSample",
-    "fedmf_under_encryption",
-    "items_under_encryption",
-    "measure_phe",
-]
-
 BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
 """λ and twice the learning rate of Basu's thesis, section 6.7; see `descend` for the twice."""
 
-PHE_USERS, PHE_FLOATS = 3, 100  # of phe's sample
+PHE_SECONDS = 5.0  # for each party of phe's sample
+PHE_USERS = 3  # at least
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
 COLUMNS = (
     Column(""),
@@ -65,34 +55,6 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PheSample:
-    """Measured costs of phe, in seconds and bytes per float."""
-
-    users: int
-    floats: int
-    encrypting: float
-    adding: float  # for each user after the first
-    decrypting: float
-    bytes_up: float
-    error: float  # the largest difference between a sum of phe's and that of the floats
-
-    def cost(self, users: int, elements: int) -> Cost:
-        """Scale up to all users and elements."""
-        user = self.encrypting * elements
-        server = self.adding * elements * (users - 1)
-        holder = self.decrypting * elements
-        return Cost(
-            how="phe, a ciphertext per float",
-            user=user,
-            server=server,
-            key_holder=holder,
-            everybody=users * user + server + holder,
-            bytes_up=self.bytes_up * elements,
-            scaled=True,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """A training under encryption beside the same in the clear."""
 
@@ -107,7 +69,7 @@ class Comparison:
     same_integers: bool  # in all sums, or all item matrices
     refreshes: int | None = None  # of the encrypted matrix, if there is one
     costs: tuple[Cost, ...]
-    phe: PheSample | None = None
+    phe: cases.Row | None = None
 
     @property
     def difference(self) -> float:
@@ -116,25 +78,26 @@ class Comparison:
 
     def document(self) -> dict[str, object]:
         """Return the comparison and the machine, for `secagg.bench.table.as_json`."""
-        return asdict(self) | {"difference": self.difference, "machine": machine()}
+        return vars(self) | {"difference": self.difference, "machine": machine()}
 
     def table(self) -> str:
         """Return the comparison as lines for people."""
         used = machine()
-        anew = "" if self.refreshes is None else f", encrypted anew {self.refreshes}×"
+        again = "" if self.refreshes is None else f", encrypted again {self.refreshes}×"
         same = "the same" if self.same_integers else "DIFFERENT"
         notes = [
             f"all of it per iteration; {used['cpu']}, {used['gmp']}, kernels {used['tier']}"
         ]
-        if self.phe is not None:
+        if self.phe is not None and not self.phe.measured:
+            sample = self.phe.client.seconds
             notes.append(
-                f"~ scaled from a sum of {self.phe.floats} floats each of {self.phe.users} "
-                f"users, which was right to {self.phe.error:.0e}"
+                f"~ scaled from a sum of {sample.done} of {sample.of} floats, which was right "
+                f"to {self.phe.error:.0e}"
             )
         rows = [cost.cells() for cost in self.costs]
         return (
             f"{self.data}: {self.users} users, {self.items} items, k = {self.factors}, "
-            f"{self.rounds} iterations{anew}\n"
+            f"{self.rounds} iterations{again}\n"
             f"test RMSE in the clear {self.rmse_plain:.12f}, encrypted "
             f"{self.rmse_encrypted:.12f}, difference {self.difference:.1e}; the integers are "
             f"{same}\n\n{as_text(Table(columns=COLUMNS, rows=rows, notes=notes))}"
@@ -158,33 +121,27 @@ def fedmf_under_encryption(
     """Train FedMF with `PlainSum` and with `PaillierSum`, a key holder decrypting.
 
     Everyone takes part in every round. With phe, the cost of a ciphertext for each float is
-    measured on the first 100 elements of three users' first gradients, and scaled up. Ctrl-C
-    raises KeyboardInterrupt at once: half a training compares with nothing.
+    measured on a sample, and scaled up. Ctrl-C raises KeyboardInterrupt at once.
     """
     model = FedMF() if model is None else model
-    train = split.train
-    bits = key.public_key.bits
-    phe = _phe_sample(model, train, seed, bits, progress) if with_phe else None
+    train, bits = split.train, key.public_key.bits
+    phe = None
+    if with_phe:
+        progress("measuring phe", 0, 1)
+        phe = measure_phe(train.n_users, train.n_items * model.k, bits)
 
     def trained(what: str, aggregation: Aggregation) -> History:
-        def over(record: RoundRecord) -> None:
-            progress(what, record.round, rounds)
-
         progress(what, 0, rounds)
-        trainer = Trainer(model, aggregation, rounds=rounds, seed=seed, callbacks=[over])
+        callbacks = [lambda record: progress(what, record.round, rounds)]
+        trainer = Trainer(model, aggregation, rounds=rounds, seed=seed, callbacks=callbacks)
         history = trainer.fit(train, split.test).history_
         if history.interrupted:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt  # half a training compares with nothing
         return history
 
     plain = trained(CLEAR, PlainSum())
     encrypted = trained(ENCRYPTED, PaillierSum(trust="key holder", key=key))
-    costs = [
-        _cost("in the clear", plain),
-        _cost(f"PaillierSum, {bits} bits", encrypted),
-    ]
-    if phe is not None:
-        costs.append(phe.cost(train.n_users, train.n_items * model.k))
+    costs = [_cost("in the clear", plain), _cost(f"PaillierSum, {bits} bits", encrypted)]
     return Comparison(
         data=train.name,
         users=train.n_users,
@@ -198,7 +155,7 @@ def fedmf_under_encryption(
             (one.digest, one.count_digest) == (other.digest, other.count_digest)
             for one, other in zip(plain, encrypted, strict=True)
         ),
-        costs=tuple(costs),
+        costs=(*costs, *([] if phe is None else [_phe_cost(phe, train.n_users)])),
         phe=phe,
     )
 
@@ -215,7 +172,7 @@ def items_under_encryption(
 ) -> Comparison:
     """Train as in Basu's thesis: the server subtracts from an encrypted item matrix.
 
-    The users share the key; after `refresh_every` rounds they encrypt the matrix anew.
+    The users share the key; after `refresh_every` rounds they encrypt the matrix again.
     """
     if rounds < 1 or refresh_every < 1:
         raise SettingError(
@@ -224,7 +181,6 @@ def items_under_encryption(
     train, test = split.train, split.test
     p, q = model.initial(train, Schedule(seed=seed).rng(Draw.START))
     start, users = q.reshape(-1), train.n_users
-    plain = PlainItems(start)
     encrypted = EncryptedItems(start, key, users=users, refresh_every=refresh_every)
 
     def trained(what: str, items: Items) -> list[Factors]:
@@ -235,7 +191,7 @@ def items_under_encryption(
             progress(what, len(after), rounds)
         return after
 
-    meant, found = trained(CLEAR, plain), trained(ENCRYPTED, encrypted)
+    meant, found = trained(CLEAR, PlainItems(start)), trained(ENCRYPTED, encrypted)
     errors = [
         rmse(test.values, last.predict(test.users, test.items))
         for last in (meant[-1], found[-1])
@@ -282,23 +238,8 @@ def _cost(how: str, history: History) -> Cost:
     )
 
 
-def _phe_sample(
-    model: FedMF, train: Ratings, seed: int, bits: int, progress: Progress
-) -> PheSample:
-    progress("measuring phe", 0, 1)
-    p, q = model.initial(train, Schedule(seed=seed).rng(Draw.START))
-    everything = model.trained_items(None, train.n_items)
-    steps = (
-        model.local_step(q, p[user], *train.of_user(user), everything)
-        for user in range(min(PHE_USERS, train.n_users))
-    )
-    return measure_phe(
-        [rows.dense()[:PHE_FLOATS].astype(np.float64) for _, rows in steps], bits
-    )
-
-
-def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
-    """Sum vectors under a key holder's key, as FedMF was first secured."""
+def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
+    """Measure sums under a key holder's key by phe, as FedMF was first secured."""
     try:
         from secagg.bench import peers
     except ModuleNotFoundError as error:
@@ -308,28 +249,21 @@ def measure_phe(vectors: Sequence[NDArray[np.float64]], bits: int) -> PheSample:
             "measuring phe needs phe: pip install 'secagg[bench]', or leave it out "
             "(--no-phe, with_phe=False)"
         ) from None
-    public, private = peers.generate(bits)
-    user, server = peers.FloatParty(public), peers.FloatParty(public)
-    holder = peers.FloatHolder(public, private)
-    length = vectors[0].size
-    encrypting, adding, decrypting = Stopwatch(), Stopwatch(), Stopwatch()
-    sent = 0
-    for number, vector in enumerate(vectors):
-        with encrypting.running():
-            message = user.encrypt(vector)
-        sent += len(message)
-        with adding.running(for_each_of=min(number, 1)):  # the first is only kept
-            server.add(message, length)
-    with decrypting.running():
-        total = holder.decrypt(server.total(), length)
-    return PheSample(
-        users=len(vectors),
-        floats=length,
-        encrypting=encrypting.seconds / (len(vectors) * length),
-        adding=adding.seconds / ((len(vectors) - 1) * length),
-        decrypting=decrypting.seconds / length,
-        bytes_up=sent / (len(vectors) * length),
-        error=float(np.abs(total.sum - np.add.reduce(vectors)).max()),
+    case = cases.Case(max(users, PHE_USERS), elements)
+    return keyed.measure(peers.floats(*peers.generate(bits)), case, PHE_SECONDS)
+
+
+def _phe_cost(row: cases.Row, users: int) -> Cost:
+    user, server = row.client.seconds.value, row.server.seconds.value
+    holder = row.holder.seconds.value if row.holder else 0.0
+    return Cost(
+        how="phe, a ciphertext per float",
+        user=user,
+        server=server,
+        key_holder=holder,
+        everybody=users * user + server + holder,
+        bytes_up=row.bytes_up.value,
+        scaled=not row.measured,
     )
 
 

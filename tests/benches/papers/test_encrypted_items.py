@@ -55,53 +55,6 @@ def test_factors_of_earlier_rounds_stay_as_they_were():
         assert (one != other).any()
 
 
-class Interrupting:
-    """A model that Ctrl-C hits in the local steps of round 3."""
-
-    def __init__(self, model):
-        self.steps = 0
-        self.model = model
-
-    def local_steps(self, q, p, block, trained):
-        self.steps += 1
-        if self.steps == 2 * 8 + 5:
-            raise KeyboardInterrupt
-        return self.model.local_steps(q, p, block, trained)
-
-    def __getattr__(self, name):
-        return getattr(self.model, name)
-
-
-@pytest.mark.parametrize("kind", ["plain", "encrypted"])
-@pytest.mark.parametrize("where", ["local step", "read"])
-def test_descend_interrupted_in_round_3_leaves_2_rounds(kind, where):
-    p, q = start()
-    items = PlainItems(q.reshape(-1)) if kind == "plain" else encrypted(100)
-    model = MODEL
-    if where == "local step":
-        model = Interrupting(MODEL)
-    else:
-        reads = itertools.count()
-
-        def read(original=items.read):
-            if next(reads) == 3:  # the matrix has been moved already
-                raise KeyboardInterrupt
-            return original()
-
-        items.read = read
-    found = []
-    with pytest.raises(KeyboardInterrupt):
-        found.extend(descend(model, RATINGS, items, p, rounds=9))
-    meant = trained(PlainItems(start()[1].reshape(-1)), rounds=2)
-    assert len(found) == 2
-    for one, other in zip(found, meant, strict=True):
-        np.testing.assert_array_equal(one.item_factors, other.item_factors)
-        np.testing.assert_array_equal(one.user_factors, other.user_factors)
-    vars(items).pop("read", None)
-    q = ENCODING.decode_integers(items.read())
-    np.testing.assert_array_equal(q, meant[-1].item_factors.reshape(-1))
-
-
 def test_it_is_gradient_descent_to_within_the_rounding():
     """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate."""
     p, q = start()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import secagg.bench
@@ -20,7 +19,6 @@ from benches.papers.under_encryption import (
     BASU,
     Comparison,
     Cost,
-    PheSample,
     fedmf_under_encryption,
     items_under_encryption,
     measure_phe,
@@ -33,9 +31,25 @@ from fedmf.data.subset import most_rated
 from fedmf.errors import MissingExtra, SettingError
 from paillier_keys import keypair
 from secagg.bench import peers
+from secagg.bench.cases import Case, Figure, Load, Row
+from secagg.bench.table import as_json
 from secagg.paillier import generate_keypair
 
 SPLIT = random_split(most_rated(simulate(20, 30, 300, seed=2), 6, 5), seed=0)
+
+
+PHE = Row(
+    system=peers.FLOATS, case=Case(5, 12), setting="512 bits", clients_run=2,
+    client=Load(Figure(6.0, 3, 12), None), server=Load(Figure(2.5, 15, 60), None),
+    holder=Load(Figure(1.5, 3, 12), None), bytes_up=Figure(396, 3, 12), bytes_down=Figure(0),
+    error=1e-15,
+)  # fmt: skip
+
+
+@pytest.fixture
+def sampled(monkeypatch):
+    """Take the time of phe from a sample of three floats, and that of no process."""
+    monkeypatch.setattr(under_encryption.keyed, "measure", lambda *what: PHE)
 
 
 def ticking(monkeypatch):
@@ -44,7 +58,7 @@ def ticking(monkeypatch):
     monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
 
 
-def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch):
+def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch, sampled):
     """Fedmf is the same under encryption and priced beside phe."""
     ticking(monkeypatch)
     found = fedmf_under_encryption(SPLIT, keypair(), model=FedMF(k=2), rounds=3, seed=4)
@@ -58,13 +72,10 @@ def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch):
     assert (clear.scaled, encrypted.scaled, phe.scaled) == (False, False, True)
     assert clear.key_holder == 0
     assert (encrypted.user, encrypted.key_holder) == (1, 1)
-    assert (found.phe.users, found.phe.floats) == (3, 12)
-    assert found.phe.error < 1e-12
-    assert phe.user == found.phe.encrypting * 12
-    assert phe.server == found.phe.adding * 12 * 4
-    assert phe.key_holder == found.phe.decrypting * 12
-    assert phe.everybody == pytest.approx(5 * phe.user + phe.server + phe.key_holder)
-    assert phe.bytes_up == 12 * (2 * 512 / 8 + 4)
+    assert found.phe is PHE
+    assert (phe.user, phe.server, phe.key_holder) == (24.0, 10.0, 6.0)
+    assert phe.everybody == 5 * 24.0 + 10.0 + 6.0
+    assert phe.bytes_up == 12 * 132
     without = fedmf_under_encryption(SPLIT, keypair(), rounds=1, with_phe=False)
     assert len(without.costs) == 2
     assert without.phe is None
@@ -126,32 +137,11 @@ def test_impossible_settings_are_refused(setting):
         items_under_encryption(SPLIT, keypair(), **setting)
 
 
-def test_phe_sums_what_it_is_given():
-    vectors = [np.array([1.5, -2.0, 1e-9]), np.array([0.25, 4.0, 3.0])]
-    found = measure_phe(vectors, 512)
-    assert (found.users, found.floats, found.error) == (2, 3, 0.0)
-
-
-def test_what_phe_takes_is_told_per_float_and_addition(monkeypatch):
-    """By a clock that an encryption moves by 12, an addition by 30, a decryption by 60."""
-    now = [0.0]
-    monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: now[0])
-
-    def slowed(work, seconds):
-        def slow(self, *arguments):
-            now[0] += seconds
-            return work(self, *arguments)
-
-        return slow
-
-    for kind, name, seconds in (
-        (peers.FloatParty, "encrypt", 12.0),
-        (peers.FloatParty, "add", 30.0),
-        (peers.FloatHolder, "decrypt", 60.0),
-    ):
-        monkeypatch.setattr(kind, name, slowed(getattr(kind, name), seconds))
-    found = measure_phe([np.ones(3)] * 4, 512)
-    assert (found.encrypting, found.adding, found.decrypting) == (4.0, 10.0, 20.0)
+def test_phe_is_measured_by_the_kit():
+    """For two users, too, whom it takes for three."""
+    found = measure_phe(2, 4, 512)
+    assert (found.system, found.case) == (peers.FLOATS, Case(3, 4))
+    assert (found.measured, found.error) == (True, 0.0)
 
 
 def test_without_phe_the_extra_is_named(monkeypatch):
@@ -160,17 +150,13 @@ def test_without_phe_the_extra_is_named(monkeypatch):
     monkeypatch.delattr(secagg.bench, "peers", raising=False)
     named = r"pip install 'secagg\[bench\]', or leave it out \(--no-phe"
     with pytest.raises(MissingExtra, match=named):
-        measure_phe([np.zeros(1)] * 2, 512)
+        measure_phe(3, 1, 512)
     monkeypatch.setattr(under_encryption, "Trainer", None)  # told before any training
     with pytest.raises(MissingExtra, match=named):
         fedmf_under_encryption(SPLIT, keypair())
 
 
 def test_the_table_and_the_document_say_the_same():
-    phe = PheSample(
-        users=3, floats=100, encrypting=0.1, adding=1e-5, decrypting=1e-2, bytes_up=800,
-        error=1e-15,
-    )  # fmt: skip
     costs = (
         Cost(how="encrypted", user=0.25, server=2.0, key_holder=0.5, everybody=15.0,
              bytes_up=4e3),
@@ -179,10 +165,10 @@ def test_the_table_and_the_document_say_the_same():
     found = Comparison(
         data="films", users=50, items=40, factors=20, rounds=3, bits=3072,
         rmse_plain=0.75, rmse_encrypted=0.75 + 1e-6, same_integers=True, refreshes=2,
-        costs=costs, phe=phe,
+        costs=costs, phe=PHE,
     )  # fmt: skip
     lines = found.table().splitlines()
-    assert lines[0] == "films: 50 users, 40 items, k = 20, 3 iterations, encrypted anew 2×"
+    assert lines[0] == "films: 50 users, 40 items, k = 20, 3 iterations, encrypted again 2×"
     assert lines[1] == (
         "test RMSE in the clear 0.750000000000, encrypted 0.750001000000, difference 1.0e-06; "
         "the integers are the same"
@@ -192,11 +178,11 @@ def test_the_table_and_the_document_say_the_same():
         "encrypted 250 ms 2 s 500 ms 15 s 4 kB",
         "phe ~1.3 min ~300 ms – ~1.1 h –",
     ]
-    assert lines[-1].endswith("of 100 floats each of 3 users, which was right to 1e-15")
-    document = json.loads(json.dumps(found.document()))
+    assert lines[-1].endswith("from a sum of 3 of 12 floats, which was right to 1e-15")
+    document = json.loads(as_json(found))
     assert document["difference"] == pytest.approx(1e-6)
     assert document["costs"][1]["user"] == 80.0
-    assert document["phe"]["adding"] == 1e-5
+    assert document["phe"]["system"] == "phe-float"
     assert document["machine"]["gmp"] in lines[-2]
 
 
@@ -224,7 +210,7 @@ def test_an_interrupt_ends_all_of_it(monkeypatch):
         fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
 
 
-def test_what_is_being_done_is_told():
+def test_what_is_being_done_is_told(sampled):
     told = []
     fedmf_under_encryption(
         SPLIT, keypair(), rounds=2, with_phe=True, progress=lambda *what: told.append(what)
@@ -260,7 +246,7 @@ def small_key(monkeypatch):
     return asked
 
 
-def test_the_command(monkeypatch, capsys, small_key):
+def test_the_command(monkeypatch, capsys, small_key, sampled):
     run(monkeypatch, "fedmf", *SMALL, "--rounds", "1", "--no-phe", "--json", "--bits", "2048")
     shown = capsys.readouterr()
     found = json.loads(shown.out)
@@ -279,7 +265,7 @@ def test_the_command(monkeypatch, capsys, small_key):
     ]
     run(monkeypatch, "basu", *SMALL, "--rounds", "2", "--refresh-every", "1")
     shown = capsys.readouterr().out
-    assert "2 iterations, encrypted anew 1×" in shown
+    assert "2 iterations, encrypted again 1×" in shown
     assert "the integers are the same" in shown
     assert small_key == [2048, 3072, 3072]
 
@@ -353,7 +339,14 @@ def test_ctrl_c_ends_the_command(experiment):
     assert (process.returncode, stdout, stderr) == (130, "", INTERRUPTED)
 
 
-def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys):
+@pytest.fixture
+def ctrl_c():
+    """Hear Ctrl-C again after a command that it ended."""
+    yield
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys, ctrl_c):
     def interrupted(bits):
         raise KeyboardInterrupt
 

@@ -31,15 +31,6 @@ ROPE = 0.005
 """Half the width of the region of practical equivalence, in the metric's unit (FCF)."""
 
 
-@dataclass(frozen=True)
-class Probabilities:
-    """Probabilities of a mean difference below, within and above the region; they add to 1."""
-
-    left: float
-    within: float
-    right: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
     """Posterior of the mean difference: Student's t, shifted and scaled."""
@@ -52,16 +43,14 @@ class Posterior:
         """Return the probability density."""
         return np.asarray(stats.t.pdf(difference, self.dof, self.mean, self.scale))
 
-    def probabilities(self, rope: float = ROPE) -> Probabilities:
-        """Split the mass by the region of practical equivalence, [−rope, rope], rope ≥ 0."""
+    def within(self, rope: float = ROPE) -> float:
+        """Return the probability of the region of practical equivalence, [−rope, rope]."""
         if not 0 <= rope < math.inf:
             raise SettingError(f"rope = {rope!r} must be finite and at least 0")
         if self.scale == 0:
-            left, right = float(self.mean < -rope), float(self.mean > rope)
-        else:
-            left = float(stats.t.cdf(-rope, self.dof, self.mean, self.scale))
-            right = float(stats.t.sf(rope, self.dof, self.mean, self.scale))
-        return Probabilities(left, 1.0 - left - right, right)
+            return float(abs(self.mean) <= rope)
+        below, above = stats.t.cdf([-rope, rope], self.dof, self.mean, self.scale)
+        return float(above - below)
 
 
 def correlated_t_test(
@@ -107,8 +96,7 @@ def draw_posteriors(
     for axes_row, (name, row) in zip(grid, posteriors.items(), strict=True):
         for axes, (column, posterior) in zip(axes_row, row.items(), strict=False):
             _density(axes, posterior, rope)
-            within = posterior.probabilities(rope).within
-            axes.set_title(f"{column}: within {within:.4f}", fontsize=8)
+            axes.set_title(f"{column}: within {posterior.within(rope):.4f}", fontsize=8)
         axes_row[0].set_ylabel(name, fontsize=8)
         for axes in axes_row[len(row) :]:
             axes.set_visible(False)

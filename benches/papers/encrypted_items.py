@@ -61,39 +61,23 @@ class PlainItems:
 class EncryptedItems:
     """The same as `PlainItems`, encrypted by users who share a key.
 
-    Parameters
-    ----------
-    start
-        float64, shape (m · k,): encrypted by the first user.
-    key
-        The users' private key.
-    users
-        Gradients of a round.
-    refresh_every
-        Rounds that a slot has room for.
-
-    Attributes
-    ----------
-    refreshes : int
-        Times that a user encrypted the matrix again.
-    of_users, of_server : Stopwatch
-        Time that encryption takes all users together, and the server. A matrix is decrypted
-        once here, and the time counted for every user.
-
-    Raises
-    ------
-    SettingError
-        There is no room for so many summands, or an element lies beyond the encoding's clip.
+    `of_users` and `of_server` time the encryption of all users together, and the server's. A
+    matrix is decrypted once here, and the time counted for every user.
     """
 
     def __init__(
-        self, start: Floats, key: PrivateKey, *, users: int, refresh_every: int
+        self,
+        start: Floats,  # encrypted by the first user
+        key: PrivateKey,
+        *,
+        users: int,  # gradients of a round
+        refresh_every: int,  # rounds that a slot has room for; SettingError if too many
     ) -> None:
         self._key, self._users = key, users
         self._packing = secagg.Packing(
             encoding=ENCODING, length=start.size, summands=1 + users * refresh_every
         )
-        self.refreshes = 0
+        self.refreshes = 0  # times that a user encrypted the matrix again
         self.of_users, self.of_server = Stopwatch(), Stopwatch()
         self._matrix = self._sent(start)
 

@@ -19,7 +19,7 @@ MEASURED, PAPER, TARGET = "#1f5fa8", "#e0a030", "#4f9a5b"
 FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
 
 
-def draw(result: TableResult, *, quick: bool = False) -> Figure | None:
+def draw(result: TableResult) -> Figure | None:
     """Return a panel for each metric with a line for each row; None if nothing was measured."""
     rows = [row for row in result.rows if row.records]
     shown = [
@@ -43,7 +43,7 @@ def draw(result: TableResult, *, quick: bool = False) -> Figure | None:
     figure.legend(
         named.values(), named.keys(), loc="outside lower right", ncols=3, frameon=False
     )
-    tried = " (tried with --quick: no result)" if quick else ""
+    tried = " (tried with --quick: no result)" if result.quick else ""
     figure.suptitle(f"{result.table.title}{tried}", x=0.01, ha="left", fontsize=11)
     return figure
 

@@ -54,15 +54,6 @@ class RowResult:
         """True if all runs are there."""
         return len(self.records) == self.wanted
 
-    @property
-    def met(self) -> Mapping[str, bool]:
-        """By metric with a target of its own, True if the mean reaches it."""
-        means = {metric: self.measured(metric) for metric in self.row.target}
-        return {
-            metric: mean is not None and self.row.target[metric].met(mean.mean)
-            for metric, mean in means.items()
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableResult:
@@ -70,15 +61,20 @@ class TableResult:
 
     table: Table
     rows: tuple[RowResult, ...]
+    quick: bool = False  # and so neither judged nor final
 
     def judged(self, row: RowResult) -> Mapping[str, bool]:
         """Return for each of a row's targets, by its name, True if it is reached.
 
         A row without runs is not judged, nor is a `whole` one that is unfinished.
         """
-        if not row.records or (row.row.whole and not row.finished):
+        if self.quick or not row.records or (row.row.whole and not row.finished):
             return {}
-        verdicts = dict(row.met)
+        means = {metric: row.measured(metric) for metric in row.row.target}
+        verdicts = {
+            metric: mean is not None and row.row.target[metric].met(mean.mean)
+            for metric, mean in means.items()
+        }
         others = {one.row.name: one for one in self.rows}
         for metric, below in row.row.below.items():
             mine, theirs = row.by_seed(metric), others[below.row].by_seed(metric)
@@ -89,8 +85,9 @@ class TableResult:
 
     def final(self, row: RowResult) -> bool:
         """Return True if the row, and every row it is compared with, is finished."""
-        compared = {below.row for below in row.row.below.values()}
-        return row.finished and all(r.finished for r in self.rows if r.row.name in compared)
+        names = {row.row.name, *(below.row for below in row.row.below.values())}
+        compared = [one for one in self.rows if one.row.name in names]
+        return not self.quick and all(one.finished for one in compared)
 
     @property
     def results(self) -> Results:
@@ -115,7 +112,7 @@ class Report:
             (result.table.key, row.row.name, aim): met
             for result in self.tables
             for row in result.rows
-            if result.final(row) and not self.quick
+            if result.final(row)
             for aim, met in result.judged(row).items()
         }
 

@@ -1,11 +1,11 @@
-"""Rounds that FedMF takes, its presets for few, and the cost of dropouts and fixed point."""
+"""Rounds that FedMF takes, and the cost of dropouts and of fixed point."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from benches.papers.table import Row, Run, Table, at_most
-from benches.papers.training import ALS_SEEN, CLIP, SEED_0_SEEN, errors_after, history, parted
+from benches.papers.training import ALS_SEEN, CLIP, SEED_0_SEEN, history, parted
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
 from fedmf.models import PRESETS, FedALS, FederatedModel
 from fedmf.training import History
@@ -44,17 +44,6 @@ def _rounds(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
 def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | None) -> Row:
     target = at_most("clipped", 0) | at_most(_after(rounds), most)
     return Row(name, DATA, partial(_rounds, model, rounds), target=target)
-
-
-def _preset(name: str, dropout: float, run: Run) -> dict[str, float]:
-    chosen = PRESETS[name]
-    return errors_after(_history(chosen.model, chosen.rounds, run, PlainSum(), dropout))
-
-
-def _preset_row(name: str, *, dropout: float = 0.0, most: float | None = None) -> Row:
-    losing = f", {dropout:.0%} vanishing" if dropout else ""
-    title = f"FedMF, preset {name}, {PRESETS[name].rounds} rounds{losing}"
-    return Row(title, DATA, partial(_preset, name, dropout), target=at_most("RMSE", most))
 
 
 def _cost(dropout: float, run: Run) -> dict[str, float]:
@@ -141,18 +130,5 @@ TABLES = (
         ),
         note=SPLIT + f"{ALS_SEEN} ΔRMSE is the distance to the same training with "
         "`FloatSum`, whichever is better. The default is 16 fractional bits.",
-    ),
-    Table(
-        key="presets",
-        title="FedMF's presets for few rounds: MovieLens 100K",
-        metrics=("RMSE", "MAE"),
-        rows=(
-            _preset_row("fast", most=0.922),
-            _preset_row("fast", dropout=0.1),
-            _preset_row("biases"),
-        ),
-        note="80/20 split per rating, errors unclipped, summed as the fixed-point integers "
-        "that the secure sum gives. The presets `paper` and `tuned` are in `fedmmf-4`, `large` "
-        f"is in `large`; `selection` shows what presets were chosen from. {SEED_0_SEEN}",
     ),
 )

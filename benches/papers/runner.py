@@ -130,7 +130,9 @@ def reproduce(
         )
 
     results = tuple(
-        TableResult(table=table, rows=tuple(result(key, row.name) for row in table.rows))
+        TableResult(
+            table=table, rows=tuple(result(key, row.name) for row in table.rows), quick=quick
+        )
         for key, table in tables.items()
     )
     return Report(tables=results, missing=absent, seeds=seeds, quick=quick)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import zip_longest
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from benches.papers.table import Row, Run, Table, Target, at_most
 from benches.papers.training import (
     CLIP,
     SEEDS_0_AND_1_SEEN,
-    errors_after,
     history,
     judged,
     parted,
@@ -34,15 +33,24 @@ KEY_BITS = 3072
 LOST = "users lost"
 
 
-class _Trained(NamedTuple):
-    """The digests of all sums, the users left out of one, and the RMSE if there is any."""
-
-    digests: tuple[str | None, ...]
-    lost: int
-    rmse: float | None
+Train: TypeAlias = Callable[[Aggregation, Run], History]
 
 
-Train: TypeAlias = Callable[[Aggregation, Run], _Trained]
+def _factors(
+    data: str, model: FederatedModel, rounds: int, dropout: float, by: Aggregation, run: Run
+) -> History:
+    return history(parted(data, run), model, rounds, by, run, dropout)
+
+
+def _masked(rounds: int, by: Aggregation, run: Run) -> History:
+    split = parted(DATA, run)
+    model = FedMMF(MASK, trainer(FAST.model, rounds, by, run))
+    return model.fit(split.train, split.test).history_
+
+
+def _views(dropout: float, by: Aggregation, run: Run) -> History:
+    model = FCF(Implicit(k=4), by, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
+    return model.fit(simulate_views(VIEWERS, seed=run.seed)).history_
 
 
 def _lost(history: History) -> int:
@@ -50,30 +58,10 @@ def _lost(history: History) -> int:
     return sum(one.cohort - one.survivors for one in history)
 
 
-def _trained(history: History) -> _Trained:
+def _digests(history: History) -> list[str]:
+    """Return the digests of all integers that were summed, counts and gradients."""
     found = (digest for one in history for digest in (one.count_digest, one.digest))
-    digests = tuple(one for one in found if one is not None)
-    return _Trained(digests, _lost(history), errors_after(history)["RMSE"])
-
-
-def _factors(
-    data: str, model: FederatedModel, rounds: int, dropout: float, by: Aggregation, run: Run
-) -> _Trained:
-    return _trained(history(parted(data, run), model, rounds, by, run, dropout))
-
-
-def _masked(rounds: int, by: Aggregation, run: Run) -> _Trained:
-    split = parted(DATA, run)
-    model = FedMMF(MASK, trainer(FAST.model, rounds, by, run))
-    return _trained(model.fit(split.train, split.test).history_)
-
-
-def _views(dropout: float, by: Aggregation, run: Run) -> _Trained:
-    model = FCF(Implicit(k=4), by, epochs=1, steps=STEPS, dropout=dropout, seed=run.seed)
-    sums = [s.aggregate for s in model.iterate(simulate_views(VIEWERS, seed=run.seed))]
-    digests = tuple(None if one is None else one.digest for one in sums)
-    lost = sum(VIEWERS - (0 if one is None else len(one.survivors)) for one in sums)
-    return _Trained(digests, lost, None)
+    return [digest for digest in found if digest is not None]
 
 
 def _compared(
@@ -86,14 +74,16 @@ def _compared(
     else:
         by = SecAggSum(neighbours=NEIGHBOURS, clip=clip, fractional_bits=bits)
     secure, plain = train(by, run), train(PlainSum(clip=clip, fractional_bits=bits), run)
-    pairs = zip_longest(secure.digests, plain.digests)
+    digests = _digests(secure)
+    pairs = zip_longest(digests, _digests(plain))
     found: dict[str, float] = {
-        "sums": len(secure.digests),
+        "sums": len(digests),
         "sums that differ": sum(one != other for one, other in pairs),
-        LOST: secure.lost,
+        LOST: _lost(secure),
     }
-    if secure.rmse is not None and plain.rmse is not None:
-        found["ΔRMSE"] = abs(secure.rmse - plain.rmse)
+    errors = secure.last.test_rmse, plain.last.test_rmse
+    if errors[0] is not None and errors[1] is not None:
+        found["ΔRMSE"] = abs(errors[0] - errors[1])
     return found
 
 
@@ -101,7 +91,7 @@ def _row(
     name: str,
     train: Train,
     *,
-    data: str = DATA,
+    data: str = "simulated",
     sums: int = 3,
     dropout: float = 0.0,
     encrypted: bool = False,
@@ -109,11 +99,9 @@ def _row(
     clip: float = 16.0,
     bits: int = 16,
 ) -> Row:
-    target = {
-        "sums": Target(at_least=sums),
-        "sums that differ": Target(at_most=0),
-        LOST: Target(at_least=1) if dropout else Target(at_most=0),
-    }
+    none = Target(at_most=0)
+    target = {"sums": Target(at_least=sums), "sums that differ": none}
+    target |= {LOST: Target(at_least=1) if dropout else none}
     return Row(
         name,
         data,
@@ -123,44 +111,37 @@ def _row(
     )
 
 
-def _rows(dropout: float) -> tuple[Row, Row]:
-    """Return the rows of FedMF and FCF."""
-    return (
+LOSING = (0.0, 0.1)
+ROWS = (
+    *(
         _row(
             f"FedMF, ml-100k, 3 rounds, {dropout:.0%} vanishing",
             partial(_factors, DATA, FAST.model, 3, dropout),
+            data=DATA,
             sums=4,  # the raters are counted first
             dropout=dropout,
-        ),
-        _row(
-            f"FCF, simulated views, {STEPS} sums, {dropout:.0%} vanishing",
-            partial(_views, dropout),
-            data="simulated",
-            sums=STEPS,
-            dropout=dropout,
-            errors=False,
-            bits=24,
-        ),
-    )
-
-
-(FEDMF, FCF_VIEWS), (FEDMF_LOSING, FCF_LOSING) = _rows(0.0), _rows(0.1)
-ROWS = (
-    FEDMF,
-    FEDMF_LOSING,
-    _row("FedMMF, ml-100k, 2 rounds", partial(_masked, 2)),
+        )
+        for dropout in LOSING
+    ),
+    _row("FedMMF, ml-100k, 2 rounds", partial(_masked, 2), data=DATA),
     _row(
         "exact federated ALS, simulated ratings, 2 rounds",
         partial(_factors, "simulated", FedALS(), 2, 0.0),
-        data="simulated",
         clip=CLIP,
     ),
-    FCF_VIEWS,
-    FCF_LOSING,
+    *(
+        _row(
+            f"FCF, simulated views, {STEPS} sums, {dropout:.0%} vanishing",
+            partial(_views, dropout),
+            dropout=dropout,
+            errors=False,
+            bits=24,
+        )
+        for dropout in LOSING
+    ),
     _row(
         f"HE-FedMF (Paillier, {KEY_BITS} bits), simulated ratings, 2 rounds",
         partial(_factors, "simulated", FAST.model, 2, 0.0),
-        data="simulated",
         encrypted=True,
     ),
 )

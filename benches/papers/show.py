@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
@@ -17,9 +16,6 @@ from benches.papers.table import Row, Target
 from fedmf.errors import SettingError
 from secagg.bench import table as kit
 from secagg.bench.table import Cell, Column, Strong, Value, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUICK = "Tried with --quick, with a fraction of the work: no result."
 VERSION = 1  # of results.json
@@ -67,7 +63,7 @@ class LiveRuns:
 def print_report(console: Console, report: Report) -> None:
     """Print each table with its remarks."""
     for result in report.tables:
-        kit.print_table(grid(result, quick=report.quick), console)
+        kit.print_table(grid(result), console)
         console.print()
     for key, why in report.missing.items():
         console.print(f"table {key}: left out, {why}", style="yellow", markup=False)
@@ -75,10 +71,10 @@ def print_report(console: Console, report: Report) -> None:
         console.print(QUICK, style="yellow")
 
 
-def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
+def grid(result: TableResult) -> kit.Table:
     """Return a line for each row: paper beside measured by metric, seeds, target, met, time.
 
-    A metric that no paper gives has no column for it; a `quick` run meets no target.
+    A metric that no paper gives has no column for it.
     """
     metrics, rows = result.table.metrics, [one.row for one in result.rows]
     published = [metric for metric in metrics if any(metric in row.paper for row in rows)]
@@ -99,7 +95,7 @@ def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
         done = len(one.records)
         line.append(f"{done}" if done == one.wanted else f"{done} of {one.wanted}")
         if aimed:
-            line += [_targets(one.row), _met(result, one, quick=quick)]
+            line += [_targets(one.row), _met(result, one)]
         seconds = fmean(run.seconds for run in one.records) if done else None
         line.append(None if seconds is None else f"{seconds:.{0 if seconds >= 10 else 1}f}")
         lines.append(line)
@@ -107,17 +103,17 @@ def grid(result: TableResult, *, quick: bool = False) -> kit.Table:
         title=result.table.title,
         columns=[Column(head) for head in heads],
         rows=lines,
-        notes=remarks(result, quick=quick),
+        notes=remarks(result),
     )
 
 
-def remarks(result: TableResult, *, quick: bool = False) -> tuple[str, ...]:
+def remarks(result: TableResult) -> tuple[str, ...]:
     """Return findings, reasons for missed targets, and rows that failed or were left out."""
     rows = result.rows
     missed = [
         f"{one.row.name}: missed, for {one.row.reason}"
         for one in rows
-        if one.row.reason and not quick and not all(result.judged(one).values())
+        if one.row.reason and not all(result.judged(one).values())
     ]
     failed = [f"{one.row.name}: failed, {one.error}" for one in rows if one.error]
     missing = dict[str, list[str]]()
@@ -146,8 +142,8 @@ def _bounds(target: Target) -> str:
     return f"{target.at_least:g} to {target.at_most:g}"
 
 
-def _met(result: TableResult, row: RowResult, *, quick: bool) -> Cell:
-    verdicts = {} if quick else result.judged(row)
+def _met(result: TableResult, row: RowResult) -> Cell:
+    verdicts = result.judged(row)
     if not verdicts:
         return None
     missed = [aim for aim, met in verdicts.items() if not met]
@@ -178,7 +174,7 @@ def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
         parts += [
             f"## {table.title}",
             f"`python -m benches.papers --table {table.key} --seeds {report.seeds}{quick}`",
-            kit.as_markdown(grid(result, quick=report.quick)),
+            kit.as_markdown(grid(result)),
             table.note,
             *(f"![{table.title}]({one})" for one in pictures.get(table.key, ())),
             _origin(result),
@@ -219,8 +215,8 @@ def document(report: Report) -> dict[str, object]:
                     name: getattr(one.table, name)
                     for name in ("key", "title", "metrics", "note")
                 },
-                "remarks": remarks(one, quick=report.quick),
-                "rows": [_row(one, row, quick=report.quick) for row in one.rows],
+                "remarks": remarks(one),
+                "rows": [_row(one, row) for row in one.rows],
             }
             for one in report.tables
         ],
@@ -228,25 +224,19 @@ def document(report: Report) -> dict[str, object]:
     }
 
 
-def _row(of: TableResult, result: RowResult, *, quick: bool) -> dict[str, object]:
+def _row(of: TableResult, result: RowResult) -> dict[str, object]:
     row = result.row
     metrics = {metric for record in result.records for metric in record.figures}
     return {
-        "name": row.name,
-        "data": row.data,
-        "paper": row.paper,
+        **{name: getattr(row, name) for name in ("name", "data", "paper", "below", "reason")},
+        **{name: getattr(result, name) for name in ("wanted", "error", "missing")},
         "measured": {metric: result.measured(metric) for metric in sorted(metrics)},
         "target": {
             metric: {name: x for name, x in vars(target).items() if math.isfinite(x)}
             for metric, target in row.target.items()
         },
-        "below": row.below,
-        "met": of.judged(result) if of.final(result) and not quick else None,
-        "reason": row.reason,
-        "wanted": result.wanted,
+        "met": of.judged(result) if of.final(result) else None,
         "runs": result.records,
-        "error": result.error,
-        "missing": result.missing,
     }
 
 
@@ -261,10 +251,10 @@ def write(report: Report, folder: Path) -> None:
         kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")
         try:
             for result in report.tables:
-                for count, figure in enumerate(_figures(result, quick=report.quick), start=1):
+                for count, png in enumerate(_pictures(result), start=1):
                     suffix = f"-{count}" if count > 1 else ""
                     name = f"{PICTURES}/{result.table.key}{suffix}.png"
-                    _save(figure, folder / name)
+                    kit.write_atomically(folder / name, png)
                     pictures.setdefault(result.table.key, []).append(name)
         finally:
             kit.write_atomically(folder / "results.md", markdown(report, pictures))
@@ -272,18 +262,12 @@ def write(report: Report, folder: Path) -> None:
         raise SettingError(f"{folder} cannot be written to: {error.strerror}") from error
 
 
-def _figures(result: TableResult, *, quick: bool) -> Iterator[Figure]:
+def _pictures(result: TableResult) -> Iterator[bytes]:
     """Yield the picture of a table, then those of its own."""
     from benches.papers.picture import draw
-
-    figure = draw(result, quick=quick)
-    if figure is not None:
-        yield figure
-        for picture in result.table.pictures:
-            yield picture(result.results)
-
-
-def _save(figure: Figure, path: Path) -> None:
     from secagg.bench.picture import png
 
-    kit.write_atomically(path, png(figure))
+    figure = draw(result)
+    if figure is not None:
+        yield png(figure)
+        yield from (png(picture(result.results)) for picture in result.table.pictures)

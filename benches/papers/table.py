@@ -15,27 +15,21 @@ if TYPE_CHECKING:  # a table can be listed without matplotlib
     from matplotlib.figure import Figure
 
 ALL = "all"
+TABLES_OF = {
+    "fedmmf4": ("fedmmf-4", "fedmmf-4-lastfm", "fedmmf-4-ml-10m"),
+    "masked_ratings": ("fedmmf-2", "fedmmf-3", "fedmmf-fig4"),
+    "fcf2": ("fcf-2",),
+    "convergence": ("fcf-convergence",),
+    "thesis": ("thesis-6.1",),
+    "beyond": ("beyond", "large"),
+    "rounds": ("rounds", "dropouts", "fixed-point"),
+    "secure": ("secure", "end-to-end"),
+    "attacks": ("attacks",),
+    "dp": ("dp",),
+    "selection": ("presets", "selection"),
+}
 MODULES: Mapping[str, str] = {
-    "fedmmf-4": "benches.papers.fedmmf4",
-    "fedmmf-4-lastfm": "benches.papers.fedmmf4",
-    "fedmmf-4-ml-10m": "benches.papers.fedmmf4",
-    "fedmmf-2": "benches.papers.masked_ratings",
-    "fedmmf-3": "benches.papers.masked_ratings",
-    "fedmmf-fig4": "benches.papers.masked_ratings",
-    "fcf-2": "benches.papers.fcf2",
-    "fcf-convergence": "benches.papers.convergence",
-    "thesis-6.1": "benches.papers.thesis",
-    "beyond": "benches.papers.beyond",
-    "large": "benches.papers.beyond",
-    "rounds": "benches.papers.rounds",
-    "dropouts": "benches.papers.rounds",
-    "fixed-point": "benches.papers.rounds",
-    "secure": "benches.papers.secure",
-    "end-to-end": "benches.papers.secure",
-    "attacks": "benches.papers.attacks",
-    "dp": "benches.papers.dp",
-    "presets": "benches.papers.rounds",
-    "selection": "benches.papers.selection",
+    key: f"benches.papers.{module}" for module, keys in TABLES_OF.items() for key in keys
 }
 """Modules by the key of their ``TABLE`` or one of ``TABLES``, in the order of ``--table all``.
 

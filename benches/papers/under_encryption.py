@@ -26,17 +26,15 @@ BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
 PHE_SECONDS = 5.0  # for each party of phe's sample
 PHE_USERS = 3  # at least
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
+TIMES = ("a user", "server", "key holder", "everybody")
 COLUMNS = (
     Column(""),
-    Column("a user", duration),
-    Column("server", duration),
-    Column("key holder", duration),
-    Column("everybody", duration),
+    *(Column(head, duration) for head in TIMES),
     Column("a user sends", volume),
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cost:
     """Average costs of an iteration, in seconds and bytes."""
 
@@ -47,11 +45,6 @@ class Cost:
     everybody: float  # all users, the server and the key holder, one after the other
     bytes_up: float | None = None
     scaled: bool = False  # from a sample
-
-    def cells(self) -> tuple[str | Value | None, ...]:
-        """Return the line of the table."""
-        amounts = (self.user, self.server, self.key_holder, self.everybody, self.bytes_up)
-        return (self.how, *(Value(x, scaled=self.scaled) if x else None for x in amounts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +87,11 @@ class Comparison:
                 f"~ scaled from a sum of {sample.done} of {sample.of} floats, which was right "
                 f"to {self.phe.error:.0e}"
             )
-        rows = [cost.cells() for cost in self.costs]
+        rows = list[tuple[str | Value | None, ...]]()
+        for one in self.costs:
+            amounts = (one.user, one.server, one.key_holder, one.everybody, one.bytes_up)
+            cells = (Value(x, scaled=one.scaled) if x else None for x in amounts)
+            rows.append((one.how, *cells))
         return (
             f"{self.data}: {self.users} users, {self.items} items, k = {self.factors}, "
             f"{self.rounds} iterations{again}\n"
@@ -102,10 +99,6 @@ class Comparison:
             f"{self.rmse_encrypted:.12f}, difference {self.difference:.1e}; the integers are "
             f"{same}\n\n{as_text(Table(columns=COLUMNS, rows=rows, notes=notes))}"
         )
-
-
-def _unseen(what: str, done: int, of: int) -> None:
-    """Show nothing of the progress."""
 
 
 def fedmf_under_encryption(
@@ -116,7 +109,7 @@ def fedmf_under_encryption(
     rounds: int = 36,
     seed: int = 0,
     with_phe: bool = True,
-    progress: Progress = _unseen,
+    progress: Progress = lambda what, done, of: None,
 ) -> Comparison:
     """Train FedMF with `PlainSum` and with `PaillierSum`, a key holder decrypting.
 
@@ -124,11 +117,11 @@ def fedmf_under_encryption(
     measured on a sample, and scaled up. Ctrl-C raises KeyboardInterrupt at once.
     """
     model = FedMF() if model is None else model
-    train, bits = split.train, key.public_key.bits
+    train, bits, users = split.train, key.public_key.bits, split.train.n_users
     phe = None
     if with_phe:
         progress("measuring phe", 0, 1)
-        phe = measure_phe(train.n_users, train.n_items * model.k, bits)
+        phe = measure_phe(users, train.n_items * model.k, bits)
 
     def trained(what: str, aggregation: Aggregation) -> History:
         progress(what, 0, rounds)
@@ -141,10 +134,19 @@ def fedmf_under_encryption(
 
     plain = trained(CLEAR, PlainSum())
     encrypted = trained(ENCRYPTED, PaillierSum(trust="key holder", key=key))
-    costs = [_cost("in the clear", plain), _cost(f"PaillierSum, {bits} bits", encrypted)]
+    costs = [
+        _of_rounds("in the clear", plain),
+        _of_rounds(f"PaillierSum, {bits} bits", encrypted),
+    ]
+    if phe is not None:
+        user, server = phe.client.seconds.value, phe.server.seconds.value
+        holder = phe.holder.seconds.value if phe.holder else 0.0
+        whole, sent = users * user + server + holder, phe.bytes_up.value
+        how = "phe, a ciphertext per float"
+        costs.append(Cost(how, user, server, holder, whole, sent, scaled=not phe.measured))
     return Comparison(
         data=train.name,
-        users=train.n_users,
+        users=users,
         items=train.n_items,
         factors=model.k,
         rounds=rounds,
@@ -155,7 +157,7 @@ def fedmf_under_encryption(
             (one.digest, one.count_digest) == (other.digest, other.count_digest)
             for one, other in zip(plain, encrypted, strict=True)
         ),
-        costs=(*costs, *([] if phe is None else [_phe_cost(phe, train.n_users)])),
+        costs=tuple(costs),
         phe=phe,
     )
 
@@ -168,7 +170,7 @@ def items_under_encryption(
     rounds: int = 30,
     seed: int = 0,
     refresh_every: int = 10,
-    progress: Progress = _unseen,
+    progress: Progress = lambda what, done, of: None,
 ) -> Comparison:
     """Train as in Basu's thesis: the server subtracts from an encrypted item matrix.
 
@@ -178,31 +180,26 @@ def items_under_encryption(
         raise SettingError(
             f"rounds = {rounds} and refresh_every = {refresh_every} must be at least 1"
         )
-    train, test = split.train, split.test
+    train, test, bits = split.train, split.test, key.public_key.bits
     p, q = model.initial(train, Schedule(seed=seed).rng(Draw.START))
     start, users = q.reshape(-1), train.n_users
     encrypted = EncryptedItems(start, key, users=users, refresh_every=refresh_every)
 
-    def trained(what: str, items: Items) -> list[Factors]:
+    def trained(what: str, items: Items) -> tuple[list[Factors], float]:
         progress(what, 0, rounds)
-        after = []
+        after = list[Factors]()
         for factors in descend(model, train, items, p, rounds=rounds):
             after.append(factors)
             progress(what, len(after), rounds)
-        return after
+        return after, rmse(test.values, after[-1].predict(test.users, test.items))
 
-    meant, found = trained(CLEAR, PlainItems(start)), trained(ENCRYPTED, encrypted)
-    errors = [
-        rmse(test.values, last.predict(test.users, test.items))
-        for last in (meant[-1], found[-1])
-    ]
-    of_users, of_server = encrypted.of_users.seconds, encrypted.of_server.seconds
+    (meant, plain), (found, error) = (
+        trained(CLEAR, PlainItems(start)),
+        trained(ENCRYPTED, encrypted),
+    )
+    of_users, server = encrypted.of_users.seconds / rounds, encrypted.of_server.seconds / rounds
     cost = Cost(
-        how=f"encrypted items, {key.public_key.bits} bits",
-        user=of_users / rounds / users,
-        server=of_server / rounds,
-        key_holder=0.0,
-        everybody=(of_users + of_server) / rounds,
+        f"encrypted items, {bits} bits", of_users / users, server, 0.0, of_users + server
     )
     return Comparison(
         data=train.name,
@@ -210,9 +207,9 @@ def items_under_encryption(
         items=train.n_items,
         factors=model.k,
         rounds=rounds,
-        bits=key.public_key.bits,
-        rmse_plain=errors[0],
-        rmse_encrypted=errors[1],
+        bits=bits,
+        rmse_plain=plain,
+        rmse_encrypted=error,
         same_integers=all(
             np.array_equal(one.item_factors, other.item_factors)
             for one, other in zip(meant, found, strict=True)
@@ -222,20 +219,12 @@ def items_under_encryption(
     )
 
 
-def _cost(how: str, history: History) -> Cost:
+def _of_rounds(how: str, history: History) -> Cost:
     """Average the rounds in which the raters were not counted, besides."""
     rounds = [one for one in history if one.count_digest is None] or history.rounds
-    client = fmean(one.client_seconds for one in rounds)
-    server = fmean(one.server_seconds for one in rounds)
-    holder = fmean(one.key_holder_seconds for one in rounds)
-    return Cost(
-        how=how,
-        user=client / rounds[0].cohort,
-        server=server,
-        key_holder=holder,
-        everybody=client + server + holder,
-        bytes_up=fmean(one.bytes_up for one in rounds),
-    )
+    names = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up")
+    users, server, holder, sent = (fmean(getattr(r, name) for r in rounds) for name in names)
+    return Cost(how, users / rounds[0].cohort, server, holder, users + server + holder, sent)
 
 
 def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
@@ -251,20 +240,6 @@ def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
         ) from None
     case = cases.Case(max(users, PHE_USERS), elements)
     return keyed.measure(peers.floats(*peers.generate(bits)), case, PHE_SECONDS)
-
-
-def _phe_cost(row: cases.Row, users: int) -> Cost:
-    user, server = row.client.seconds.value, row.server.seconds.value
-    holder = row.holder.seconds.value if row.holder else 0.0
-    return Cost(
-        how="phe, a ciphertext per float",
-        user=user,
-        server=server,
-        key_holder=holder,
-        everybody=users * user + server + holder,
-        bytes_up=row.bytes_up.value,
-        scaled=not row.measured,
-    )
 
 
 def _test_rmse(history: History) -> float:

@@ -98,8 +98,8 @@ def test_two_processes_measure_as_one_and_reuse_kept_runs(fakes, tmp_path):
     steady = report.tables[0].rows[0]
     assert steady.measured("RMSE").mean == pytest.approx(0.915)
     assert steady.measured("RMSE").sd == pytest.approx(0.01 * (5 / 3) ** 0.5)  # of 0, 1, 2, 3
-    assert steady.met == {"RMSE": False, "MAE": False}
-    assert report.tables[0].rows[1].met == {"RMSE": True}
+    assert report.tables[0].judged(steady) == {"RMSE": False, "MAE": False}
+    assert report.tables[0].judged(report.tables[0].rows[1]) == {"RMSE": True}
 
 
 GENTLE = [word for key in ("good", "bad", "extra") for word in ("--table", key)]

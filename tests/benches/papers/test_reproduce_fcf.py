@@ -45,7 +45,7 @@ def test_simulated_rows_run_and_are_drawn():
     )
     (line,) = FCF_2.findings(results)
     assert line.startswith("simulated, K 4: probability that FCF is within ±0.005 of CF: P ")
-    within = posterior(cf, fcf, "F1").probabilities().within
+    within = posterior(cf, fcf, "F1").within()
     assert f", F1 {within:.3f}, " in line
     assert FCF_2.findings({name: runs[:1] for name, runs in results.items()}) == ()
     (draw,) = FCF_2.pictures

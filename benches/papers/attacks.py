@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 from benches.papers.table import Row, Run, Table, Target, at_most
 from benches.papers.training import parted
 from fedmf import attacks
 from fedmf.attacks import Outcome
-from fedmf.data import Ratings, load
+from fedmf.data import load
 from fedmf.masks import FMMask, NNMask, RidgeMask
 
 DATA = "ml-100k"
@@ -27,37 +23,16 @@ NOISE = {"recovery": 0.01, "ranking": 0.015}
 MIN_RATERS = 3
 DROPOUT = 0.1
 
-Attack: TypeAlias = Callable[[Ratings, NDArray[np.int64], int], Outcome]
-"""An attack on some users' ratings, by a seed."""
 
-
-def _leakage(*, one_round: bool) -> Attack:
-    return lambda ratings, users, seed: attacks.leakage(
-        ratings, users, one_round=one_round, seed=seed
-    )
-
-
-def _inversion(mask: RidgeMask | FMMask | NNMask) -> Attack:
-    return lambda ratings, users, seed: attacks.inversion(ratings, users, mask, seed=seed)
-
-
-def _on_masked(amount: float, *, ranked: bool) -> Attack:
-    return lambda ratings, users, seed: attacks.on_masked_ratings(
-        ratings, users, ranked=ranked, amount=amount, seed=seed
-    )
-
-
-def _attacked(attack: Attack, n_users: int | None, run: Run) -> dict[str, float]:
-    ratings = parted(DATA, run).train
-    users = attacks.chosen(ratings, QUICK if run.quick else n_users, run.seed)
-    return _figures(attack(ratings, users, run.seed))
-
-
-def _singletons(min_raters: int, dropout: float, run: Run) -> dict[str, float]:
-    return _figures(attacks.singletons(load(DATA), min_raters, dropout=dropout, seed=run.seed))
-
-
-def _figures(found: Outcome) -> dict[str, float]:
+def _run(
+    attack: str, n_users: int | None, settings: Mapping[str, object], run: Run
+) -> dict[str, float]:
+    """Attack some users' training ratings, or the items with one rater among all ratings."""
+    attacked: tuple[object, ...] = (load(DATA),)
+    if attack != "singletons":
+        train = parted(DATA, run).train
+        attacked = train, attacks.chosen(train, QUICK if run.quick else n_users, run.seed)
+    found: Outcome = getattr(attacks, attack)(*attacked, seed=run.seed, **settings)
     figures = {
         "plain": found.plain,
         "secure": found.secure,
@@ -69,33 +44,18 @@ def _figures(found: Outcome) -> dict[str, float]:
 
 def _row(
     name: str,
-    attack: Attack,
-    at_least: float | None = None,
-    *,
+    attack: str,
+    target: Mapping[str, Target],
     n_users: int | None = None,
-    margin: float = 0.0,
+    **settings: object,
 ) -> Row:
-    target = {} if at_least is None else {"plain": Target(at_least=at_least)}
-    return Row(
-        name,
-        DATA,
-        partial(_attacked, attack, n_users),
-        # "no better than chance", which is each run's own: it depends on the users attacked
-        target=target | at_most(ABOVE, margin),
-        seeds=3,
-    )
+    return Row(name, DATA, partial(_run, attack, n_users, settings), target=target, seeds=3)
 
 
-def _singletons_row(name: str, min_raters: int, dropout: float = 0.0) -> Row:
-    """Return a row without a target for secure sums, unless such items are left out."""
-    left_out = min_raters > 1 and not dropout
-    return Row(
-        name,
-        DATA,
-        partial(_singletons, min_raters, dropout),
-        target=at_most("secure", 0.0 if left_out else None),
-        seeds=3,
-    )
+def _goals(at_least: float | None = None, margin: float = 0.0) -> dict[str, Target]:
+    """Return "no better than chance", which is each run's own, beside a target in the clear."""
+    plain = {} if at_least is None else {"plain": Target(at_least=at_least)}
+    return plain | at_most(ABOVE, margin)
 
 
 TABLE = Table(
@@ -103,30 +63,44 @@ TABLE = Table(
     title="What a curious server finds, with secure aggregation and without: MovieLens 100K",
     metrics=("plain", "secure", "the sum", "chance", ABOVE),
     rows=(
-        _row("gradient leakage, two rounds", _leakage(one_round=False), 0.999),
-        _row("gradient leakage, one round", _leakage(one_round=True), 0.999),
-        _row("one-order mask, penalty 4", _inversion(RidgeMask(penalty=4.0)), 0.99),
-        _row("one-order mask, penalty 20", _inversion(RidgeMask(penalty=20.0)), 0.99),
-        _row("two-order mask, l2 .1", _inversion(FMMask(l2=0.1)), n_users=SOME),
-        _row("two-order mask, l2 .4", _inversion(FMMask(l2=0.4)), n_users=SOME),
-        _row("high-order mask, l2 .1", _inversion(NNMask(l2=0.1)), n_users=SOME),
-        _row("high-order mask, l2 .15", _inversion(NNMask(l2=0.15)), n_users=SOME),
+        _row("gradient leakage, two rounds", "leakage", _goals(0.999), one_round=False),
+        _row("gradient leakage, one round", "leakage", _goals(0.999), one_round=True),
+        _row("one-order mask, penalty 4", "inversion", _goals(0.99), mask=RidgeMask(penalty=4)),
+        _row(
+            "one-order mask, penalty 20", "inversion", _goals(0.99), mask=RidgeMask(penalty=20)
+        ),
+        _row("two-order mask, l2 .1", "inversion", _goals(), SOME, mask=FMMask(l2=0.1)),
+        _row("two-order mask, l2 .4", "inversion", _goals(), SOME, mask=FMMask(l2=0.4)),
+        _row("high-order mask, l2 .1", "inversion", _goals(), SOME, mask=NNMask(l2=0.1)),
+        _row("high-order mask, l2 .15", "inversion", _goals(), SOME, mask=NNMask(l2=0.15)),
         _row(
             f"recovery attack, two-order mask, off by less than {TOLERANCE:g}",
-            _on_masked(TOLERANCE, ranked=False),
-            margin=NOISE["recovery"],
+            "on_masked_ratings",
+            _goals(margin=NOISE["recovery"]),
+            ranked=False,
+            amount=TOLERANCE,
         ),
         _row(
             f"ranking attack, two-order mask, h = {TOP:g}",
-            _on_masked(TOP, ranked=True),
-            margin=NOISE["ranking"],
+            "on_masked_ratings",
+            _goals(margin=NOISE["ranking"]),
+            ranked=True,
+            amount=TOP,
         ),
-        _singletons_row("items with one rater, from the sum", 1),
-        _singletons_row(f"the same, items need {MIN_RATERS} raters", MIN_RATERS),
-        _singletons_row(
+        # Secure sums are no remedy for these, unless such items are left out.
+        _row("items with one rater, from the sum", "singletons", {}, min_raters=1),
+        _row(
+            f"the same, items need {MIN_RATERS} raters",
+            "singletons",
+            at_most("secure", 0.0),
+            min_raters=MIN_RATERS,
+        ),
+        _row(
             f"items with one rater left of {MIN_RATERS}, dropout {DROPOUT:g}",
-            MIN_RATERS,
-            DROPOUT,
+            "singletons",
+            {},
+            min_raters=MIN_RATERS,
+            dropout=DROPOUT,
         ),
     ),
     note="Shares of ratings that are found exactly; of the 80,000 for training, or of those of "

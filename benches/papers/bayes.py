@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from benches.papers.table import Picture
 from fedmf.errors import DataError, MissingExtra, SettingError
 
 try:
@@ -24,7 +25,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 INK, REGION = "#1f5fa8", "#e0a030"
 ROPE = 0.005
@@ -83,7 +83,7 @@ def correlated_t_test(
 
 def draw_posteriors(
     posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str, rope: float = ROPE
-) -> Figure:
+) -> Picture:
     """Draw densities of mean differences, and the region of practical equivalence."""
     from secagg.bench.picture import blank
 

@@ -47,27 +47,18 @@ def _corrected(split: Callable[[Run], Split], run: Run) -> dict[str, float]:
 def _head_row(
     name: str, split: Callable[[Run], Split], most: float, seeds: int | None = None
 ) -> Row:
-    return Row(
-        f"FedMF tuned + local head, {name}",
-        SMALL,
-        partial(_corrected, split),
-        target=at_most("RMSE", most),
-        seeds=seeds,
-        whole=seeds is not None,  # the five folds are one evaluation
-    )
+    title, run = f"FedMF tuned + local head, {name}", partial(_corrected, split)
+    whole = seeds is not None  # the five folds are one evaluation
+    return Row(title, SMALL, run, target=at_most("RMSE", most), seeds=seeds, whole=whole)
 
 
 def _timed(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
     """Train on four fifths; return the errors without and with a head, and the time taken."""
     split = parted(LARGE, run)
     clock = list[float]()
-    made = trainer(
-        model,
-        rounds,
-        PlainSum(clip=CLIP),
-        run,
-        callbacks=[lambda record: clock.append(process_time())],
-    ).fit(split.train, split.test)
+    ticks = [lambda record: clock.append(process_time())]
+    made = trainer(model, rounds, PlainSum(clip=CLIP), run, callbacks=ticks)
+    made.fit(split.train, split.test)
     corrected = judged(HEAD.fit(made.factors_, split.train), split.test)
     return {
         **errors_after(made.history_),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings, Split
 from fedmf.data.checks import check_ratings
-from fedmf.errors import MissingExtra, ModelError, SettingError
+from fedmf.errors import ModelError, SettingError
 from fedmf.models.recommender import pairs
 from fedmf.settings import Count, NotNegative, Positive, Seed, Settings
 
@@ -28,8 +28,7 @@ class SVD(Settings):
     """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
 
     Surprise visits the ratings user by user, this class in a random order that is drawn once.
-    Factors start from N(0, spread²). Factors and biases of users and items that are not in the
-    training ratings are zero.
+    Factors start from N(0, spread²); those of users and items without a rating are zero.
     """
 
     mean_: float
@@ -82,11 +81,9 @@ class SVD(Settings):
         return np.asarray(biases + products.sum(axis=-1))
 
     def _check_finite(self) -> None:
-        biases, factors = (
-            (self.user_biases_, self.item_biases_),
-            (self.user_factors_, self.item_factors_),
-        )
-        if not all(np.isfinite(table).all() for table in (*biases, *factors)):
+        biases, factors = (self.user_biases_, self.item_biases_), self.user_factors_
+        tables = (*biases, factors, self.item_factors_)
+        if not all(np.isfinite(table).all() for table in tables):
             del self.mean_  # the rest is no model
             raise SettingError(
                 f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
@@ -126,21 +123,14 @@ def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Posi
 def surprise_svd(split: Split, epochs: int, seed: int) -> Floats:
     """Train Surprise's own SVD and predict the test part, clipped to the scale.
 
-    All settings but the epochs are the library's: 100 factors, γ .005, λ .02, biased. Raises
-    MissingExtra if scikit-surprise is not installed.
+    All settings but the epochs are the library's: 100 factors, γ .005, λ .02, biased.
     """
-    try:
-        from surprise import SVD, Trainset
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            "this row needs the package scikit-surprise, which is not installed"
-        ) from error
+    from surprise import SVD, Trainset
+
     train, test = split.train, split.test
     by_user, by_item = defaultdict(list), defaultdict(list)
-    triples = zip(
-        train.users.tolist(), train.items.tolist(), train.values.tolist(), strict=True
-    )
-    for user, item, value in triples:
+    triples = (array.tolist() for array in (train.users, train.items, train.values))
+    for user, item, value in zip(*triples, strict=True):
         by_user[user].append((item, value))
         by_item[item].append((user, value))
     known = Trainset(

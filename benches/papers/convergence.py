@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.papers.table import Results, Row, Run, Table
+from benches.papers.table import Picture, Results, Row, Run, Table
 from fedmf.aggregate import FloatSum
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
 from fedmf.fcf import CF, FCF, Implicit
 from fedmf.training import Adam, Descent
-
-if TYPE_CHECKING:  # the table can be listed without matplotlib
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -36,17 +32,13 @@ def percentage_difference(exact: Floats, found: Floats) -> float:
     return float(abs(100 * np.mean((exact - found) / exact)))
 
 
-def relative_norm(exact: Floats, found: Floats) -> float:
-    """Return 100 · ‖Y_CF − Y_FCF‖ / ‖Y_CF‖ (Frobenius)."""
-    return float(100 * np.linalg.norm(exact - found) / np.linalg.norm(exact))
-
-
 def _figures(path: Iterable[tuple[int, Floats]], exact: Floats) -> dict[str, float]:
     """Return e after every sum ("sum 1", …) and the columns of the table."""
     found: dict[str, float] = {}
     for number, y in path:
         e = percentage_difference(exact, y)
-        found |= {f"sum {number}": e, "e, last": e, "‖ΔY‖, last": relative_norm(exact, y)}
+        norm = float(100 * np.linalg.norm(exact - y) / np.linalg.norm(exact))
+        found |= {f"sum {number}": e, "e, last": e, "‖ΔY‖, last": norm}
     shown = {f"e, sum {n}": found.get(f"sum {n}") for n in (5, 10, 20)}
     return found | {name: e for name, e in shown.items() if e is not None}
 
@@ -88,7 +80,7 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
     )
 
 
-def fcf_convergence_curves(results: Results) -> Figure:
+def fcf_convergence_curves(results: Results) -> Picture:
     """Draw e over the sums, averaged over the runs: one epoch on the left, many on the right.
 
     Rows of two epochs are in the table only.

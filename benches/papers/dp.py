@@ -6,20 +6,17 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from benches.papers.table import Results, Row, Run, Table
+from benches.papers.table import Picture, Results, Row, Run, Table
 from benches.papers.training import SEED_0_SEEN, errors_after, history, judged, parted
 from fedmf.aggregate import PlainSum
 from fedmf.aggregate.noisy import Where
 from fedmf.data.blocks import blocks
 from fedmf.models import Factors
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
-
-if TYPE_CHECKING:  # the table can be listed without matplotlib
-    from matplotlib.figure import Figure
 
 DELTA = 1e-5  # below n_users^-1.1 of both data sets: 5e-4 and 7e-5
 INNER = PlainSum(clip=4096.0)  # room for the noise of those who add all of it
@@ -92,7 +89,7 @@ def _nothing(data: str, run: Run) -> Mapping[str, float]:
     return judged(Factors.of(p, q, split.train), split.test)
 
 
-def curve(results: Results) -> Figure:
+def curve(results: Results) -> Picture:
     """Draw the RMSE over ε, a line for each data set and place of the noise."""
     from secagg.bench.picture import blank, plain
 

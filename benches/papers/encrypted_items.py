@@ -47,7 +47,7 @@ class PlainItems:
     """
 
     def __init__(self, start: Floats) -> None:
-        self._integers = _encoded(start)
+        self._integers, _ = ENCODING.encode_integers(start)
 
     def read(self) -> Integers:
         """Return the matrix as every user reads it, int64 of shape (m · k,)."""
@@ -55,7 +55,8 @@ class PlainItems:
 
     def subtract(self, gradients: Iterable[Floats]) -> None:
         """Subtract the users' scaled gradients, float64 of shape (m · k,) each."""
-        self._integers = self._integers - sum(map(_encoded, gradients))
+        encoded = (ENCODING.encode_integers(gradient)[0] for gradient in gradients)
+        self._integers = self._integers - sum(encoded)
 
 
 class EncryptedItems:
@@ -173,7 +174,3 @@ class _Descent(FactorTraining):
         """Return the matrix as users read it, and their factors."""
         p = steps.moved(total.survivors)
         return replace(state, user_factors=p, item_factors=total.sum.reshape(steps.shape))
-
-
-def _encoded(vector: Floats) -> Integers:
-    return ENCODING.encode_integers(vector)[0]

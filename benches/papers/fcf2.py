@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from benches.papers.bayes import ROPE, Posterior, correlated_t_test, draw_posteriors
-from benches.papers.table import Mean, Results, Row, Run, Table, Target, at_most
+from benches.papers.table import Mean, Picture, Results, Row, Run, Table, Target, at_most
 from fedmf.aggregate import FloatSum
 from fedmf.data import Ratings, load
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit, ranking, user_split, views
 from fedmf.models import Factors
-
-if TYPE_CHECKING:  # the table can be listed without matplotlib
-    from matplotlib.figure import Figure
 
 METRICS = ("P", "R", "F1", "MAP", "RMSE")
 DIFFERENCES = tuple(f"{metric} diff %" for metric in METRICS)
@@ -170,7 +167,7 @@ def equality(results: Results) -> tuple[str, ...]:
     )
 
 
-def fcf_2_posteriors(results: Results) -> Figure:
+def fcf_2_posteriors(results: Results) -> Picture:
     """Draw the posteriors of FCF − CF for each data set and K, as the paper's figure 3."""
     title = "Mean difference FCF − CF, correlated Bayesian t-test, region ± .005"
     return draw_posteriors(_pairs(results), title=title)

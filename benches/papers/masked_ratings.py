@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from statistics import mean
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.papers.table import Mean, Results, Row, Run, Table
+from benches.papers.table import Mean, Picture, Results, Row, Run, Table
 from benches.papers.training import in_the_clear, judged, parted
 from fedmf.attacks import ranking, recovery
 from fedmf.data import Ratings
@@ -19,9 +18,6 @@ from fedmf.masks import FedMMF, FMMask
 from fedmf.masks.mmf import masked
 from fedmf.masks.privacy import mean_indicator
 from fedmf.masks.recipes import PAPER
-
-if TYPE_CHECKING:  # the tables can be listed without matplotlib
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -70,24 +66,22 @@ def _parties(rates: Floats) -> dict[str, float]:
     return dict(zip(BINS, (100 * counts / rates.size).tolist(), strict=True))
 
 
-def _recovery(data: str, mask: FMMask, tolerance: float, run: Run) -> dict[str, float]:
-    return _parties(recovery(*_hidden(data, mask, run.seed, run.quick), tolerance))
-
-
-def _ranking(data: str, mask: FMMask, top: float, run: Run) -> dict[str, float]:
-    return _parties(ranking(*_hidden(data, mask, run.seed, run.quick), top, run.seed))
+def _attacked(
+    ranked: bool, data: str, mask: FMMask, amount: float, run: Run
+) -> dict[str, float]:
+    given = _hidden(data, mask, run.seed, run.quick)
+    return _parties(ranking(*given, amount, run.seed) if ranked else recovery(*given, amount))
 
 
 def _rows(
-    attack: Callable[[str, FMMask, float, Run], dict[str, float]],
-    levels: Sequence[tuple[str, float, tuple[int, ...]]],
+    levels: Sequence[tuple[str, float, tuple[int, ...]]], *, ranked: bool
 ) -> tuple[Row, ...]:
     """Return a row for each data set, mask and level of an attack: name, amount, published."""
     return tuple(
         Row(
             f"{data}, {name}, {level}",
             data,
-            partial(attack, data, mask, amount),
+            partial(_attacked, ranked, data, mask, amount),
             paper=dict(zip(BINS, map(Mean, map(float, shares)), strict=True)),
             seeds=3,
         )
@@ -112,7 +106,7 @@ def _at_penalty(l2: float, run: Run) -> dict[str, float]:
     }
 
 
-def rmse_and_j(results: Results) -> Figure:
+def rmse_and_j(results: Results) -> Picture:
     """Draw RMSE and J over the penalty, as figure 4 does, of the rows that were run."""
     from secagg.bench.picture import blank
 
@@ -144,11 +138,11 @@ TABLES = (
         title="Recovery attack on two-order masked ratings: Table 2 of Yang et al. 2021",
         metrics=BINS,
         rows=_rows(
-            _recovery,
             [
                 (f"g = {g}: off by less than {tolerance:g}", tolerance, shares)
                 for g, (tolerance, shares) in RECOVERY.items()
             ],
+            ranked=False,
         ),
         note=SAME_NOTE + "A rating counts as recovered if the masked rating, stretched to the "
         "user's range, is less than a tolerance off. The paper does not say which tolerance "
@@ -162,9 +156,7 @@ TABLES = (
         key="fedmmf-3",
         title="Ranking attack on two-order masked ratings: Table 3 of Yang et al. 2021",
         metrics=BINS,
-        rows=_rows(
-            _ranking, [(f"h = {top:g}", top, shares) for top, shares in RANKING.items()]
-        ),
+        rows=_rows([(f"h = {top:g}", top, one) for top, one in RANKING.items()], ranked=True),
         note=SAME_NOTE
         + "Of n items ⌈h · n⌉ are taken; ties, among ratings and masked ratings, "
         "are broken at random.",

@@ -22,11 +22,8 @@ FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
 def draw(result: TableResult) -> Figure | None:
     """Return a panel for each metric with a line for each row; None if nothing was measured."""
     rows = [row for row in result.rows if row.records]
-    shown = [
-        metric
-        for metric in result.table.metrics
-        if any(row.measured(metric) is not None for row in rows)
-    ]
+    there = {name for row in rows for record in row.records for name in record.figures}
+    shown = [metric for metric in result.table.metrics if metric in there]
     if not shown:
         return None
     figure = blank(2.8 + 3.2 * len(shown), 1.5 + 0.34 * len(rows), layout="constrained")

@@ -19,14 +19,14 @@ TWICE = 2 * COUNTED[-1]
 BITS = (4, 8, 16)
 
 
-def _history(
-    model: FederatedModel, rounds: int, run: Run, summing: Aggregation, dropout: float = 0.0
-) -> History:
-    return history(parted(DATA, run), model, rounds, summing, run, dropout)
-
-
 def _errors(history: History) -> list[float]:
     return [one.test_rmse for one in history if one.test_rmse is not None]
+
+
+def _last(
+    model: FederatedModel, rounds: int, run: Run, summing: Aggregation, dropout: float = 0.0
+) -> float:
+    return _errors(history(parted(DATA, run), model, rounds, summing, run, dropout))[-1]
 
 
 def _after(rounds: int) -> str:
@@ -35,7 +35,7 @@ def _after(rounds: int) -> str:
 
 def _rounds(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
     """Return the test RMSE after so many rounds, as far as they were done."""
-    found = _history(model, rounds, run, PlainSum(clip=CLIP))
+    found = history(parted(DATA, run), model, rounds, PlainSum(clip=CLIP), run)
     errors = _errors(found)
     shown = {_after(n): errors[n - 1] for n in COUNTED if n <= len(errors)}
     return shown | {"clipped": sum(one.clipped for one in found)}
@@ -49,8 +49,8 @@ def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | Non
 def _cost(dropout: float, run: Run) -> dict[str, float]:
     """Return the error with dropouts in twice the rounds, beside that without."""
     summing = PlainSum(clip=CLIP)
-    still = _errors(_history(NORMALISED, TWICE // 2, run, summing))[-1]
-    losing = _errors(_history(NORMALISED, TWICE, run, summing, dropout))[-1]
+    still = _last(NORMALISED, TWICE // 2, run, summing)
+    losing = _last(NORMALISED, TWICE, run, summing, dropout)
     return {"RMSE": losing, "nobody vanishing": still, "cost": losing - still}
 
 
@@ -67,10 +67,8 @@ def _cost_row(dropout: float) -> Row:
 
 def _rounding(model: FederatedModel, rounds: int, bits: int, run: Run) -> dict[str, float]:
     """Return the change of the error by fixed point, in either direction."""
-    fixed, floats = (
-        _errors(_history(model, rounds, run, summing))[-1]
-        for summing in (PlainSum(clip=CLIP, fractional_bits=bits), FloatSum())
-    )
+    sums = PlainSum(clip=CLIP, fractional_bits=bits), FloatSum()
+    fixed, floats = (_last(model, rounds, run, summing) for summing in sums)
     return {"RMSE": fixed, "ΔRMSE": abs(fixed - floats)}
 
 

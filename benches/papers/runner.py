@@ -198,23 +198,18 @@ def _measure(job: Job) -> Record:
     strange = [f"{name} = {x}" for name, x in figures.items() if not math.isfinite(x)]
     if strange or not figures:
         raise ArithmeticError(f"no result: {', '.join(strange) or 'it returned nothing'}")
+    versions = machine()
+    for name in ("secagg", "scikit-learn", "scipy", "dp-accounting"):
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     return Record(
         seed=job.seed,
         figures=figures,
         seconds=round(perf_counter() - start, 2),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         state=job.state,
-        machine=here(),
+        machine=versions,
     )
-
-
-def here() -> dict[str, str]:
-    """Return the machine, and the versions of all that computes."""
-    versions = machine()
-    for name in ("secagg", "scikit-learn", "scipy", "dp-accounting"):
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
 
 
 def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -224,7 +219,15 @@ def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
         try:
             ratings = load(name)
         except DataError as error:
-            unloaded[name] = _why_absent(name, error)
+            unloaded[name] = str(error)
+            with suppress(DataError):
+                source = source_of(name)
+                if found_folder(source) is None:  # a reason without this machine's folders
+                    unloaded[name] = (
+                        f"for the data set {name} was not at hand: run 'fedmf data fetch "
+                        f"{source.name}', or put its folder {source.folder!r} into the one "
+                        "that FEDMF_DATA names"
+                    )
         else:
             known = ratings.catalogue
             arrays = (ratings.indptr, ratings.items, ratings.values, ratings.times)
@@ -232,19 +235,6 @@ def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
             features = (known.genre_names, known.years, known.genres)
             states[name] = joblib.hash((sources(), arrays, ids, features))[:12]
     return states, unloaded
-
-
-def _why_absent(name: str, error: DataError) -> str:
-    """Return the reason; without this machine's folders if the data are not there."""
-    with suppress(DataError):
-        source = source_of(name)
-        if found_folder(source) is None:
-            return (
-                f"for the data set {name} was not at hand: run 'fedmf data fetch "
-                f"{source.name}', or put its folder {source.folder!r} into the one that "
-                "FEDMF_DATA names"
-            )
-    return str(error)
 
 
 @cache

@@ -14,6 +14,8 @@ from fedmf.errors import SettingError
 if TYPE_CHECKING:  # a table can be listed without matplotlib
     from matplotlib.figure import Figure
 
+Picture: TypeAlias = "Figure"
+
 ALL = "all"
 TABLES_OF = {
     "fedmmf4": ("fedmmf-4", "fedmmf-4-lastfm", "fedmmf-4-ml-10m"),
@@ -120,7 +122,7 @@ class Table:
     rows: tuple[Row, ...]
     note: str = ""
     # Both cope with rows that were not run.
-    pictures: tuple[Callable[[Results], Figure], ...] = ()
+    pictures: tuple[Callable[[Results], Picture], ...] = ()
     findings: Callable[[Results], Sequence[str]] = lambda results: ()
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from benches.papers.encrypted_items import EncryptedItems, Items, PlainItems, descend
+from benches.papers.training import errors_after
 from fedmf.aggregate import Aggregation, PaillierSum, PlainSum
 from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Split
@@ -151,8 +152,8 @@ def fedmf_under_encryption(
         factors=model.k,
         rounds=rounds,
         bits=bits,
-        rmse_plain=_test_rmse(plain),
-        rmse_encrypted=_test_rmse(encrypted),
+        rmse_plain=errors_after(plain)["RMSE"],
+        rmse_encrypted=errors_after(encrypted)["RMSE"],
         same_integers=all(
             (one.digest, one.count_digest) == (other.digest, other.count_digest)
             for one, other in zip(plain, encrypted, strict=True)
@@ -240,10 +241,3 @@ def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
         ) from None
     case = cases.Case(max(users, PHE_USERS), elements)
     return keyed.measure(peers.floats(*peers.generate(bits)), case, PHE_SECONDS)
-
-
-def _test_rmse(history: History) -> float:
-    error = history.last.test_rmse
-    if error is None:
-        raise SettingError("there are no test ratings to compare by: split the ratings")
-    return error

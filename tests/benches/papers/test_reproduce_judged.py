@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benches.papers import beyond, context, fcf2, rounds, secure, thesis
+from benches.papers import beyond, fcf2, fedmmf4, rounds, secure, thesis
 from benches.papers.table import MODULES, Run, find_table
 from fedmf.aggregate import PlainSum
 from fedmf.data import Features
@@ -74,7 +74,7 @@ def test_errors_are_those_of_the_test_ratings(key, row, monkeypatch):
     add up to 2d where d is larger than all e.
     """
     monkeypatch.setattr(beyond, "official", fold_of)
-    monkeypatch.setattr(context, "_features", features)
+    monkeypatch.setattr(fedmmf4, "_features", features)
     monkeypatch.setattr(rounds, "COUNTED", (1, 2))  # a quick run does no more
     for module in (secure, thesis):  # the same integers in less time
         monkeypatch.setattr(module, "SecAggSum", lambda **_: PlainSum())

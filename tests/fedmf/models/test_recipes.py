@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benches.papers import beyond, context, fedmmf4, training
+from benches.papers import beyond, fedmmf4, training
 from benches.papers.__main__ import app
 from benches.papers.table import Run
 from fedmf.data.sets.simulated import simulate
@@ -62,8 +62,7 @@ def small(monkeypatch):
 def test_each_row_of_movielens_10m_runs_on_what_that_tells(row, monkeypatch):
     """It comes without profiles of the users."""
     alike = replace(simulate(30, 40, 700, seed=1), name="ml-10m")
-    for module in (training, context):
-        monkeypatch.setattr(module, "load", {"ml-10m": alike}.get)
+    monkeypatch.setattr(training, "load", {"ml-10m": alike}.get)
     assert set(row.run(Run(seed=0, quick=True))) == {"RMSE", "MAE"}
 
 

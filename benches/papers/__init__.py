@@ -1,1 +1,1 @@
-"""The papers' tables, measured again: a file for each table, and what runs and shows them."""
+"""The papers' tables, measured again: a file for each paper's, a runner and a renderer."""

@@ -17,7 +17,6 @@ from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stde
 from secagg.bench.table import as_json
 from secagg.errors import MissingExtra
 
-FAILED = 1
 WIDE = 160  # columns, where the tables go to a file
 
 EXAMPLES = """
@@ -103,7 +102,7 @@ def reproduce(
             )
             raise typer.Exit(INTERRUPTED) from None
         if report.failed:
-            raise typer.Exit(FAILED)
+            raise typer.Exit(1)
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)

@@ -63,10 +63,15 @@ class SVD(Settings):
         self.item_factors_ = rng.normal(0.0, self.spread, size=(train.n_items, self.k))
         steps = _independent(train, rng.permutation(train.n_ratings))
         for _ in range(self.epochs):
-            with np.errstate(over="ignore", invalid="ignore"):  # _check_finite raises
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
                 for users, items, values in steps:
                     self._step(users, items, values)
-            self._check_finite()
+            biases, factors = (self.user_biases_, self.item_biases_), self.user_factors_
+            if not all(np.isfinite(x).all() for x in (*biases, factors, self.item_factors_)):
+                del self.mean_  # the rest is no model
+                raise SettingError(
+                    f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
+                )
         self.user_factors_[np.bincount(train.users, minlength=train.n_users) == 0] = 0.0
         self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0
         return self
@@ -79,15 +84,6 @@ class SVD(Settings):
         biases = self.mean_ + self.user_biases_[rows] + self.item_biases_[columns]
         products = self.user_factors_[rows] * self.item_factors_[columns]
         return np.asarray(biases + products.sum(axis=-1))
-
-    def _check_finite(self) -> None:
-        biases, factors = (self.user_biases_, self.item_biases_), self.user_factors_
-        tables = (*biases, factors, self.item_factors_)
-        if not all(np.isfinite(table).all() for table in tables):
-            del self.mean_  # the rest is no model
-            raise SettingError(
-                f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
-            )
 
     def _step(self, users: Positions, items: Positions, values: Floats) -> None:
         """Take one step for each of some ratings, no two by one user or of one item."""

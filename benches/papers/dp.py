@@ -19,7 +19,7 @@ from fedmf.models import Factors
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 
 DELTA = 1e-5  # below n_users^-1.1 of both data sets: 5e-4 and 7e-5
-INNER = PlainSum(clip=4096.0)  # room for the noise of those who add all of it
+INNER = PlainSum(clip=4096.0)  # room for the noise of a user who adds all of it
 
 
 class _Setting(NamedTuple):
@@ -95,23 +95,16 @@ def curve(results: Results) -> Picture:
 
     figure = blank(6.5, 4.2, layout="constrained")
     axes = figure.subplots()
-    for data, where in dict.fromkeys((one.data, one.where) for one in SETTINGS):
-        points = [
-            (one.epsilon, [run["RMSE"] for run in results[one.name]])
-            for one in SETTINGS
-            if (one.data, one.where) == (data, where)
-            and math.isfinite(one.epsilon)
-            and results.get(one.name)
-        ]
-        if points:
-            axes.errorbar(
-                [epsilon for epsilon, _ in points],
-                [fmean(found) for _, found in points],
-                yerr=[stdev(found) if len(found) > 1 else 0.0 for _, found in points],
-                marker="o",
-                capsize=2.5,
-                label=f"{data}, {where}",
-            )
+    shown = [one for one in SETTINGS if math.isfinite(one.epsilon) and results.get(one.name)]
+    for place in dict.fromkeys(f"{one.data}, {one.where}" for one in shown):
+        points = {
+            one.epsilon: [run["RMSE"] for run in results[one.name]]
+            for one in shown
+            if one.name.startswith(f"{place}, ")
+        }
+        means = [fmean(found) for found in points.values()]
+        bars = [stdev(found) if len(found) > 1 else 0.0 for found in points.values()]
+        axes.errorbar(list(points), means, yerr=bars, marker="o", capsize=2.5, label=place)
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(f"ε for a whole user, δ = {DELTA:g}")

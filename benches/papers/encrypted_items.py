@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ENCODING = secagg.FixedPoint(16.0, 32, rounding="nearest", beyond_clip="refuse")
-"""Of items and gradients alike: a step of γ = 0.001 needs more than 16 fractional bits."""
+"""Encoding of items and gradients: a step of γ = 0.001 needs more than 16 fractional bits."""
 
 
 class PlainItems:

@@ -92,7 +92,9 @@ def _rows(
 
 
 # Figure 4: penalties on either side of the one that serves best.
-PENALTIES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
+PENALTIES = {
+    f"Two-order FedMMF, l2 {l2:g}": l2 for l2 in (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
+}
 
 
 def _at_penalty(l2: float, run: Run) -> dict[str, float]:
@@ -110,21 +112,17 @@ def rmse_and_j(results: Results) -> Picture:
     """Draw RMSE and J over the penalty, as figure 4 does, of the rows that were run."""
     from secagg.bench.picture import blank
 
-    there = [l2 for l2 in PENALTIES if results.get(_name(l2))]
+    there = [name for name in PENALTIES if results.get(name)]
     figure = blank(6, 4, layout="constrained")
     left = figure.subplots()
     right = left.twinx()
     for axes, metric, colour, marker in ((left, "RMSE", "C0", "o"), (right, "J", "C1", "s")):
-        means = [mean(one[metric] for one in results[_name(l2)]) for l2 in there]
+        means = [mean(one[metric] for one in results[name]) for name in there]
         axes.plot(range(len(there)), means, marker=marker, color=colour)
         axes.set_ylabel(metric, color=colour)
-    left.set_xticks(range(len(there)), [f"{l2:g}" for l2 in there])
+    left.set_xticks(range(len(there)), [f"{PENALTIES[name]:g}" for name in there])
     left.set_xlabel("penalty l2 of the factorisation machine")
     return figure
-
-
-def _name(l2: float) -> str:
-    return f"Two-order FedMMF, l2 {l2:g}"
 
 
 SAME_NOTE = (
@@ -165,7 +163,9 @@ TABLES = (
         key="fedmmf-fig4",
         title="RMSE and privacy indicator J by the penalty: figure 4 of Yang et al. 2021",
         metrics=("RMSE", "J", "J, held out"),
-        rows=tuple(Row(_name(l2), "ml-100k", partial(_at_penalty, l2)) for l2 in PENALTIES),
+        rows=tuple(
+            Row(name, "ml-100k", partial(_at_penalty, l2)) for name, l2 in PENALTIES.items()
+        ),
         note="Two-order FedMMF with its federated part fixed (the recipe paper), PlainSum. J "
         "is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users; held "
         "out, it estimates eq. 13. The paper calls a small J well protected; the table attacks "

@@ -70,11 +70,10 @@ class TableResult:
         """
         if self.quick or not row.records or (row.row.whole and not row.finished):
             return {}
-        means = {metric: row.measured(metric) for metric in row.row.target}
-        verdicts = {
-            metric: mean is not None and row.row.target[metric].met(mean.mean)
-            for metric, mean in means.items()
-        }
+        verdicts = dict[str, bool]()
+        for metric, target in row.row.target.items():
+            mean = row.measured(metric)
+            verdicts[metric] = mean is not None and target.met(mean.mean)
         others = {one.row.name: one for one in self.rows}
         for metric, below in row.row.below.items():
             mine, theirs = row.by_seed(metric), others[below.row].by_seed(metric)

@@ -34,7 +34,7 @@ import secagg
 from benches.papers import table as listed
 from benches.papers.results import Outcome, Record, Report, RowResult, TableResult
 from benches.papers.show import LiveRuns
-from benches.papers.table import Run, Table, find_table, resolve
+from benches.papers.table import Row, Run, Table, find_table, resolve
 from fedmf.cli.manners import undisturbed
 from fedmf.data import load, source_of
 from fedmf.data.sets.folders import found_folder
@@ -102,40 +102,36 @@ def reproduce(
             absent[key] = str(error)
     states, unloaded = _states({row.data for one in tables.values() for row in one.rows})
 
-    rows = {(key, row.name): row for key, table in tables.items() for row in table.rows}
     outcomes = dict[Job, Outcome]()
-    for (key, name), row in rows.items():
-        for seed in range(min(seeds, row.seeds or seeds)):
-            job = Job(modules[key], key, name, seed, quick, states.get(row.data, ""))
+    for key, table in tables.items():
+        for row in table.rows:
             missing = unloaded.get(row.data)
-            outcomes[job] = Outcome(missing=missing) if missing else _kept(folder, job)
+            for seed in range(min(seeds, row.seeds or seeds)):
+                job = Job(modules[key], key, row.name, seed, quick, states.get(row.data, ""))
+                outcomes[job] = Outcome(missing=missing) if missing else _kept(folder, job)
     pending = deque(job for job, outcome in outcomes.items() if outcome == Outcome())
     watch.begin(sum(one.record is not None for one in outcomes.values()), len(pending))
     for job, outcome in _run_all(pending, folder, jobs):
         outcomes[job] = outcome
         watch.finished(job, outcome)
 
-    def result(key: str, name: str) -> RowResult:
-        row = rows[key, name]
-        mine = {
-            job: one for job, one in outcomes.items() if (job.table, job.row) == (key, name)
-        }
-        errors = [f"seed {job.seed}: {one.error}" for job, one in mine.items() if one.error]
+    def result(key: str, row: Row) -> RowResult:
+        place = key, row.name
+        mine = {job: one for job, one in outcomes.items() if (job.table, job.row) == place}
+        errors = (f"seed {job.seed}: {one.error}" for job, one in mine.items() if one.error)
         return RowResult(
             row=row,
             wanted=row.seeds if row.whole and row.seeds else len(mine),
             records=tuple(one.record for one in mine.values() if one.record is not None),
-            error=errors[0] if errors else None,
+            error=next(errors, None),
             missing=next((one.missing for one in mine.values() if one.missing), None),
         )
 
-    results = tuple(
-        TableResult(
-            table=table, rows=tuple(result(key, row.name) for row in table.rows), quick=quick
-        )
-        for key, table in tables.items()
-    )
-    return Report(tables=results, missing=absent, seeds=seeds, quick=quick)
+    results = []
+    for key, table in tables.items():
+        rows = tuple(result(key, row) for row in table.rows)
+        results.append(TableResult(table=table, rows=rows, quick=quick))
+    return Report(tables=tuple(results), missing=absent, seeds=seeds, quick=quick)
 
 
 def _run_all(pending: deque[Job], folder: Path, jobs: int) -> Iterator[tuple[Job, Outcome]]:

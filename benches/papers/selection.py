@@ -12,15 +12,7 @@ from functools import partial
 from typing import TypeAlias
 
 from benches.papers.table import Row, Run, Table, at_most
-from benches.papers.training import (
-    SEED_0_SEEN,
-    errors_after,
-    history,
-    in_the_clear,
-    judged,
-    parted,
-)
-from fedmf.aggregate import PlainSum
+from benches.papers.training import SEED_0_SEEN, errors_after, in_the_clear, judged, parted
 from fedmf.data import Split, load
 from fedmf.data.splits import random_split
 from fedmf.masks import FedMMF, FMMask, LocalHead, NNMask, RidgeMask
@@ -37,18 +29,18 @@ Score: TypeAlias = Callable[[Split, Run], float]
 
 
 def _errors(preset: Preset, split: Split, run: Run, dropout: float = 0.0) -> dict[str, float]:
-    model, rounds = preset.model, preset.rounds
-    return errors_after(history(split, model, rounds, PlainSum(), run, dropout))
-
-
-def _preset(name: str, dropout: float, run: Run) -> dict[str, float]:
-    return _errors(PRESETS[name], parted(DATA, run), run, dropout)
+    made = in_the_clear(preset, run, dropout).fit(split.train, split.test)
+    return errors_after(made.history_)
 
 
 def _preset_row(name: str, *, dropout: float = 0.0, most: float | None = None) -> Row:
     losing = f", {dropout:.0%} vanishing" if dropout else ""
-    title = f"FedMF, preset {name}, {PRESETS[name].rounds} rounds{losing}"
-    return Row(title, DATA, partial(_preset, name, dropout), target=at_most("RMSE", most))
+    return Row(
+        f"FedMF, preset {name}, {PRESETS[name].rounds} rounds{losing}",
+        DATA,
+        lambda run: _errors(PRESETS[name], parted(DATA, run), run, dropout),
+        target=at_most("RMSE", most),
+    )
 
 
 def _judge(score: Score, run: Run) -> dict[str, float]:

@@ -116,15 +116,13 @@ def remarks(result: TableResult) -> tuple[str, ...]:
         if one.row.reason and not all(result.judged(one).values())
     ]
     failed = [f"{one.row.name}: failed, {one.error}" for one in rows if one.error]
-    missing = dict[str, list[str]]()
-    for one in rows:
-        if one.missing:
-            missing.setdefault(one.missing, []).append(one.row.name)
-    left_out = [
-        (f"all {len(rows)} rows" if len(names) == len(rows) > 1 else "; ".join(names))
-        + f": left out, {why}"
-        for why, names in missing.items()
-    ]
+    left_out = []
+    for why in dict.fromkeys(one.missing for one in rows if one.missing):
+        names = [one.row.name for one in rows if one.missing == why]
+        whole = len(names) == len(rows) > 1
+        left_out.append(
+            f"{f'all {len(rows)} rows' if whole else '; '.join(names)}: left out, {why}"
+        )
     return (*result.table.findings(result.results), *missed, *failed, *left_out)
 
 
@@ -144,13 +142,11 @@ def _bounds(target: Target) -> str:
 
 def _met(result: TableResult, row: RowResult) -> Cell:
     verdicts = result.judged(row)
-    if not verdicts:
-        return None
     missed = [aim for aim, met in verdicts.items() if not met]
-    named = f"no: {', '.join(missed)}" if len(verdicts) > 1 else "no"
-    if result.final(row):
-        return Strong(named) if missed else "yes"
-    return f"so far {named if missed else 'yes'}"
+    named = "yes" if not missed else "no" if len(verdicts) == 1 else f"no: {', '.join(missed)}"
+    if verdicts and not result.final(row):
+        return f"so far {named}"
+    return (Strong(named) if missed else named) if verdicts else None
 
 
 def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:

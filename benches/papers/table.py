@@ -33,16 +33,10 @@ TABLES_OF = {
 MODULES: Mapping[str, str] = {
     key: f"benches.papers.{module}" for module, keys in TABLES_OF.items() for key in keys
 }
-"""Modules by the key of their ``TABLE`` or one of ``TABLES``, in the order of ``--table all``.
-
-A module is imported when one of its tables is asked for.
-"""
+"""Modules by the keys of their tables, in the order of ``--table all``."""
 
 Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
-"""Figures of each run by the row's name, in the order of the seeds; all rows that were run.
-
-A run may return more figures than the table has columns: they serve the pictures.
-"""
+"""Figures of each run, also those that serve pictures only, by the name of a row with runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +67,7 @@ class Target:
     at_most: float = math.inf
 
     def met(self, mean: float) -> bool:
-        """Return whether a mean lies within the bounds."""
+        """Return True if a mean lies within the bounds."""
         return self.at_least <= mean <= self.at_most
 
 
@@ -107,9 +101,7 @@ class Row:
 
     def __post_init__(self) -> None:
         if self.whole and self.seeds is None:
-            raise ValueError(
-                f"row {self.name!r} wants all of its seeds and does not limit them"
-            )
+            raise ValueError(f"row {self.name!r} wants all of its seeds: give their number")
 
 
 @dataclass(frozen=True, kw_only=True)

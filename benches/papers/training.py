@@ -18,8 +18,8 @@ from fedmf.models.presets import Preset
 from fedmf.models.recommender import Recommender
 from fedmf.training import History, RoundRecord, Trainer, mae, rmse
 
-# A table whose runs split the ratings anew must say which test ratings had a part in the
-# choice of hyper-parameters. A fifth is for the test, drawn anew by each seed.
+# A table whose runs split the ratings again must name the test ratings that had a part in the
+# choice of hyper-parameters. A fifth is for the test, drawn by each seed.
 SEED_0_SEEN = (
     "Hyper-parameters were chosen on validation ratings of seed 0's training part, which has "
     "none of seed 0's test ratings and four fifths of any other seed's."
@@ -62,9 +62,9 @@ def trainer(
     )
 
 
-def in_the_clear(preset: Preset, run: Run) -> Trainer:
+def in_the_clear(preset: Preset, run: Run, dropout: float = 0.0) -> Trainer:
     """Return a trainer of a preset on plain sums; see `trainer`."""
-    return trainer(preset.model, preset.rounds, PlainSum(), run)
+    return trainer(preset.model, preset.rounds, PlainSum(), run, dropout=dropout)
 
 
 def history(

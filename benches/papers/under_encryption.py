@@ -25,14 +25,10 @@ BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
 """λ and twice the learning rate of Basu's thesis, section 6.7; see `descend` for the twice."""
 
 PHE_SECONDS = 5.0  # for each party of phe's sample
-PHE_USERS = 3  # at least
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
 TIMES = ("a user", "server", "key holder", "everybody")
-COLUMNS = (
-    Column(""),
-    *(Column(head, duration) for head in TIMES),
-    Column("a user sends", volume),
-)
+TIMED = (Column(head, duration) for head in TIMES)
+COLUMNS = (Column(""), *TIMED, Column("a user sends", volume))
 
 
 @dataclass(frozen=True)
@@ -135,10 +131,8 @@ def fedmf_under_encryption(
 
     plain = trained(CLEAR, PlainSum())
     encrypted = trained(ENCRYPTED, PaillierSum(trust="key holder", key=key))
-    costs = [
-        _of_rounds("in the clear", plain),
-        _of_rounds(f"PaillierSum, {bits} bits", encrypted),
-    ]
+    how = f"PaillierSum, {bits} bits"
+    costs = [_of_rounds("in the clear", plain), _of_rounds(how, encrypted)]
     if phe is not None:
         user, server = phe.client.seconds.value, phe.server.seconds.value
         holder = phe.holder.seconds.value if phe.holder else 0.0
@@ -194,14 +188,11 @@ def items_under_encryption(
             progress(what, len(after), rounds)
         return after, rmse(test.values, after[-1].predict(test.users, test.items))
 
-    (meant, plain), (found, error) = (
-        trained(CLEAR, PlainItems(start)),
-        trained(ENCRYPTED, encrypted),
-    )
+    meant, plain = trained(CLEAR, PlainItems(start))
+    found, error = trained(ENCRYPTED, encrypted)
     of_users, server = encrypted.of_users.seconds / rounds, encrypted.of_server.seconds / rounds
-    cost = Cost(
-        f"encrypted items, {bits} bits", of_users / users, server, 0.0, of_users + server
-    )
+    how = f"encrypted items, {bits} bits"
+    cost = Cost(how, of_users / users, server, 0.0, of_users + server)
     return Comparison(
         data=train.name,
         users=users,
@@ -239,5 +230,5 @@ def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
             "measuring phe needs phe: pip install 'secagg[bench]', or leave it out "
             "(--no-phe, with_phe=False)"
         ) from None
-    case = cases.Case(max(users, PHE_USERS), elements)
+    case = cases.Case(max(users, 3), elements)
     return keyed.measure(peers.floats(*peers.generate(bits)), case, PHE_SECONDS)

@@ -9,6 +9,7 @@ import pytest
 
 from benches.papers import dp, fedmmf4, thesis, training
 from benches.papers.table import Run
+from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
 
 
@@ -33,7 +34,8 @@ def test_rows_run_repeatably(row):
 
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
 @pytest.mark.parametrize("table", fedmmf4.TABLES[:2], ids=lambda table: table.key)
-def test_context_rows_run_on_the_features_of_their_data(table):
+def test_context_rows_run_on_the_features_of_their_data(table, monkeypatch):
+    monkeypatch.setattr(training, "load", load)
     (row,) = (one for one in table.rows if one.name == "FedLR")
     once = row.run(Run(seed=1, quick=True))
     assert set(once) == {"RMSE", "MAE"}

@@ -13,11 +13,10 @@ from benches.papers import table as listed
 from benches.papers.runner import QUICK_SEEDS, interruptible
 from benches.papers.runner import reproduce as measure
 from benches.papers.show import LiveRuns, document, print_report, write
-from fedmf.cli.manners import INTERRUPTED, errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.cli.manners import errors_in_one_line, make_folder, stderr, undisturbed
 from secagg.bench.table import as_json
+from secagg.bench.timing import INTERRUPTED
 from secagg.errors import MissingExtra
-
-WIDE = 160  # columns, where the tables go to a file
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -89,7 +88,7 @@ def reproduce(
                 if json:
                     typer.echo(as_json(document(report)))
                 else:
-                    wide = None if sys.stdout.isatty() else WIDE
+                    wide = None if sys.stdout.isatty() else 160  # columns of a file
                     print_report(Console(highlight=False, width=wide), report)
                 live.print(f"saved in {folder}")
         except KeyboardInterrupt:
@@ -101,7 +100,7 @@ def reproduce(
                 "yellow",
             )
             raise typer.Exit(INTERRUPTED) from None
-        if report.failed:
+        if any(row.error for one in report.tables for row in one.rows):
             raise typer.Exit(1)
 
 

@@ -34,8 +34,7 @@ def _run(
         attacked = train, attacks.chosen(train, QUICK if run.quick else n_users, run.seed)
     found: Outcome = getattr(attacks, attack)(*attacked, seed=run.seed, **settings)
     figures = {"plain": found.plain, "secure": found.secure, "chance": found.chance}
-    figures[ABOVE] = found.secure - found.chance
-    return figures if found.summed is None else figures | {"the sum": found.summed}
+    return figures | {ABOVE: found.secure - found.chance, "the sum": found.summed}
 
 
 def _row(

@@ -48,7 +48,6 @@ RANKING = {
 }
 # Without a penalty, as the paper's eq. 10 is, and with the one that LocalFM needs.
 MASKS = {"no penalty": FMMask(l2=0.0), "l2 .1": FMMask(l2=0.1)}
-DATA = ("ml-100k", "ml-1m")
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +84,7 @@ def _rows(
             paper=dict(zip(BINS, map(Mean, map(float, shares)), strict=True)),
             seeds=3,
         )
-        for data in DATA
+        for data in ("ml-100k", "ml-1m")
         for name, mask in MASKS.items()
         for level, amount, shares in levels
     )

@@ -114,8 +114,3 @@ class Report:
             if result.final(row)
             for aim, met in result.judged(row).items()
         }
-
-    @property
-    def failed(self) -> bool:
-        """True if a run failed."""
-        return any(row.error for table in self.tables for row in table.rows)

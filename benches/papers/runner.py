@@ -23,7 +23,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
+from types import FrameType
 
 import joblib
 from threadpoolctl import threadpool_limits
@@ -42,6 +43,7 @@ from fedmf.errors import DataError, MissingExtra, SettingError
 from secagg.bench.timing import machine
 
 QUICK_SEEDS = 2
+PATIENCE = 1.0  # seconds after a Ctrl-C before the next is heard
 DIED = "a process died, perhaps for want of memory: take fewer --jobs"
 
 ROOTS = {one.__name__: Path(one.__path__[0]) for one in (benches, fedmf, secagg)}
@@ -69,7 +71,17 @@ class Job:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """End all processes at the Ctrl-C that ends the block, and ignore later, impatient ones."""
+    """End all processes at a Ctrl-C, and ignore impatient ones; a lost one may be repeated."""
+    last = -math.inf
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        if (now := monotonic()) > last + PATIENCE:
+            last = now
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, heard)
     try:
         yield
     except KeyboardInterrupt:
@@ -77,6 +89,9 @@ def interruptible() -> Iterator[None]:
         for process in active_children():
             process.kill()
         raise
+    finally:
+        if signal.getsignal(signal.SIGINT) is heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def reproduce(

@@ -19,7 +19,6 @@ from secagg.bench.table import Cell, Column, Strong, Value, number
 
 QUICK = "Tried with --quick, with a fraction of the work: no result."
 VERSION = 1  # of results.json
-PICTURES = "results"  # the folder of the pictures, beside results.md
 
 
 class LiveRuns:
@@ -249,7 +248,7 @@ def write(report: Report, folder: Path) -> None:
             for result in report.tables:
                 for count, png in enumerate(_pictures(result), start=1):
                     suffix = f"-{count}" if count > 1 else ""
-                    name = f"{PICTURES}/{result.table.key}{suffix}.png"
+                    name = f"results/{result.table.key}{suffix}.png"
                     kit.write_atomically(folder / name, png)
                     pictures.setdefault(result.table.key, []).append(name)
         finally:

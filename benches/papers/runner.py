@@ -71,7 +71,7 @@ class Job:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """End all processes at a Ctrl-C, and ignore impatient ones; a lost one may be repeated."""
+    """Kill all processes at the end; hear at most one Ctrl-C a second, until one ends it."""
     last = -math.inf
 
     def heard(number: int, frame: FrameType | None) -> None:
@@ -86,10 +86,10 @@ def interruptible() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for process in active_children():
-            process.kill()
         raise
     finally:
+        for process in active_children():  # after an error, exit would wait for their runs
+            process.kill()
         if signal.getsignal(signal.SIGINT) is heard:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 

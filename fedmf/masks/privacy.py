@@ -18,7 +18,7 @@ from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
 from fedmf.settings import is_number
 
-__all__ = ["indicator", "mean_indicator", "well_masked"]
+__all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 
 
 def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
@@ -71,3 +71,26 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
     if not is_number(at_most) or not at_most >= 0:  # infinity is as good: everybody
         raise SettingError(f"at_most = {at_most!r} must be at least 0: J is a mean square")
     return tuple(np.flatnonzero(indicator(ratings, mask) <= at_most).tolist())
+
+
+def samples_needed(epsilon: float, delta: float, bits: float) -> int:
+    """Return the ratings for which J is within ε of the best with probability 1 − δ (theorem 1).
+
+    n ≥ 2 ln(2|F| / δ) / ε²: eq. 18 with the ε/2 that eq. 20 needs. Eq. 23 has half of it.
+
+    Parameters
+    ----------
+    epsilon, delta : float, 0 < ε < 1 and 0 < δ < 1
+    bits : float, log₂ |F| ≥ 0, the numbers of a mask times the bits of each
+
+    Raises
+    ------
+    SettingError
+        A value is out of range.
+    """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not 0 < value < 1:
+            raise SettingError(f"{name} = {value!r} must be between 0 and 1, both excluded")
+    if not 0 <= bits < math.inf:
+        raise SettingError(f"bits = {bits!r} must be finite and at least 0")
+    return math.ceil(2 * (math.log(2 / delta) + bits * math.log(2)) / epsilon**2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from fedmf.data.features import item_features
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
 from fedmf.masks import MeanMask
-from fedmf.masks.privacy import indicator, mean_indicator, well_masked
+from fedmf.masks.privacy import indicator, mean_indicator, samples_needed, well_masked
 
 
 def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
@@ -29,3 +31,26 @@ def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
         well_masked(ratings, mask, -1)
     with pytest.raises(SettingError, match=r"split\.train"):
         indicator(Split(ratings, ratings), mask)
+
+
+def test_the_bound_is_that_of_the_proof_and_twice_that_of_eq_23():
+    epsilon, delta, bits = 0.1, 0.05, 32
+    eq_18_at_half = math.log(2 * 2**bits / delta) / (2 * (epsilon / 2) ** 2)
+    eq_23 = 2 * math.log(2 * 2**bits / delta) / (2 * epsilon**2)
+    assert samples_needed(epsilon, delta, bits) == math.ceil(eq_18_at_half)
+    assert samples_needed(epsilon, delta, bits) == pytest.approx(2 * eq_23, abs=1)
+    assert samples_needed(epsilon, delta, 64 * 1000) > 0  # |F| itself would overflow
+
+
+@pytest.mark.parametrize(
+    ("setting", "epsilon", "delta", "bits"),
+    [
+        ("epsilon", 0, 0.1, 1),
+        ("delta", 0.1, 1, 1),
+        ("bits", 0.1, 0.1, -1),
+        ("epsilon", math.nan, 0.1, 1),
+    ],
+)
+def test_impossible_bounds_are_errors(setting, epsilon, delta, bits):
+    with pytest.raises(SettingError, match=f"{setting} = "):
+        samples_needed(epsilon, delta, bits)

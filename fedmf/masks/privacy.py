@@ -74,7 +74,7 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
 
 
 def samples_needed(epsilon: float, delta: float, bits: float) -> int:
-    """Return the ratings for which J is within ε of the best with probability 1 − δ (theorem 1).
+    """Return how many ratings theorem 1 needs: J within ε of the best with probability 1 − δ.
 
     n ≥ 2 ln(2|F| / δ) / ε²: eq. 18 with the ε/2 that eq. 20 needs. Eq. 23 has half of it.
 

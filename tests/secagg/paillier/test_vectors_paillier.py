@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ KEYS = {case["name"]: case for case in VECTORS["keys"]}
 PACKINGS = {case["name"]: case for case in VECTORS["packings"]}
 
 
+@cache
 def private_key(name: str) -> PrivateKey:
     return PrivateKey.from_bytes(b(KEYS[name]["private"]), allow_insecure=True)
 

@@ -14,7 +14,7 @@ from secagg.bench.cases import Case, Figure, Row
 from secagg.bench.report import case_table, notes, per_float_table, saving
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, Comparison, compare, families, grid
 from secagg.bench.table import Column, Table, as_markdown, times, write_atomically
-from secagg.bench.timing import INTERRUPTED, interrupted_once
+from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
 from secagg.cli.console import progress
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
@@ -103,12 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write = parser.parse_args(arguments).write
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]
-    with interrupted_once():
-        with progress("cases done", len(cases)) as show:
-            comparison = compare(families("ss,he"), cases, show, budget=BUDGET)
-        if not comparison.complete:
-            print("interrupted: nothing is written", file=sys.stderr)
-            return INTERRUPTED
+    with interruptible(), progress("cases done", len(cases)) as show:
+        comparison = compare(families("ss,he"), cases, show, budget=BUDGET)
+    if not comparison.complete:
+        print("interrupted: nothing is written", file=sys.stderr)
+        return INTERRUPTED
+    with undisturbed():
         parts = tables(comparison)
         for name, text in parts.items():
             print(f"## {name}\n\n{text}\n")

@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from benches.papers import table as listed
-from benches.papers.runner import QUICK_SEEDS, interruptible
+from benches.papers.runner import QUICK_SEEDS, ending_all
 from benches.papers.runner import reproduce as measure
 from benches.papers.show import LiveRuns, document, print_report, write
-from fedmf.cli.manners import errors_in_one_line, make_folder, stderr, undisturbed
+from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
 from secagg.bench.table import as_json
-from secagg.bench.timing import INTERRUPTED
+from secagg.bench.timing import INTERRUPTED, undisturbed
 from secagg.errors import MissingExtra
 
 EXAMPLES = """
@@ -74,7 +74,7 @@ def reproduce(
     live = LiveRuns(stderr())
     with errors_in_one_line("before the first run; nothing is lost"):
         try:
-            with interruptible():
+            with ending_all():
                 make_folder(folder)
                 with live.bar:
                     report = measure(

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benches.papers.runner import interruptible
+from benches.papers.runner import ending_all
 from benches.papers.under_encryption import (
     Comparison,
     fedmf_under_encryption,
@@ -108,7 +108,7 @@ def _run(
     *,
     json: bool,
 ) -> None:
-    with errors_in_one_line("before the end; nothing is kept"), interruptible():
+    with errors_in_one_line("before the end; nothing is kept"), ending_all():
         split = random_split(most_rated(load(data), items, users), seed=seed)
         quiet = json and not sys.stdout.isatty()
         with nullcontext() if quiet else StageReport(stderr()) as report:

@@ -23,8 +23,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from time import monotonic, perf_counter
-from types import FrameType
+from time import perf_counter
 
 import joblib
 from threadpoolctl import threadpool_limits
@@ -36,14 +35,12 @@ from benches.papers import table as listed
 from benches.papers.results import Outcome, Record, Report, RowResult, TableResult
 from benches.papers.show import LiveRuns
 from benches.papers.table import Row, Run, Table, find_table, resolve
-from fedmf.cli.manners import undisturbed
 from fedmf.data import load, source_of
 from fedmf.data.sets.folders import found_folder
 from fedmf.errors import DataError, MissingExtra, SettingError
-from secagg.bench.timing import machine
+from secagg.bench.timing import interruptible, machine, undisturbed
 
 QUICK_SEEDS = 2
-PATIENCE = 1.0  # seconds after a Ctrl-C before the next is heard
 DIED = "a process died, perhaps for want of memory: take fewer --jobs"
 
 ROOTS = {one.__name__: Path(one.__path__[0]) for one in (benches, fedmf, secagg)}
@@ -70,28 +67,17 @@ class Job:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Kill all processes at the end; hear at most one Ctrl-C a second, until one ends it."""
-    last = -math.inf
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        nonlocal last
-        if (now := monotonic()) > last + PATIENCE:
-            last = now
-            raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, heard)
+def ending_all() -> Iterator[None]:
+    """Kill all processes at the end, so that exit need not wait for runs deaf to Ctrl-C."""
     try:
-        yield
+        with interruptible():
+            yield
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to end
         raise
     finally:
-        for process in active_children():  # after an error, exit would wait for their runs
+        for process in active_children():
             process.kill()
-        if signal.getsignal(signal.SIGINT) is heard:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def reproduce(
@@ -103,7 +89,7 @@ def reproduce(
     jobs: int = 1,  # processes
     quick: bool = False,  # a tenth of the rounds, `QUICK_SEEDS` seeds, and no result
 ) -> Report:
-    """Measure tables; after a Ctrl-C that ends `interruptible`, the next call goes on."""
+    """Measure tables; after a Ctrl-C that ends `ending_all`, the next call goes on."""
     for name, value in (("seeds", seeds), ("jobs", jobs)):
         if value < 1:
             raise SettingError(f"--{name} {value} must be at least 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,16 +24,6 @@ Json = Annotated[
 def stderr() -> Console:
     """Return the console for progress, warnings and errors."""
     return Console(stderr=True, highlight=False, markup=False)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C, also a second, impatient one, so that files are written whole."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

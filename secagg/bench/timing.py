@@ -1,10 +1,11 @@
 """Timers, peak memory, the machine that every measurement discloses, and the rule for Ctrl-C.
 
-The first Ctrl-C ends the measuring; later ones do not disturb the saving.
+A Ctrl-C ends the measuring; none disturbs the saving.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import resource
@@ -26,6 +27,7 @@ from secagg import _fast
 
 INTERRUPTED = 130  # exit code that shells report for a command that Ctrl-C ended
 _LONG_ENOUGH = 0.04  # seconds
+_PATIENCE = 1.0  # seconds after a Ctrl-C before the next is heard
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -82,27 +84,41 @@ def _cpu() -> str:
 
 
 @contextmanager
-def interrupted_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the first Ctrl-C in the block, and ignore all later ones.
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt at Ctrl-C, at most once in `_PATIENCE` seconds.
 
-    For commands that save something after an interruption. A handler other than Python's own
-    is left in place; threads other than the main one install none.
+    Impatient repetitions do not disturb the clean-up, and a Ctrl-C that a library swallowed can
+    be repeated. A handler other than Python's own is left in place; threads other than the main
+    one install none.
     """
+    last = -math.inf
 
-    def first(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+    def heard(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        if (now := time.monotonic()) > last + _PATIENCE:
+            last = now
+            raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
     in_main = threading.current_thread() is threading.main_thread()
     ours = in_main and before is signal.default_int_handler
     if ours:
-        signal.signal(signal.SIGINT, first)
+        signal.signal(signal.SIGINT, heard)
     try:
         yield
     finally:
         if ours:
             signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ignore Ctrl-C in the block, so that files are written whole."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def peak_memory() -> int:

@@ -10,7 +10,7 @@ import typer
 from secagg.bench.report import comparison_document, print_comparison, saving
 from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, compare, families, grid
 from secagg.bench.table import as_json as to_json
-from secagg.bench.timing import interrupted_once
+from secagg.bench.timing import interruptible, undisturbed
 from secagg.cli.console import Json, command, progress
 from secagg.errors import ParameterError
 
@@ -61,21 +61,22 @@ def bench(
     server and of the key holder, each in a process of its own, on one core. Ctrl-C ends it
     early: the finished cases are printed, and saved with --out.
     """
-    with command(), interrupted_once():
+    with command(), interruptible():
         wanted, cases = families(halves), grid(clients, length)
         if out == "":
             raise ParameterError("--out is empty: name a folder, or leave it out")
         save = saving(Path(out) / "compare.json", Path(out) / "compare.png") if out else None
         with progress("cases done", len(cases)) as show:
             found = compare(wanted, cases, show, budget=budget, per_float=per_float)
-        if found.rows:
-            try:
-                if save is not None:
-                    save(found)
-            finally:  # a result that cannot be saved can still be read
-                if as_json:
-                    typer.echo(to_json(comparison_document(found)))
-                else:
-                    print_comparison(found)
+        with undisturbed():
+            if found.rows:
+                try:
+                    if save is not None:
+                        save(found)
+                finally:  # a result that cannot be saved can still be read
+                    if as_json:
+                        typer.echo(to_json(comparison_document(found)))
+                    else:
+                        print_comparison(found)
         if not found.complete:
             raise KeyboardInterrupt

@@ -167,24 +167,38 @@ def test_in_turn_warms_up_and_takes_medians(monkeypatch: pytest.MonkeyPatch) -> 
     assert order == ["a", "b"] * 4
 
 
-def test_the_first_ctrl_c_raises_and_later_ones_do_nothing() -> None:
-    saved = False
-    with timing.interrupted_once():
+def strike() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_interruptible_hears_one_ctrl_c_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An impatient one does not disturb; a later one is heard: the first may have been lost."""
+    clock = [100.0]
+    monkeypatch.setattr(timing.time, "monotonic", lambda: clock[0])
+    with timing.interruptible():
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGINT)
-        saved = True
-    assert saved
+            strike()
+        clock[0] += 0.5
+        strike()
+        clock[0] += 0.6
+        with pytest.raises(KeyboardInterrupt):
+            strike()
 
 
-@pytest.mark.parametrize("strikes", [0, 1, 2])
-def test_interrupted_once_restores_the_handler(strikes: int) -> None:
+def test_undisturbed_ignores_every_ctrl_c() -> None:
+    with timing.interruptible(), timing.undisturbed():
+        strike()
+    with timing.undisturbed():
+        strike()
+
+
+@pytest.mark.parametrize("strikes", [0, 1])
+def test_interruptible_restores_the_handler(strikes: int) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with timing.interrupted_once():
-        for _ in range(strikes):
-            with suppress(KeyboardInterrupt):  # as a library that swallows it
-                os.kill(os.getpid(), signal.SIGINT)
+    with suppress(KeyboardInterrupt), timing.interruptible():
         assert signal.getsignal(signal.SIGINT) is not before
+        for _ in range(strikes):
+            strike()
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -192,7 +206,7 @@ def test_in_another_thread_no_handler_is_installed() -> None:
     before, within = signal.getsignal(signal.SIGINT), []
 
     def command() -> None:
-        with timing.interrupted_once():
+        with timing.interruptible():
             within.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=command)
@@ -205,6 +219,6 @@ def test_a_callers_handler_is_kept() -> None:
     def theirs(*_: object) -> None: ...
 
     signal.signal(signal.SIGINT, theirs)
-    with timing.interrupted_once():
+    with timing.interruptible():
         assert signal.getsignal(signal.SIGINT) is theirs
     assert signal.getsignal(signal.SIGINT) is theirs

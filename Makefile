@@ -10,7 +10,7 @@ UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 
-.PHONY: demo check test test-all lint bench slow results fuzz clean
+.PHONY: demo check test test-all lint docs bench slow results fuzz clean
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
@@ -35,6 +35,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# the site, docs/_build/html/index.html; warnings are errors
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -j auto -E -n -W --keep-going docs docs/_build/html
+
 # accuracy on real data, minutes
 slow: $(READY)
 	$(BIN)/pytest -v -s -m slow
@@ -54,10 +58,10 @@ fuzz: $(READY)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info */_fast/_kernels.c */_fast/*.so
+	rm -rf $(VENV) build dist docs/_build *.egg-info */_fast/_kernels.c */_fast/*.so
 
 $(READY): pyproject.toml $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q "setuptools>=77" "cython>=3.1"
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev]"
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev,docs]"
 	touch $@

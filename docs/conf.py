@@ -1,0 +1,54 @@
+"""Sphinx settings of the documentation; `make docs` builds it without the network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
+
+os.environ.setdefault("SECAGG_PURE", "1")  # no page depends on the compiled kernels
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "secagg"
+version = release = metadata.version(project)
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "reference",  # the last two are in _ext
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "state_diagram",
+]
+exclude_patterns = ["_build"]
+highlight_language = "default"
+default_role = "py:obj"  # docstrings write `name` for objects, modules and parameters alike
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_fence_as_directive = ["mermaid"]
+myst_heading_anchors = 4
+
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "BaseException, StrEnum, str, Protocol, tuple",
+    "member-order": "bysource",
+}
+autosummary_generate = False
+numpydoc_show_class_members = False
+maximum_signature_line_length = 88
+python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
+
+nitpick_ignore_regex = [
+    ("py:obj", r".*"),  # a name in backticks need not have a page
+    ("py:class", r"(np|numpy|os|st|hypothesis)\..*"),  # no inventories from the network
+]
+
+html_theme = "furo"
+html_title = f"secagg {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False

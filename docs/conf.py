@@ -16,9 +16,10 @@ version = release = metadata.version(project)
 extensions = [
     "myst_parser",
     "numpydoc",
-    "reference",  # the last two are in _ext
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "accessible",  # this one and the next two are in _ext
+    "reference",
     "state_diagram",
 ]
 exclude_patterns = ["_build"]

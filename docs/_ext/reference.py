@@ -80,13 +80,21 @@ def link_other_names(app: Any, env: Any, node: Any, content: Any) -> Any:
         return link(names[0]) if names and target[0].isupper() else content
     if not target.startswith(PACKAGES):
         return None
-    module, _, name = target.rpartition(".")
+    found = _find(target)
+    if found is None:
+        return None
+    end = f".{target.rpartition('.')[2]}"
+    names = [n for n in domain.objects if n.endswith(end) and n != target]
+    same = next((n for n in names if _find(n) is found), None)
+    return (link(same) if same else None) or content
+
+
+def _find(path: str) -> Any:
+    module, _, name = path.rpartition(".")
     try:
-        found = getattr(import_module(module), name)
+        return getattr(import_module(module), name)
     except (ImportError, AttributeError):
         return None
-    defined = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
-    return (link(defined) if defined != target else None) or content
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -47,6 +47,7 @@ nitpick_ignore_regex = [
 ]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"secagg {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

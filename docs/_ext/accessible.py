@@ -13,7 +13,7 @@ MENDS = [
     (r"<pre>", '<pre tabindex="0">'),  # a region that scrolls must take the focus
     (r'<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
     (r'<th class="head"><p></p></th>', '<td class="head"></td>'),
-    (r'<th class="head stub"><p></p></th>', '<td class="head"></td>'),
+    (r'(?<!</h1>)<div id="search-results">', '<h1>Search</h1><div id="search-results">'),
 ]
 LONG_SIGNATURE = re.compile(r"<dl>\s*((?:<dd><em class=\"sig-param\">.*?</dd>\s*)+)</dl>", re.S)
 

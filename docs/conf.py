@@ -32,7 +32,7 @@ myst_heading_anchors = 4
 
 autodoc_default_options = {
     "members": True,
-    "inherited-members": "BaseException, StrEnum, str, Protocol, tuple",
+    "inherited-members": "BaseException, StrEnum, str, Protocol, Mapping, tuple",
     "member-order": "bysource",
 }
 autosummary_generate = False

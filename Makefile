@@ -34,6 +34,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/prose.py
 
 # the site, docs/_build/html/index.html; warnings are errors
 docs: $(READY)

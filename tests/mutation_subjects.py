@@ -1,4 +1,4 @@
-"""What `mutation` changes, and which tests are to notice: all there is to mend after a move.
+"""Sources that `mutation` changes, and their tests: all there is to mend after a move.
 
 By subject and source file, the file's tests, the most specific and quickest first. A name x
 stands for the one tests/**/test_x.py, and y/x for the one tests/**/y/test_x.py.

@@ -30,7 +30,7 @@ from fedmf.training.schedule import Draw, Scheduled, Summing
 __all__ = ["ContextTrainer"]
 
 UNIT = 256.0
-"""What users divide by before they send, a power of two.
+"""Divisor of every user's values before they are sent, a power of two.
 
 So a number of ratings up to 4,096 and the sum of as many gradients fit the clip of 16 that an
 aggregation has by default, and the number is a multiple of its 2^-16, hence exact.

@@ -1,4 +1,4 @@
-"""What the README, the docs and examples/ show is what runs."""
+"""The code of README, docs/ and examples/ runs as shown."""
 
 from __future__ import annotations
 
@@ -170,3 +170,11 @@ def test_an_encrypted_sum_without_the_client_that_died() -> None:
 @pytest.mark.parametrize("block", blocks("README.md") + blocks("docs/paillier.md"))
 def test_the_readmes_python_runs_as_it_stands(block: str) -> None:
     assert run("-c", block)
+
+
+def test_the_readmes_first_example_prints_what_it_shows() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = re.search(r"```python\n.*?```\n\n((?:    [^\n]*\n)+)", readme, re.DOTALL)
+    assert shown is not None
+    expected = "".join(line.removeprefix("    ") for line in shown[1].splitlines(True))
+    assert run("-c", blocks("README.md")[0]) == expected

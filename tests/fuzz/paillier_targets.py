@@ -1,4 +1,4 @@
-"""What is fuzzed of Paillier: keys, ciphertexts and packed vectors, from the golden vectors on.
+"""Fuzz targets of Paillier: keys, ciphertexts and packed vectors, from the golden vectors on.
 
 The first byte says which decoder in which world, the rest is what it reads. Bytes that are
 taken have one spelling, and an encrypted vector that is taken is also decrypted: its sum stays

@@ -1,4 +1,4 @@
-"""What is fuzzed. Each target takes any bytes and raises nothing but on a defect.
+"""Fuzz targets. Each takes any bytes and raises nothing but on a defect.
 
 ``decoders`` reads the bytes as one message and passes what comes out through the checks a
 client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
@@ -72,7 +72,7 @@ ME = 2
 
 
 class World:
-    """What client 2 knows in a round under some parameters, and that round's messages."""
+    """State of client 2 in a round under some parameters, and that round's messages."""
 
     def __init__(self, params: RoundParams) -> None:
         self.params = params
@@ -237,7 +237,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 
 
 def seeds(target: str) -> list[bytes]:
-    """Where fuzzing starts: every real message, or rounds with a few decisions each."""
+    """Starting points of fuzzing: every real message, or rounds with a few decisions each."""
     if target == "paillier":
         return paillier_seeds()
     if target == "threshold":

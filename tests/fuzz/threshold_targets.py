@@ -1,4 +1,4 @@
-"""What is fuzzed of threshold decryption: the public key, shares, and partial decryptions.
+"""Fuzz targets of threshold decryption: the public key, shares, and partial decryptions.
 
 The first byte says which decoder, the rest is what it reads. A partial decryption that is taken
 is combined with an honest one: the messages are right, or it is refused.

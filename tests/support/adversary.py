@@ -26,7 +26,7 @@ Lie = Callable[[int, bytes], bytes]
 
 
 def truth(_: int, data: bytes) -> bytes:
-    """What an honest server sends."""
+    """Messages of an honest server."""
     return data
 
 

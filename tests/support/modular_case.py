@@ -1,4 +1,4 @@
-"""What the tests of large numbers share: every implementation, and numbers as limbs."""
+"""Shared by the tests of large numbers: every implementation, and numbers as limbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/protocol.md says that can be compared with the code, and the diagrams in it.
+"""Parts of docs/protocol.md that can be compared with the code, and its diagrams.
 
 ``python tests/support/protocol_doc.py`` draws the diagrams again from the transition table.
 """
@@ -22,7 +22,7 @@ SENT = {
     Phase.CONSISTENCY_CHECK: "ConsistencySignature",
     Phase.UNMASKING: "UnmaskShares",
 }
-"""What a client sends in each phase."""
+"""Messages of a client, by phase."""
 
 ANSWERED = {
     Phase.SHARE_KEYS: "Roster",
@@ -31,7 +31,7 @@ ANSWERED = {
     Phase.UNMASKING: "UnmaskRequest",
     Phase.FINISHED: "the sum",
 }
-"""What the server answers on its way into each phase."""
+"""Answers of the server on its way into each phase."""
 
 SIDES = {
     "client": ["client"],
@@ -40,7 +40,7 @@ SIDES = {
     "paillier": ["encryption"],
     "threshold": ["encryption"],
 }
-"""Whose checks those of a package are; ``messages`` checks on both sides."""
+"""Sides of the checks by package; ``messages`` checks on both."""
 
 
 def diagram(variant: str) -> str:
@@ -55,7 +55,7 @@ def diagram(variant: str) -> str:
 
 
 def section(name: str) -> str:
-    """What stands between the markers of a generated or tested part of the document."""
+    """Text between the markers of a generated or tested part of the document."""
     found = re.search(
         rf"^<!-- {re.escape(name)} -->\n(.*?)<!-- end -->", DOC.read_text(), re.M | re.S
     )

@@ -95,7 +95,7 @@ class Replay:
         return Identity(b(self.of[u]["identity_seed"]))
 
     def answered(self, u: int, phase: str) -> bytes:
-        """What client u answers in this phase."""
+        """Answer of client u in this phase."""
         return self.answers[self.phases[self.phases.index(phase) - 1]][u]
 
     def server(self, phase: str = "advertise_keys") -> Server:

@@ -1,4 +1,4 @@
-"""What a client refuses (docs/protocol.md §8.2-§8.5): one fault in each message of a server."""
+"""Faults that a client rejects (docs/protocol.md §8.2-§8.5): one in each message."""
 
 import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL

@@ -1,4 +1,4 @@
-"""What a client refuses of a Roster (docs/protocol.md §8.2): one fault in each."""
+"""Faults of a Roster that a client rejects (docs/protocol.md §8.2): one in each."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a server refuses (docs/protocol.md §8): one fault in each message, and thin closings."""
+"""Faults that a server rejects (docs/protocol.md §8): one in each message, thin closings."""
 
 from collections.abc import Callable
 

@@ -17,7 +17,7 @@ PRODUCT = prod(SMALL)
 
 
 class Refused(Exception):
-    """What the document has refused, by the name of its check."""
+    """Rejection by the document, with the name of its check."""
 
 
 def number(label: str, bits: int) -> int:
@@ -66,7 +66,7 @@ def plain_prime(label: str, bits: int, residue: int) -> int:
 
 
 class Noise(NamedTuple):
-    """What a ρ of §3 is made of: e and b where the key has an h, else r and nothing."""
+    """Parts of a ρ of §3: e and b if the key has an h, else r and nothing."""
 
     number: int
     b: int = 0
@@ -224,7 +224,7 @@ class Packing:
         return (bits - 1) // self.slot_bits
 
     def cut(self, bits: int) -> list[int]:
-        """How many slots each plaintext has."""
+        """Numbers of slots of the plaintexts."""
         slots, left, out = self.slots(bits), self.d + (1 if self.max_weight is None else 2), []
         while left:
             out.append(min(slots, left))

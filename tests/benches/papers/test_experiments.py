@@ -82,7 +82,7 @@ def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch, sampled):
 
 
 def test_iteration_cost_leaves_out_the_rater_count(monkeypatch):
-    """What an iteration costs is averaged over those that do not count raters."""
+    """An iteration's costs are averaged over those that do not count raters."""
     taken = []
 
     class Watched(Trainer):

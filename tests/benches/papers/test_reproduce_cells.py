@@ -1,4 +1,4 @@
-"""How results are shown: figures in cells, the document, the picture."""
+"""Results as people read them: figures in cells, the document, the picture."""
 
 from dataclasses import replace
 

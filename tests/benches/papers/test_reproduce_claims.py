@@ -1,4 +1,4 @@
-"""What the name of a row says was done is done: users vanish, three ratings are held out."""
+"""Claims in the names of rows are true: users drop out, three ratings are held out."""
 
 from __future__ import annotations
 

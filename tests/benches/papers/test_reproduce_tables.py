@@ -1,4 +1,4 @@
-"""Which tables there are, and that each of their rows can be found, kept and judged."""
+"""Every table and each of its rows can be found, kept and judged."""
 
 import importlib
 import pkgutil

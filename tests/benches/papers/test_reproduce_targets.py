@@ -1,4 +1,4 @@
-"""What the tables aim at and what papers report, written out a second time.
+"""Targets of the tables and figures of the papers, written out a second time.
 
 The targets are those this project was given before anything was measured: a row may aim
 higher, but a target that is missed stays. The papers' figures were read from the papers.

@@ -133,7 +133,7 @@ def test_rows_with_repetition_are_all_added(kernels):
     ids=lambda change: next(iter(change)),
 )
 def test_wrong_shapes_raise_before_any_memory_is_touched(change):
-    """What does not fit is refused before any memory is touched."""
+    """A bad array is rejected before any memory is touched."""
     block = dict(zip(("indptr", "items", "values", "q", "p"), drawn(0, [2, 2], 3), strict=True))
     arguments = block | {"fixed": 0} | change
     with pytest.raises((ValueError, IndexError, OverflowError)):

@@ -101,7 +101,7 @@ def test_the_encoding_of_the_secure_sum_is_that_of_the_plain_one(exposed):
 
 
 def test_exposed_users_are_required_and_warned_about():
-    """Who is exposed must be said and the warning says what it means."""
+    """The exposed users must be named, and the warning says what that means."""
     with pytest.raises(TypeError):
         MixedSum(SecAggSum())
     with pytest.raises(SettingError, match="SecAggSum"):
@@ -112,7 +112,7 @@ def test_exposed_users_are_required_and_warned_about():
 
 
 def test_seen_gradients_subtracted_leave_one_users_gradient():
-    """What the warning says of min_raters: three raters were counted, one of them is hidden."""
+    """The warning about min_raters: three raters were counted, one of them is hidden."""
     ratings = simulate(9, 20, 60, seed=0)
     raters = [ratings.users[ratings.items == item] for item in range(20)]
     item = next(item for item in range(20) if raters[item].size == 3)

@@ -12,7 +12,7 @@ from fedmf.errors import SettingError
 
 
 def noise(size, sigma, entropy):
-    """What a trusted server adds to the empty sum, on a grid of 2^−16."""
+    """Noise that a trusted server adds to the empty sum, on a grid of 2^−16."""
     zero = Rows(np.array([0], np.int32), np.zeros((1, 1)), size)
     vectors = Vectors({0: zero}, {0: zero}.__getitem__, (size, 1))
     aggregation = NoisySum(

@@ -1,4 +1,4 @@
-"""Who can read what: each trust model, its warning, and what breaks it."""
+"""Trust models of Paillier sums: who can read what, the warnings, and what breaks each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from threshold_keys import claim, dealing
 
 @pytest.fixture
 def seen_by_server(monkeypatch):
-    """What a server that keeps everything has: each user's message, and how to parse it."""
+    """View of a server that keeps everything: each user's message, and how to parse it."""
     seen = []
     load = PublicKey.load_vector
 
@@ -102,7 +102,7 @@ def test_shares_that_were_stored_with_a_key_each_are_of_one_key():
 @pytest.mark.parametrize("trust", ["key holder", "threshold"])
 @pytest.mark.parametrize("lie", ["header", "multiple"])
 def test_check33_deviating_server_reads_one_vector(trust, lie):
-    """What the warnings say, and why: the count of a sum is the server's word.
+    """The warnings give their reason: the count of a sum is the server's word.
 
     A key holder sees that the encrypted count is another than the header's; trustees do not.
     """

@@ -296,7 +296,7 @@ def test_the_papers_attacks_find_nothing_in_masked_inputs(few, everyone, ranked)
 
 
 def test_chance_shuffles_numbers_within_each_user(few, everyone, monkeypatch):
-    """Where all numbers of a user are the same, nothing can be gained or lost by shuffling."""
+    """Shuffling a user's equal numbers neither gains nor loses anything."""
     same = [np.full(few.of_user(user)[0].size, float(user)) for user in everyone]
     monkeypatch.setattr(mask_trials, "leaked", lambda view, users, model: same)
     outcome = attacks.on_masked_ratings(few, everyone, ranked=False, amount=0.5)

@@ -1,4 +1,4 @@
-"""What an exact sum gives away by itself: items with one rater."""
+"""Items with one rater: an exact sum gives that rater away."""
 
 from __future__ import annotations
 

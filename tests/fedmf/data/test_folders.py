@@ -1,4 +1,4 @@
-"""Where data sets are sought: FEDMF_DATA, then the cache, and what to do if in neither."""
+"""Folders of data sets: FEDMF_DATA, then the cache, else a remedy."""
 
 from __future__ import annotations
 

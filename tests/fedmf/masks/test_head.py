@@ -88,7 +88,7 @@ def test_an_impossible_penalty_is_refused():
 
 
 def test_head_without_features_is_the_mean_residual(split, base):
-    """Where nothing is known of the items it is the mean residual."""
+    """Without any knowledge of the items it is the mean residual."""
     nothing = Features(np.zeros((80, 0)), ())
     found = LocalHead().fit(base, split.train, nothing).predict(*EVERY_PAIR).reshape(60, 80)
     before = base.predict(*EVERY_PAIR).reshape(60, 80)

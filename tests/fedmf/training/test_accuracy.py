@@ -1,4 +1,4 @@
-"""What the presets reach on MovieLens 100K: minutes each, and only where the data is.
+"""Accuracy of the presets on MovieLens 100K: minutes each, and only with the data.
 
 Means over five random 80/20 splits, unclipped. The paper's figures are those of Table 4 of the
 FedMMF paper; the others are what these presets must keep.

@@ -101,7 +101,7 @@ def test_fixed_point_is_near_to_floats(split, model):
 
 
 def test_memory_does_not_grow_with_the_rounds(split):
-    """What a round leaves behind is its record: plain numbers and two digests."""
+    """A round's record is plain numbers and two digests."""
 
     def peak(rounds):
         tracemalloc.start()

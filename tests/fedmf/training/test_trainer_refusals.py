@@ -1,4 +1,4 @@
-"""What the trainer refuses, and what it leaves behind when a training fails."""
+"""Input that the trainer rejects, and its state after a failed training."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which implementation runs: chosen once, forced by the environment, never by accident."""
+"""Choice of implementation: made once, forced by the environment, never by accident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Paillier takes per float, against phe."""
+"""Times of Paillier per float, against phe."""
 
 from __future__ import annotations
 

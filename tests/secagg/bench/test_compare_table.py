@@ -1,4 +1,4 @@
-"""What is told of a comparison: tables, notes and a picture."""
+"""A comparison as tables, notes and a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client refuses, whatever the server says; and that a refusal reveals nothing."""
+"""Messages that a client rejects, whatever the server says; a rejection reveals nothing."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_check07_a_key_of_low_order_is_refused(low: bytes, which: int) -> None:
 
 
 def shares_for(receiver: int, sent: dict[int, bytes], session: bytes) -> bytes:
-    """What an honest server would forward to `receiver` of six."""
+    """Shares that an honest server would forward to `receiver` of six."""
     senders, sealed = [], b""
     for u, data in sent.items():
         if u != receiver:
@@ -391,7 +391,7 @@ def test_check09_swapped_sealed_shares_are_refused() -> None:
 
 
 def test_check09_a_clients_own_ciphertext_is_not_taken_back() -> None:
-    """What client 2 sealed for client 0, handed back as what client 0 sealed for it."""
+    """Client 2's shares for client 0, handed back as client 0's shares for it."""
     cohort, client, shares = at_phase(2)
     own = pieces(read(cohort.sent[1][2], ShareKeys).sealed, SEALED_BYTES)
     reflected = with_sealed(shares, lambda sealed: sealed.__setitem__(0, own[0]))

@@ -106,7 +106,7 @@ LIMIT = 30_000
 
 
 def steps(call: Callable[[], object]) -> int:
-    """How many lines of tails, finder and policy a call runs through."""
+    """Count the lines of tails, finder and policy that a call runs through."""
     count, before = 0, sys.gettrace()
     files = {module.__file__ for module in (tails, finder, secagg.protocol.policy)}
 
@@ -196,7 +196,7 @@ def test_up_to_the_mean_of_corrupt_neighbours_nothing_is_summed(
     ("n", "k", "t", "e1_and_e2"), [(46, 20, 10, 8), (51, 22, 11, 10), (53, 22, 11, 10)]
 )
 def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int) -> None:
-    """Where each alone keeps so many bits, and both together do not."""
+    """Each alone keeps so many bits, and both together do not."""
     bad, gone = math.ceil(n / 5), math.ceil(n * Fraction("0.45"))
     bound = Fraction(1, 1 << e1_and_e2)
     e1, e2 = tails.too_many_corrupt(n, bad, k, t), tails.in_pieces(n, bad + gone, k)
@@ -207,7 +207,7 @@ def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int)
 
 @pytest.mark.usefixtures("small_numbers")
 def test_a_remedy_is_not_searched_for_without_end() -> None:
-    """Where nearly everyone colludes or drops out, it would take many thousand neighbours."""
+    """If nearly everyone colludes or drops out, it would take many thousand neighbours."""
     params = make_params(1 << 20, 2, neighbours=4, encoding=secagg.Integers(max=1))
     policy = secagg.ClientPolicy(corrupt=0.48, dropout=0.48)
     told = []

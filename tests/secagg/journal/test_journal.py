@@ -172,7 +172,7 @@ except secagg.JournalError as error:
 
 
 def other_process(path: Path) -> str:
-    """What another process says that opens the journal."""
+    """Output of another process that opens the journal."""
     command = [
         sys.executable,
         "-c",

@@ -31,7 +31,7 @@ Start = Callable[..., Process]
 
 
 def lost(params: RoundParams) -> list[list[int]]:
-    """Who is missing in each phase: one from the second on, and so on."""
+    """Missing clients of each phase: one from the second on, and so on."""
     checked = [[3, 8, 0]] if params.active else []
     return [[], [3], [3, 8], *checked, [3, 8, 0, 19]]
 

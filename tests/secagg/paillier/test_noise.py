@@ -1,4 +1,4 @@
-"""What blinds: n-th residues, all of them, never twice, and nothing left to tell them by."""
+"""Noise that blinds: n-th residues, all of them, never twice, and indistinguishable."""
 
 from __future__ import annotations
 

@@ -388,7 +388,7 @@ def with_piece(position: int, piece: bytes) -> Callable[[bytes], bytes]:
 
 @BOTH
 def test_replayed_shares(security: str) -> None:
-    """What client 0 sealed for client 2 in another round, with the same keys or without."""
+    """Client 0's shares for client 2 in another round, with the same keys or without."""
     for seed in (0, 1):
         old = LyingServer(security, seed=seed, session=b"an earlier round")
         earlier = old.play("masked_input")[2]
@@ -405,7 +405,7 @@ def test_replayed_shares(security: str) -> None:
 
 @BOTH
 def test_reflected_and_exchanged_shares(security: str) -> None:
-    """What client 2 sealed for client 0 comes back as client 0's; and 0's as 1's."""
+    """Client 2's shares for client 0 come back as client 0's; and 0's as 1's."""
     server = LyingServer(security)
     inbox = server.play("masked_input")
     own = read(server.cohort.sent[1][2], ShareKeys).sealed[:SEALED_BYTES]

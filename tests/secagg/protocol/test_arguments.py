@@ -84,7 +84,7 @@ def test_a_journal_wants_a_path_and_parameters(
     ],
 )
 def test_wrong_type_is_named_under_encryption(call: Callable[[], object], named: str) -> None:
-    """What is of the wrong type is refused by name under encryption."""
+    """A wrong type under encryption is rejected with the argument's name."""
     with pytest.raises(ParameterError, match=named):
         call()
 

@@ -1,4 +1,4 @@
-"""What the server refuses, and that a refusal leaves the round as it was."""
+"""Messages that the server rejects; a rejection leaves the round as it was."""
 
 from __future__ import annotations
 
@@ -543,7 +543,7 @@ def test_check11_undecidable_liars_cost_three_decodings(
 
 
 def test_check11_liars_are_named_in_another_neighbourhood() -> None:
-    """What could not be decoded is remembered by who answered, not by where they stand."""
+    """An undecodable secret is remembered by its holders, not by their positions."""
     recovery = Recovery(3)
     rng = np.random.default_rng(0)
     entropy = lambda size: rng.bytes(size)  # noqa: E731

@@ -156,7 +156,7 @@ def test_ids_are_small_and_large() -> None:
 
 
 def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
-    """What a round over these survivors would give, by no protocol at all."""
+    """Result of a round over these survivors, by no protocol at all."""
     exact = round.exact_sum(survivors)
     weight = None if round.weights is None else exact.pop()
     integers = np.array(exact, dtype=np.int64)
@@ -315,7 +315,7 @@ def test_a_transports_bug_is_found(transport: type[testing.Transport], named: st
 
 
 def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
-    """Who sent what reaches its receiver first, in a round of four clients."""
+    """Senders whose message reaches its receiver first, in a round of four clients."""
     transport = Direct()
     testing.run_over(transport, make_round(4, 3), testing.Schedule(faults))
     return [sender for sender, _, _ in transport.delivered[:count]]

@@ -232,7 +232,7 @@ def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
 
 
 def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
-    """What was sent is what is combined and not the sum before it was blinded."""
+    """The sent sum is combined and not the sum before it was blinded."""
     total = SENT + SENT
     group = PUBLIC
     sent = group.load(total.to_bytes(), len(total))

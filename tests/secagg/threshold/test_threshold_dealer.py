@@ -1,4 +1,4 @@
-"""What the dealer makes, and what cannot be made: keys and shares for threshold decryption."""
+"""The dealer's keys and shares for threshold decryption, and those it rejects."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
 
 
 def test_undealable_settings_are_rejected_before_any_draw() -> None:
-    """What cannot be dealt is refused before anything is drawn."""
+    """Impossible keys are rejected before anything is drawn."""
 
     def never(size: int) -> bytes:
         raise AssertionError(f"{size} bytes were drawn")

@@ -25,7 +25,7 @@ Round 3 belongs to the active variant; in the other, its dropouts are those of r
 """
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SimulatedRound(RoundResult):
     """A round's result and its costs.
 

@@ -56,12 +56,16 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
+            metavar="",
             help=f"Only try the rows: {QUICK_SEEDS} seeds, a tenth of the rounds, kept apart "
             "in OUT/quick. Its figures are no result.",
         ),
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document in place of the tables.")
+        bool,
+        typer.Option(
+            "--json", metavar="", help="Print one JSON document in place of the tables."
+        ),
     ] = False,
 ) -> None:
     """Measure the papers' tables again, and those that go beyond them.

@@ -21,7 +21,7 @@ from fedmf.errors import DataError, MissingExtra, SettingError
 try:
     from scipy import stats
 except ModuleNotFoundError as error:
-    raise MissingExtra("the t-test needs scipy: pip install 'secagg[fedmf]'") from error
+    raise MissingExtra("the t-test needs scipy: pip install scipy") from error
 
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.axes import Axes

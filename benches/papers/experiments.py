@@ -51,7 +51,9 @@ Users = Annotated[int, typer.Option(help="Number of the users who rated most of 
 Rounds = Annotated[int, typer.Option(help="Iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
 Bits = Annotated[int, typer.Option(help="Length of the key.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of a table.")]
+Json = Annotated[
+    bool, typer.Option("--json", metavar="", help="Print JSON in place of a table.")
+]
 
 app = typer.Typer(
     add_completion=False,
@@ -71,7 +73,7 @@ def fedmf(
     seed: Seed = 0,
     bits: Bits = 3072,
     json: Json = False,
-    no_phe: Annotated[bool, typer.Option("--no-phe", help="Without phe.")] = False,
+    no_phe: Annotated[bool, typer.Option("--no-phe", metavar="", help="Without phe.")] = False,
 ) -> None:
     """Sum under a key holder's key, beside phe with a ciphertext for each float."""
     measure = partial(fedmf_under_encryption, rounds=rounds, seed=seed, with_phe=not no_phe)

@@ -227,7 +227,7 @@ def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
         if str(error.name).partition(".")[0] != "phe":
             raise
         raise MissingExtra(
-            "measuring phe needs phe: pip install 'secagg[bench]', or leave it out "
+            "measuring phe needs phe: pip install phe, or leave it out "
             "(--no-phe, with_phe=False)"
         ) from None
     case = cases.Case(max(users, 3), elements)

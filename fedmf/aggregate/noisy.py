@@ -164,7 +164,7 @@ class NoisySum(Settings):
             from scipy.special import ndtri
         except ModuleNotFoundError as error:
             raise MissingExtra(
-                "noise needs scipy, which is not installed: pip install 'secagg[privacy]'"
+                "noise needs scipy, which is not installed: pip install scipy"
             ) from error
         words = np.frombuffer(self._random(8 * WORDS * size), dtype="<u8").reshape(WORDS, size)
         # The uniform number in (0, 1/2] is a significand in (1/2, 1], of 53 bits, halved once

@@ -8,25 +8,31 @@ try:
     import typer
 
     from fedmf.cli import attack, data, recommend, reproduce, train
+    from secagg.cli.console import Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
         raise
-    print(
-        f"fedmf: the command line needs {missing}: pip install 'secagg[cli]'",
-        file=sys.stderr,
-    )
+    print(f"fedmf: the command line needs {missing}: pip install typer rich", file=sys.stderr)
     raise SystemExit(2) from None
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    help="Federated recommenders, trained through secure aggregation.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def root(version: Version = False) -> None:
+    """Train federated recommenders through secure aggregation."""
+
+
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=recommend.EXAMPLES)(recommend.recommend)
 app.command(epilog=attack.EXAMPLES)(attack.attack)

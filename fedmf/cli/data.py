@@ -135,7 +135,7 @@ def verify_(name: Name, as_json: Json = False) -> None:
         for file, state in files.items():
             if not state.good:
                 raise DataError(
-                    f"{file} in {folder} is {state.value}: remove {folder} and run "
+                    f"{file} in {folder} is {state.value}: move the folder elsewhere and run "
                     f"'fedmf data fetch {source.name}'"
                 )
         ratings = check_content(source, folder)

@@ -17,7 +17,8 @@ from secagg.bench.timing import INTERRUPTED
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+    bool,
+    typer.Option("--json", metavar="", help="Print one JSON document in place of the table."),
 ]
 
 

@@ -213,7 +213,7 @@ def save(
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "matplotlib":
             raise
-        console.print("no curve.png: pip install 'secagg[fedmf]'")
+        console.print("no curve.png: pip install matplotlib")
     else:
         title = f"{type(trainer.model).__name__}, {type(trainer.aggregation).__name__}"
         learning_curve(trainer.history_, out / "curve.png", title=title)

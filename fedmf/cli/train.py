@@ -54,7 +54,9 @@ def train(
     head: Annotated[
         bool,
         typer.Option(
-            "--head", help="Let each user correct the finished model on their own ratings."
+            "--head",
+            metavar="",
+            help="Let each user correct the finished model on their own ratings.",
         ),
     ] = False,
     preset_name: Annotated[

@@ -201,7 +201,7 @@ def tag_features(
         from sklearn.feature_extraction.text import TfidfTransformer
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            f"features of tags need {error.name}: pip install 'secagg[fedmf]'"
+            f"features of tags need {error.name}: pip install scipy scikit-learn"
         ) from None
     shape = (n_rows, len(tags.vocabulary))
     counts = csr_array((np.ones(len(tags)), (rows, tags.words)), shape=shape)

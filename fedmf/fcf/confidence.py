@@ -21,7 +21,7 @@ from fedmf.settings import Count, Positive, Seed, Settings, check
 try:
     from scipy import sparse
 except ModuleNotFoundError as error:
-    raise MissingExtra("implicit feedback needs scipy: pip install 'secagg[fedmf]'") from error
+    raise MissingExtra("implicit feedback needs scipy: pip install scipy") from error
 
 __all__ = [
     "Confidence",

@@ -76,8 +76,7 @@ def noise_multiplier(
         from dp_accounting import rdp
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            "accounting needs dp-accounting, which is not installed: pip install "
-            "'secagg[privacy]'"
+            "accounting needs dp-accounting, which is not installed: pip install dp-accounting"
         ) from error
     unsampled = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
     if where == "local":

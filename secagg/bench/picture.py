@@ -20,7 +20,7 @@ except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] != "matplotlib":
         raise
     raise MissingExtra(
-        "the picture needs matplotlib: pip install 'secagg[bench]'", name="matplotlib"
+        "the picture needs matplotlib: pip install matplotlib", name="matplotlib"
     ) from None
 
 INK, GRID = "#303238", "#e4e6ea"

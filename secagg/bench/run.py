@@ -21,7 +21,7 @@ from secagg.paillier.public_key import MIN_BITS
 FAMILIES = ("ss", "he")
 CLIENTS, LENGTHS, BUDGET = "10,50,100,500", "1000,10000,100000", 3.0  # the options' defaults
 REMEDIES = {
-    "phe": "phe is not installed: pip install 'secagg[bench]'",
+    "phe": "phe is not installed: pip install phe",
     "tenseal": "TenSEAL's CKKS is not installed: pip install tenseal",
 }
 

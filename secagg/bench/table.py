@@ -134,7 +134,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "rich":
             raise
-        remedy = "tables on a terminal need rich: pip install 'secagg[cli]'"
+        remedy = "tables on a terminal need rich: pip install rich"
         raise MissingExtra(remedy, name="rich") from None
     shown = Rendered(
         title=Text(table.title, style="bold") if table.title else None,

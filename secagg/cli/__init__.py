@@ -8,24 +8,31 @@ try:
     import typer
 
     from secagg.cli import bench, params, simulate
+    from secagg.cli.console import Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
         raise
-    print(
-        f"secagg: the command line needs {missing}: pip install 'secagg[cli]'", file=sys.stderr
-    )
+    print(f"secagg: the command line needs {missing}: pip install typer rich", file=sys.stderr)
     raise SystemExit(2) from None
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    help="Secure aggregation: what a round takes, and one to try.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def root(version: Version = False) -> None:
+    """Estimate, try and measure secure aggregation."""
+
+
 app.command(epilog=params.EXAMPLES)(params.params)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)

@@ -47,7 +47,9 @@ def bench(
     ] = BUDGET,
     per_float: Annotated[
         bool,
-        typer.Option(help="Measure Paillier per float, too, by keys of 2048 and 3072 bits."),
+        typer.Option(
+            metavar="", help="Measure Paillier per float, too, by keys of 2048 and 3072 bits."
+        ),
     ] = True,
     as_json: Json = False,
     out: Annotated[

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from secagg import __version__
 from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
@@ -36,7 +37,26 @@ Sigma = Annotated[
     int, typer.Option(help="A client is exposed with probability 2^-sigma at most.")
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document in place of the table.")
+    bool,
+    typer.Option("--json", metavar="", help="Print one JSON document in place of the table."),
+]
+
+
+def _print_version(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{context.find_root().info_name} {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        metavar="",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
 ]
 
 

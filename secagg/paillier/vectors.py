@@ -148,7 +148,7 @@ class EncryptedVector:
             )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DecryptedSum:
     """Decrypted sum, with the integers that secret sharing gives.
 
@@ -168,6 +168,10 @@ class DecryptedSum:
     integers: NDArray[np.int64]
     summands: int
     weight: int | None = None
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else f", weight {self.weight:,}"
+        return f"<DecryptedSum: {self.summands:,} summands, {self.sum.size:,} elements{weight}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:

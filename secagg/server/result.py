@@ -14,7 +14,7 @@ from secagg.protocol import RoundParams
 __all__ = ["RoundResult", "decode_sum"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RoundResult:
     """Sum of the survivors' vectors.
 
@@ -39,6 +39,12 @@ class RoundResult:
     survivors: tuple[int, ...]
     weight: int | None = None
     faulty: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        weight = "" if self.weight is None else f", weight {self.weight:,}"
+        faulty = f", faulty {self.faulty}" if self.faulty else ""
+        counts = f"{len(self.survivors):,} survivors, {self.sum.size:,} elements"
+        return f"<{type(self).__name__}: {counts}{weight}{faulty}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Property tests for applications of secagg: rounds to draw, and the invariants of each.
 
-Needs Hypothesis: ``pip install "secagg[testing]"``. Test an aggregator, for example::
+Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
 
     @settings(deadline=None)
     @given(testing.rounds())
@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] != "hypothesis":
         raise
     raise MissingExtra(
-        'secagg.testing needs hypothesis: pip install "secagg[testing]"', name="hypothesis"
+        "secagg.testing needs hypothesis: pip install hypothesis", name="hypothesis"
     ) from None
 
 from secagg.testing.invariants import Record, assert_exact_sum, assert_inputs_hidden

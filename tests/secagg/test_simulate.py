@@ -20,6 +20,13 @@ from secagg import (
 from secagg.simulate import DROPOUT_PHASES
 
 
+def test_repr_of_a_result_has_counts_only() -> None:
+    params = make_params(5, length=1000, max_weight=7)
+    vectors = {u: make_vector(params, u) for u in range(5)}
+    result = simulate_round(vectors, params, weights=dict.fromkeys(range(5), 2))
+    assert repr(result) == "<SimulatedRound: 5 survivors, 1,000 elements, weight 10>"
+
+
 def test_the_sum_and_what_it_cost() -> None:
     params = make_params(5, length=1000)
     vectors = {u: np.full(1000, u / 8) for u in (3, 5, 8, 13, 21)}

@@ -40,7 +40,7 @@ def fails(run):
 
 
 def wants_extra(run):
-    raise MissingExtra("pip install 'secagg[privacy]'")
+    raise MissingExtra("pip install dp-accounting")
 
 
 def endless(run):

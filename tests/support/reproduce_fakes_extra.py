@@ -2,4 +2,4 @@
 
 from fedmf.errors import MissingExtra
 
-raise MissingExtra("pip install 'secagg[fedmf]'")
+raise MissingExtra("pip install scipy")

@@ -58,7 +58,7 @@ def download(
         import pooch
     except ModuleNotFoundError:
         raise MissingExtra(
-            "fetching needs pooch, which is not installed: pip install 'secagg[fedmf]'"
+            "fetching needs pooch, which is not installed: pip install pooch requests"
         ) from None
 
     def write(url: str, file: str, _: object) -> None:

@@ -112,7 +112,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert ran.exit_code == 1, "rows failed"
     document = json.loads(ran.stdout)
     assert document == json.loads((out / "results.json").read_text())
-    assert document["missing"] == {"extra": "pip install 'secagg[fedmf]'"}
+    assert document["missing"] == {"extra": "pip install scipy"}
     fails = row_of(document, "bad", "fails")
     assert [run["seed"] for run in fails["runs"]] == [0]
     assert re.fullmatch(
@@ -127,7 +127,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert elsewhere["missing"].startswith("unknown data set 'nowhere'")
     assert elsewhere["error"] is None
     extra = row_of(document, "bad", "with an extra")
-    assert (extra["missing"], extra["error"]) == ("pip install 'secagg[privacy]'", None)
+    assert (extra["missing"], extra["error"]) == ("pip install dp-accounting", None)
     assert [run["figures"]["RMSE"] for run in row_of(document, "bad", "tiny")["runs"]] == [
         pytest.approx(3e-6 * n) for n in range(1, 7)
     ]
@@ -135,7 +135,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     shown = (out / "results.md").read_text()
     assert "- fails: failed, seed 1: RuntimeError: the factors are gone" in shown
     assert "- elsewhere: left out, unknown data set" in shown
-    assert "Table extra is left out: pip install 'secagg[fedmf]'" in shown
+    assert "Table extra is left out: pip install scipy" in shown
 
 
 def test_dying_process_fails_its_row_and_ctrl_c_is_deaf(fakes, tmp_path):

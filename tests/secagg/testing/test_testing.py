@@ -519,7 +519,7 @@ def test_without_hypothesis_the_remedy_is_named() -> None:
         "try: import secagg.testing\n"
         "except secagg.MissingExtra as error: print(error)\n"
     )
-    assert said == 'secagg.testing needs hypothesis: pip install "secagg[testing]"\n'
+    assert said == "secagg.testing needs hypothesis: pip install hypothesis\n"
 
 
 def test_the_library_does_without_hypothesis() -> None:

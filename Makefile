@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SITE   := $(VENV)/.site
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
@@ -25,7 +26,7 @@ test: lint
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
 # everything in both modes, with Hypothesis's full profile
-test-all: lint
+test-all: lint $(SITE)
 	$(TESTS) --hypothesis-profile=full
 	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full
 
@@ -37,7 +38,7 @@ lint: $(READY)
 	$(BIN)/python tests/prose.py
 
 # the site, docs/_build/html/index.html; warnings are errors
-docs: $(READY)
+docs: $(SITE)
 	$(BIN)/python -m sphinx -q -j auto -E -n -W --keep-going docs docs/_build/html
 
 # accuracy on real data, minutes
@@ -64,5 +65,9 @@ clean:
 $(READY): pyproject.toml $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q "setuptools>=77" "cython>=3.1"
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev,docs]"
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev]"
+	touch $@
+
+$(SITE): $(READY)
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[docs]"
 	touch $@

@@ -70,9 +70,11 @@ if not TYPE_CHECKING:  # there an unknown name is an error
 _MOVED = {
     "fedmf.datasets": "fedmf.data.sets",
     "fedmf.dp": "fedmf.models.dp",
+    "fedmf.features": "fedmf.data.features",
     "fedmf.experiments": "fedmf.cli.reproduce",
     "fedmf.privacy": "fedmf.masks.privacy",
     "fedmf.ratings": "fedmf.data.ratings",
     "fedmf.splits": "fedmf.data.splits",
+    "fedmf.subset": "fedmf.data.subset",
 }
 sys.meta_path.insert(0, Moved(_MOVED))

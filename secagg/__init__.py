@@ -137,6 +137,7 @@ _MOVED = {
     "secagg.proofs": "secagg.threshold.proofs",
     "secagg.public_key": "secagg.paillier.public_key",
     "secagg.rounds": "secagg.protocol.phases",
+    "secagg.tails": "secagg.graph.tails",
     "secagg.threshold_key": "secagg.threshold.key",
 }
 sys.meta_path.insert(0, Moved(_MOVED))  # first: the new folder has the submodules too

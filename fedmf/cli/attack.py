@@ -60,7 +60,7 @@ def attack(
     ] = Kind.LEAKAGE,
     users: Annotated[
         int | None,
-        typer.Option(help="How many users are attacked.", show_default="all with a rating"),
+        typer.Option(help="How many are attacked.", min=1, show_default="all with a rating"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of users, training and masks.", min=0)] = 0,
     as_json: Json = False,

@@ -16,7 +16,7 @@ from fedmf.data import Ratings
 from fedmf.data.checks import check_ratings
 from fedmf.errors import SettingError
 from fedmf.masks.protocol import FittedMask
-from fedmf.settings import is_number
+from fedmf.settings import NotNegative, Proportion, check, is_number
 
 __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 
@@ -88,9 +88,6 @@ def samples_needed(epsilon: float, delta: float, bits: float) -> int:
     SettingError
         A value is out of range.
     """
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if not 0 < value < 1:
-            raise SettingError(f"{name} = {value!r} must be between 0 and 1, both excluded")
-    if not 0 <= bits < math.inf:
-        raise SettingError(f"bits = {bits!r} must be finite and at least 0")
+    check(Proportion, epsilon=epsilon, delta=delta)
+    check(NotNegative, bits=bits)
     return math.ceil(2 * (math.log(2 / delta) + bits * math.log(2)) / epsilon**2)

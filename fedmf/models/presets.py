@@ -64,6 +64,9 @@ class _Presets(Mapping[str, Preset]):
     def __len__(self) -> int:
         return len(_FOUND)
 
+    def __repr__(self) -> str:
+        return repr(_FOUND)
+
 
 PRESETS = _Presets()
 """Presets by name, found on validation parts of training ratings; each look-up is a copy.

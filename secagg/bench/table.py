@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -75,7 +74,8 @@ def times(ratio: float) -> str:
 
 
 def _scaled(value: float, digits: int, units: _Units) -> str:
-    unit, scale = next((unit, scale) for limit, unit, scale in units if value < limit)
+    known = ((unit, scale) for limit, unit, scale in units if value < limit)
+    unit, scale = next(known, units[-1][1:])  # infinity and NaN, too
     return f"{_digits(value * scale, digits)} {unit}"
 
 
@@ -204,13 +204,13 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     OSError is raised if that fails, and the old file is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
-        try:
-            part.write(content.encode() if isinstance(content, str) else content)
-            part.flush()
-            os.fsync(part.fileno())
-            os.chmod(part.name, 0o644)  # a temporary file is its owner's only
-            os.replace(part.name, path)
-        except BaseException:
-            os.unlink(part.name)
-            raise
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

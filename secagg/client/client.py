@@ -45,7 +45,9 @@ __all__ = ["Client"]
 
 
 class Client(OneLife):
-    """One client u in one session.
+    """One client u in one session; it cannot be copied or stored.
+
+    A second life could send another vector under the same masks.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Entropy(Protocol):
 
 
 def take(entropy: Entropy, size: int) -> bytes:
-    """Return `size` bytes of a source; `ParameterError` for fewer, which would hide nothing."""
+    """Return `size` bytes of a source; `ParameterError` for another number."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise ParameterError(

@@ -39,8 +39,8 @@ class Recommendation(tuple[int | None, int]):
     threshold : int
         t, the smallest that is private.
     highest_threshold : int
-        Any threshold up to this one keeps both promises; a higher one withstands more colluding
-        clients and fewer dropouts.
+        Any threshold from `threshold` to this one keeps both promises; a higher one withstands
+        more colluding clients and fewer dropouts.
     privacy_bits : float
         −log2 of the probability, over the graph, that a client is exposed; infinite where it
         cannot happen.

@@ -152,7 +152,7 @@ class CiphertextGroup:
         return self._checked(self.modulus.unwrap(data))
 
     def _checked(self, batch: Batch) -> Ciphertexts:
-        """Validate that all are in the group: an outsider could give the key away."""
+        """Validate that all are in the group: another number could give the key away."""
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:

@@ -90,7 +90,7 @@ class StructuredPrime:
 
     @cached_property
     def generator(self) -> int:
-        """The least generator g ≥ 2 of Z_p^* (HAC, Algorithm 4.80); proof that p is prime."""
+        """The least generator g ≥ 2 of Z_p^* (HAC, Alg. 4.80); p is prime if p' is."""
         order = self.p - 1
         factors = (2, *_split(self.r)[0], self.p_prime)
         g = 2

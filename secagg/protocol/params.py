@@ -219,12 +219,12 @@ class RoundParams:
 
     @property
     def min_survivors(self) -> int:
-        """The fewest inputs of a sum: the threshold, and 3 (2 with `allow_two_clients`)."""
+        """The fewest inputs of a sum: t, or 3 if that is larger (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the parameters that both sides share; not of rounding or clipping."""
+        """SHA-256 of the shared parameters; not of `rounding` and `beyond_clip`."""
         numbers = struct.pack(
             "<QQQQQ?",
             self.n_clients,

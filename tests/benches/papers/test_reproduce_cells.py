@@ -251,5 +251,5 @@ def test_picture_has_a_panel_per_measured_metric():
 
 def test_a_comparison_with_a_row_that_is_not_there_is_refused():
     mine = result("mine", {"RMSE": 0.9}, below={"RMSE": Below("Z", 0.1)})
-    with pytest.raises(ValueError, match="mine is to be below Z, which is no row"):
+    with pytest.raises(ValueError, match=r"mine .*Z"):
         report(mine)

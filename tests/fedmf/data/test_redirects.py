@@ -76,7 +76,7 @@ def test_download_with_a_netrc_sends_no_password(server, tmp_path, monkeypatch):
     assert server.passwords == []
 
 
-def test_total_after_a_redirection_is_not_that_of_the_redirection(server, tmp_path):
+def test_total_after_a_redirection_is_not_that_of_the_first(server, tmp_path):
     server.elsewhere, totals = "/unannounced", []
     download(
         server.url("moved"), tmp_path / "file", progress=lambda _, total: totals.append(total)

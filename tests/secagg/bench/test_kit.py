@@ -28,6 +28,7 @@ from secagg.bench.table import (
     number,
     print_table,
     times,
+    volume,
     write_atomically,
 )
 from secagg.errors import MissingExtra
@@ -139,8 +140,12 @@ def test_a_write_that_fails_leaves_the_old_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "file"
-    write_atomically(path, "old")
-    assert path.stat().st_mode & 0o777 == 0o644
+    before = os.umask(0o027)
+    try:
+        write_atomically(path, "old")
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
 
     def fails(_: int) -> None:
         raise OSError("no room")
@@ -150,6 +155,12 @@ def test_a_write_that_fails_leaves_the_old_file(
         write_atomically(path, b"new")
     assert path.read_text() == "old"
     assert os.listdir(path.parent) == ["file"]
+
+
+@pytest.mark.parametrize(("value", "text"), [(math.inf, "inf"), (math.nan, "nan")])
+def test_units_write_what_is_not_finite(value: float, text: str) -> None:
+    assert duration(value) == f"{text} h"
+    assert volume(value) == f"{text} GB"
 
 
 def test_in_turn_warms_up_and_takes_medians(monkeypatch: pytest.MonkeyPatch) -> None:

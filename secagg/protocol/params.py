@@ -219,7 +219,7 @@ class RoundParams:
 
     @property
     def min_survivors(self) -> int:
-        """The fewest inputs of a sum: t, or 3 if that is larger (2 with `allow_two_clients`)."""
+        """The fewest inputs of a sum: t, or 3 if larger (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
     @cached_property

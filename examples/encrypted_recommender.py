@@ -1,6 +1,6 @@
-"""A recommender trained under homomorphic encryption: one result, and three whom to trust.
+"""Recommender trained under homomorphic encryption, with the same result in three trust models.
 
-The keys are short so that it runs in a second; leave `key` out, and they have 3072 bits.
+The keys are short so that it runs in a second. Leave `key` out for keys of 3072 bits.
 """
 
 from fedmf import FedMF, PaillierSum, PlainSum, Trainer

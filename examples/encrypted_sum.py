@@ -1,6 +1,6 @@
-"""A sum under encryption: the aggregator cannot read, the key's holder sees only the sum.
+"""Encrypted sum: the aggregator reads nothing, the key holder sees only the sum.
 
-Holder, aggregator and six clients are processes of their own; one client dies before it sends.
+Key holder, aggregator and six clients are separate processes. One client dies before it sends.
 """
 
 import os
@@ -19,7 +19,7 @@ PACKING = secagg.Packing(
 
 
 def client(number: int, public: bytes, to_aggregator: Connection) -> None:
-    """Send one vector, and be done."""
+    """Encrypt one vector and send it."""
     if number == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     key = secagg.paillier.PublicKey.from_bytes(public)
@@ -28,20 +28,20 @@ def client(number: int, public: bytes, to_aggregator: Connection) -> None:
 
 
 def aggregate(public: bytes, from_clients: list[Connection], to_holder: Connection) -> None:
-    """Add what arrives; nothing of it can be read here."""
+    """Add the encrypted vectors and send their sum to the key holder."""
     key = secagg.paillier.PublicKey.from_bytes(public)
     vectors = []
     for connection in from_clients:
         try:
             vectors.append(key.load_vector(connection.recv_bytes(), PACKING))
         except (EOFError, secagg.RemoteProtocolError):
-            continue  # died, or sent something else: it is not in the sum
+            continue  # dead or invalid: leave this client out of the sum
     if vectors:
         to_holder.send_bytes(sum(vectors).to_bytes())
 
 
 def main() -> None:
-    """Hold the key, and start everybody else."""
+    """Start all other processes, and be the key holder."""
     key = secagg.paillier.generate_keypair()
     public = key.public_key.to_bytes()
     ends = [Pipe(duplex=False) for _ in range(CLIENTS)]
@@ -54,7 +54,7 @@ def main() -> None:
     for process in processes[:CLIENTS]:
         process.start()
     for _, sending in ends:
-        sending.close()  # so that the end of a client is the end of its connection
+        sending.close()  # so that a client's death closes its connection
     processes[-1].start()
     to_holder.close()
     total = key.public_key.load_vector(from_aggregator.recv_bytes(), PACKING, summands=None)

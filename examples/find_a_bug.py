@@ -1,8 +1,8 @@
-"""A transport of one's own with a bug in it, and the property test that finds it.
+"""Custom transport with a bug, and the property test that finds it.
 
-``Chunks`` cuts messages into packets, as a message queue with a size limit asks for. It counts
-packets instead of looking at which they are, so a packet that the network brings twice makes a
-message of the wrong pieces. No round on a good day shows that. ``MendedChunks`` looks.
+``Chunks`` cuts messages into packets, for example for a message queue with a size limit. It
+counts packets without checking their places, so a repeated packet gives a message of the wrong
+pieces. Rounds without network faults do not show the bug. ``MendedChunks`` fixes it.
 
     python examples/find_a_bug.py
 """
@@ -20,21 +20,21 @@ Ends = tuple[int | None, int | None]
 
 
 class Chunks:
-    """Packets of a message's number, their place in it, their count, and up to 64 bytes."""
+    """Packets with message number, place in the message, packet count and up to 64 bytes."""
 
     def __init__(self) -> None:
         self.sent = 0
         self.chunks: dict[tuple[Ends, int], list[bytes]] = {}
 
     def send(self, sender: int | None, receiver: int | None, data: bytes) -> list[bytes]:
-        """Cut a message up."""
+        """Cut a message into packets."""
         pieces = [data[i : i + SIZE] for i in range(0, len(data), SIZE)]
         self.sent += 1
         head = self.sent.to_bytes(4, "little")
         return [head + bytes([i, len(pieces)]) + piece for i, piece in enumerate(pieces)]
 
     def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
-        """Put a message together when its last packet comes."""
+        """Join the packets once their number is complete; counting repeats is the bug."""
         number, count = int.from_bytes(packet[:4], "little"), packet[5]
         chunks = self.chunks.setdefault(((sender, receiver), number), [])
         chunks.append(packet)
@@ -44,10 +44,10 @@ class Chunks:
 
 
 class MendedChunks(Chunks):
-    """The same, but a packet that has come already is not counted again."""
+    """The same transport, but a repeated packet is not counted again."""
 
     def deliver(self, sender: int | None, receiver: int | None, packet: bytes) -> list[bytes]:
-        """Put a message together when all its packets have come."""
+        """Join the packets of a message once all of them have arrived."""
         number = int.from_bytes(packet[:4], "little")
         if packet in self.chunks.get(((sender, receiver), number), []):
             return []
@@ -55,7 +55,7 @@ class MendedChunks(Chunks):
 
 
 def check(transport: Callable[[], testing.Transport]) -> str | None:
-    """Run any rounds over any network; return the smallest case that fails, if one does."""
+    """Run random rounds over random networks; return the smallest failing case, or None."""
 
     @settings(
         max_examples=100,

@@ -1,8 +1,8 @@
-"""A server that lies about who survived, and clients with identities that notice.
+"""Server that lies about the survivors, and clients with identities that detect it.
 
-It tells half of the clients that client 5 dropped out and the others that client 0 did, to have
-the masks of both removed. In the active variant everyone signs the survivors it was told, and
-nobody reveals a share for a set that fewer than the threshold signed.
+Half of the clients are told that client 5 dropped out, the others that client 0 did. The server
+wants the masks of both removed. In the active variant each client signs its list of survivors,
+and reveals shares only for a list that at least a threshold of clients signed.
 
     python examples/lying_server.py
 """
@@ -33,7 +33,7 @@ def read(data: bytes) -> messages.ConsistencySignature:
 
 
 def ask_to_sign(request: bytes, survivors: list[int]) -> bytes:
-    """Alter the list of survivors, as a server can."""
+    """Replace the list of survivors in the server's request by another one."""
     message = msgspec.msgpack.decode(request[1:], type=messages.ConsistencyRequest)
     lie = msgspec.structs.replace(message, survivors=messages.pack_ids(survivors))
     return messages.encode(lie)
@@ -42,7 +42,7 @@ def ask_to_sign(request: bytes, survivors: list[int]) -> bytes:
 def ask_to_unmask(
     survivors: list[int], signed: dict[int, messages.ConsistencySignature]
 ) -> bytes:
-    """Ask for shares, with the signatures of all that are said to survive."""
+    """Ask for shares, with the signatures of all clients on the list of survivors."""
     return messages.encode(
         messages.UnmaskRequest(
             session=signed[0].session,
@@ -55,7 +55,7 @@ def ask_to_unmask(
 
 
 def main() -> None:
-    """Run the round up to the lie, and see whether anybody reveals a share."""
+    """Run the round up to the lie; print the error that each client raises."""
     server = secagg.Server(PARAMS, registry=REGISTRY)
     clients = {
         u: secagg.Client(u, PARAMS, identity=identity, registry=REGISTRY)

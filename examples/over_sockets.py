@@ -1,7 +1,7 @@
-"""The same protocol over TCP: a server and eight client processes, one of which is killed.
+"""Round over TCP between a server and eight client processes, one of which is killed.
 
-This is what it takes to put ``secagg`` into a system of your own: carry bytes, keep a clock,
-and call ``close_round`` when everyone has answered or time is up.
+To use ``secagg`` in your own system, do the same three things: carry bytes, keep a clock, and
+call ``close_round`` when every client has answered or the time is up.
 
     python examples/over_sockets.py
 """
@@ -26,11 +26,11 @@ PARAMS = secagg.RoundParams(
     encoding=secagg.FixedPoint(clip=8.0),
     session=b"over sockets, round 1",
 )
-PATIENCE = 30.0  # seconds a silent client is waited for
+PATIENCE = 30.0  # seconds to wait for a silent client
 
 
 def run_client(client_id: int, address: tuple[str, int]) -> None:
-    """Take part in one round; client 3 dies with its keys shared and its input unsent."""
+    """Take part in one round; client 3 dies after it shared its keys, before its input."""
     client = secagg.Client(client_id, PARAMS)
     vector = np.full(PARAMS.length, float(client_id))
     with connect(address) as server:
@@ -44,7 +44,7 @@ def run_client(client_id: int, address: tuple[str, int]) -> None:
 
 
 def run_server(listener: socket.socket) -> secagg.RoundResult:
-    """Collect, close, answer; once for each round of the protocol."""
+    """Collect messages, close the round and send the answers, until the sum is known."""
     server = secagg.Server(PARAMS)
     peers = accept_all(listener)
     while server.phase is not secagg.Phase.FINISHED:
@@ -59,7 +59,7 @@ def run_server(listener: socket.socket) -> secagg.RoundResult:
 
 
 def accept_all(listener: socket.socket) -> dict[int, Connection]:
-    """Wait for the clients to connect and say who they are, or go on without some of them."""
+    """Wait for each client to connect and send its id; go on without the missing ones."""
     peers: dict[int, Connection] = {}
     listener.settimeout(PATIENCE)
     for _ in range(PARAMS.n_clients):
@@ -77,7 +77,7 @@ def accept_all(listener: socket.socket) -> dict[int, Connection]:
 
 
 def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
-    """Hand one client's message to the server, or go on without that client."""
+    """Pass one client's message to the server, or go on without that client."""
     try:
         if peer.poll(PATIENCE):
             server.receive(client_id, peer.recv_bytes())
@@ -86,8 +86,8 @@ def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
 
 
 def main() -> secagg.RoundResult:
-    """Start the clients, be the server."""
-    # room for all to connect at once: a shorter queue drops connections
+    """Start the clients and run the server in this process."""
+    # all clients may connect at once; a shorter queue would drop connections
     with socket.create_server(("127.0.0.1", 0), backlog=PARAMS.n_clients) as listener:
         processes = [
             multiprocessing.Process(

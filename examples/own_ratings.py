@@ -1,4 +1,4 @@
-"""A recommender trained under secure aggregation on a table of one's own, with names in it."""
+"""Recommender trained under secure aggregation on your own table of names and ratings."""
 
 import csv
 import tempfile
@@ -13,9 +13,9 @@ FILMS = ("Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo")
 
 
 def write_table(path: Path) -> None:
-    """Write who likes which films: Ada every other one, Bo the rest, Cleo as Ada, and so on.
+    """Write the ratings: Ada likes every other film, Bo the rest, Cleo the same as Ada, etc.
 
-    Everybody has two films yet to see, one of either kind.
+    Each person has two films left to see: one they like, one they do not.
     """
     rows = [
         (person, film, 5 - j % 2 if i % 2 == j % 2 else 1 + j % 2)

@@ -1,4 +1,4 @@
-"""A private sum in one process: ten clients, one drops out, the server learns only the sum."""
+"""Private sum of ten clients in one process; one drops out, the server learns only the sum."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""A server that is killed in the middle of a round, and the one that goes on with it.
+"""Server that is killed in the middle of a round, and a second server that resumes the round.
 
-What it takes besides ``over_sockets``: the server has a journal, and says that a message is in
-only when ``receive`` has returned. A client that was not told so sends it again to whoever
-serves next; ``server.outbox`` has what the clients may not have been sent.
+In addition to ``over_sockets``, the server has a journal. It acknowledges a message only when
+``receive`` has returned. A client without an acknowledgement sends its message again, to the
+next server. ``server.outbox`` has the messages that the clients may not have received.
 
     python examples/resumable_server.py
 """
@@ -30,41 +30,41 @@ PARAMS = secagg.RoundParams(
 
 
 def run_server(path: Path, network: Connection, dies_after: int | None) -> None:
-    """Go on with the round in the journal, or begin one; die after some messages."""
+    """Resume the round in the journal, or start one; die after `dies_after` messages."""
     use = secagg.Journal.open if path.exists() else secagg.Journal.create
     with use(path, PARAMS) as journal:
         server = secagg.Server.resume(journal)
         network.send(server.outbox)
         while server.phase is not secagg.Phase.FINISHED:
             client_id, message = network.recv()
-            if message is None:  # everyone has answered, or time is up
+            if message is None:  # every client has answered, or the time is up
                 network.send(server.close_round())
                 continue
             server.receive(client_id, message)
             dies_after = None if dies_after is None else dies_after - 1
             if dies_after == 0:
-                os.kill(os.getpid(), signal.SIGKILL)  # the message is in, and nobody knows
+                os.kill(os.getpid(), signal.SIGKILL)  # accepted but not acknowledged
             network.send("it is in")
         result = server.result()
         network.send((result.survivors, float(result.sum[0])))
 
 
 class ServerProcess:
-    """A server in a process of its own, and the end of the network that leads to it."""
+    """Server in its own process, and the clients' end of the connection to it."""
 
     def __init__(self, path: Path, dies_after: int | None = None) -> None:
         self.network, theirs = multiprocessing.Pipe()
         arguments = (path, theirs, dies_after)
         self.process = multiprocessing.Process(target=run_server, args=arguments, daemon=True)
         self.process.start()
-        theirs.close()  # so that its death is the end of the stream
+        theirs.close()  # so that the server's death closes the connection
         self.outbox = self.network.recv()
 
 
 def main(path: Path, dies_after: int = 12) -> None:
-    """Be the clients and the network; start another server when one is gone.
+    """Run the clients and the network; start a second server when the first dies.
 
-    The first server dies with that many messages in; the twelfth is the second masked input.
+    The first server dies after `dies_after` messages. The twelfth is the second masked input.
     """
     clients = {u: secagg.Client(u, PARAMS) for u in range(PARAMS.n_clients)}
     vectors = {u: np.full(PARAMS.length, float(u)) for u in clients}
@@ -80,7 +80,7 @@ def main(path: Path, dies_after: int = 12) -> None:
                 print(f"the server died; client {u} was not told and sends again")
                 server.process.join()
                 server = ServerProcess(path)
-                assert server.outbox.get(u, b"") == data  # nothing before the first close
+                assert server.outbox.get(u, b"") == data  # empty before the first close
                 server.network.send((u, message))
                 server.network.recv()
         server.network.send((0, None))

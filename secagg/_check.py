@@ -1,4 +1,4 @@
-"""Validation of arguments, before their first use fails obscurely."""
+"""Validation of arguments before their first use, with clear error messages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Errors of secagg: every failure is one of these, and none of them carries a secret.
 
 ``ParameterError`` and ``LocalProtocolError`` are mistakes of the caller: nothing has changed,
-mend the call and go on. ``RemoteProtocolError`` is a violation by the peer, and
-``TooFewSurvivors`` the end of a round without anybody's fault.
+so correct the call and retry. ``RemoteProtocolError`` is a violation by the peer.
+``TooFewSurvivors`` ends a round without a violation.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class SecAggError(Exception):
 
 
 class ParameterError(SecAggError, ValueError):
-    """An invalid value of the caller's; the message has its name and the remedy."""
+    """An argument is invalid; the message has its name and the remedy."""
 
 
 class JournalError(SecAggError):
     """A journal cannot be opened, read or written, or its content is wrong.
 
-    A server that was writing has ended and acknowledged nothing that is not stored.
+    A server ends if its write fails; every message that it acknowledged is stored.
     """
 
 
@@ -38,7 +38,7 @@ class LocalProtocolError(SecAggError, RuntimeError):
 
 
 class MissingExtra(SecAggError, ModuleNotFoundError):
-    """A part of secagg needs a package that is not installed; the message says which extra."""
+    """A part of secagg needs a package that is not installed; the message names the extra."""
 
 
 class RemoteProtocolError(SecAggError):
@@ -47,7 +47,7 @@ class RemoteProtocolError(SecAggError):
     Attributes
     ----------
     sender : int or None
-        The client that sent it. None for the server, and where the server cannot tell.
+        The client that sent it. None for the server, and where the sender is unknown.
     phase : str
         The round of the protocol, e.g. ``"masked_input"``.
     check : str

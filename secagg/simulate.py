@@ -61,8 +61,8 @@ def simulate_round(
     Parameters
     ----------
     vectors : mapping of client id to vector, or a sequence of vectors or the rows of a matrix
-        Each is looked up once, when its client masks it, so a mapping may make them on the
-        fly. In a sequence the ids are the positions.
+        Each is looked up once, when its client masks it. A mapping may thus make them lazily.
+        In a sequence the ids are the positions.
     params : RoundParams
         At least as many `n_clients` as there are vectors.
     dropouts : mapping of client id to phase, optional

@@ -3,7 +3,7 @@
 A client on a graph checks its neighbourhood, itself included. It never relies on a size that
 the server states. Each check raises RemoteProtocolError with the check's name.
 
-In the active variant every client signs the one U3 it was shown, and reveals shares only for a
+In the active variant every client signs the one U3 it was shown. It reveals shares only for a
 U3 that at least t clients signed. Two sets would need 2t signatures; with fewer than a third of
 the clients lying and t above two thirds there are not that many (Bonawitz 2017, §6.2).
 """

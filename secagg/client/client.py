@@ -1,7 +1,7 @@
 """Client of the protocol, with one step for each round of the paper.
 
-A mistake of the caller leaves a client where it was. A violation by the server ends it, and its
-secrets are dropped.
+A mistake of the caller leaves a client unchanged. A violation by the server ends the client and
+drops its secrets.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Client(OneLife):
     policy : ClientPolicy, optional
         Demands of this client on every round.
     identity : Identity, optional
-        Its signing key; required exactly when the parameters say "active".
+        Its signing key; required if `security` is "active", and only then.
     registry : Registry, optional
-        Public identity keys, required likewise. From the application, never from the server.
+        Public identity keys, required likewise; from the application, never from the server.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -74,9 +74,9 @@ class Client(OneLife):
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, the id is out of range, the parameters fall short of
-        the policy, or the identity or registry is missing, not wanted or does not match.
-        Nothing secret has been computed then.
+        An argument has a wrong type or range, or the parameters fall short of the policy. Or
+        the identity or registry is missing, not wanted or does not match. Nothing secret has
+        been computed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Life of a client: one session, one process, one call at a time, and no way back.
+"""Lifecycle of a client: one session, one process, one call at a time, no going back.
 
-A second life could send another vector under the same masks, so that the difference of the two
-is known. Copies, forks and threads are second lives too.
+A second use could send another vector under the same masks, which reveals the difference of the
+two vectors. Copies, forks and other threads would be second uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shares a client gives its holders, and those it is given: sealed, opened, checked."""
+"""Sealing of a client's shares for its holders; opening and checking of received shares."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""States of a client: one for each message it has sent, with only the secrets still needed.
+"""States of a client, one for each message sent, with only the secrets still needed.
 
-A state is a value for the phase it carries, which the client takes from the transition table.
+Each state belongs to a phase, which the client looks up in the transition table.
 Moving on to the next state drops the secrets of the one before.
 """
 

@@ -27,7 +27,7 @@ Vector = (
 
 
 class Entropy(Protocol):
-    """A source of secret random bytes, ``os.urandom`` unless a test replays a round."""
+    """Source of secret random bytes: ``os.urandom``, unless a test replays a round."""
 
     def __call__(self, size: int, /) -> bytes:
         """Return `size` uniformly random bytes."""

@@ -1,8 +1,8 @@
 """Identities of the active variant: Ed25519 signatures (RFC 8032) against a registry.
 
-The application gives every client its identity, and everyone the same registry of public keys.
-Otherwise a server that lies could invent the other clients (Bonawitz 2017, §6.2: the malicious
-model needs a PKI).
+The application gives every client its identity, and all parties the same registry of public
+keys. Otherwise a lying server could invent the other clients (Bonawitz 2017, §6.2: the
+malicious model needs a PKI).
 """
 
 from __future__ import annotations
@@ -99,9 +99,8 @@ class Registry(Mapping[int, bytes]):
     Raises
     ------
     ParameterError
-        An id is not an int in [0, 2^64), a key is not 32 bytes, not canonical or of low order
-        (anybody can sign for such a key, e.g. an all-zero placeholder), or two clients share
-        one.
+        An id is not an int in [0, 2^64), or two clients share a key. Or a key is not 32 bytes,
+        not canonical or of low order: anybody can sign for such a key, e.g. an all-zero one.
     """
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:

@@ -1,7 +1,7 @@
-"""Parameters of a round, agreed beforehand: checked so that none fails or leaks later.
+"""Parameters of a round, agreed and checked before it starts.
 
-``RoundParams`` is the same on the server and on every client. Its digest is in every roster, so
-that two machines with different parameters never talk past each other.
+``RoundParams`` is the same on the server and on every client. Every roster has its digest, so
+different parameters on two machines raise an error.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ class RoundParams:
     max_weight : int, optional
         The largest weight of a vector. None: an unweighted sum.
     session : bytes, optional
-        A name for this round, up to 64 bytes, bound into every key. Give each round its own;
-        "active" needs one, because the signatures of round 0 are bound to it.
+        Name of this round, up to 64 bytes, bound into every key. Give each round a different
+        one. "active" needs it, because the signatures of round 0 are bound to it.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
     security : "semi-honest" or "active"
-        The adversary: a server and clients that follow the protocol and remember everything,
-        or ones that also lie, which takes signatures and a fifth round (Bonawitz 2017, §6.2)
-        and the complete graph.
+        The adversary: a server and clients that follow the protocol and remember everything, or
+        that also lie. "active" takes signatures, a fifth round (Bonawitz 2017, §6.2) and the
+        complete graph.
 
     Raises
     ------
     ParameterError
-        A value is out of range, the threshold leaves a minority of the complete graph able to
-        reconstruct, or R has no room for the sum of n vectors.
+        A value is out of range, or R has no room for the sum of n vectors. Or the threshold
+        lets a minority of the complete graph reconstruct secrets.
     """
 
     n_clients: int
@@ -209,7 +209,7 @@ class RoundParams:
 
     @property
     def holders(self) -> int:
-        """The number of holders of each secret's shares when nobody is missing."""
+        """Number of holders of each secret's shares when no client is missing."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
 
     @property

@@ -20,19 +20,19 @@ straight after its masked input. In the active variant at least t clients must s
 so that a lying server cannot have two different sets unmasked.
 
 Client u's input is hidden by a mask of its own, PRG(b_u), and by one for each neighbour, which
-follows from s_u. For each client u of U2 the others reveal one of the two secrets. From b_u, if
-u is in U3, its own mask is removed from the sum. From s_u, if it dropped out after sharing, the
-masks are removed that the others made with it. Never both: with t shares of each kind the
-server could remove every mask from y_u and read one vector. A client therefore answers one
-unmask request and no second one, and none that names a client twice.
+follows from s_u. For each client u of U2 the others reveal one of the two secrets. If u is in
+U3, b_u removes its own mask from the sum. If u dropped out after sharing, s_u removes the masks
+that the others made with it. Never both: with t shares of each kind the server could remove
+every mask from y_u and read one vector. A client therefore answers only one unmask request, and
+none that names a client twice.
 
 A machine's phase is the message it is due to send (client) or to collect (server). ``NEXT``
 alone gives the next one: a client's states and a server's stages know only their own. A call
 that is not due in the present phase is a `LocalProtocolError` and changes nothing.
 
 Both ends, FINISHED and FAILED, are terminal. A client fails when the server's message fails a
-check, and drops all its secrets. A bad message to the server fails nobody: the server fails
-when too few messages came or shares are wrong beyond repair. No round is retried, since a
+check, and drops all its secrets. A bad message to the server is only rejected. The server fails
+when too few messages arrived or shares are wrong beyond repair. No round is retried, since a
 second run under the same masks would give away the difference of its two inputs. The next
 attempt is a new round with new keys.
 """
@@ -50,7 +50,7 @@ __all__ = ["NEXT", "Exclusive", "Phase", "out_of_order"]
 
 
 class Phase(StrEnum):
-    """Phase of a client or server: the message that is due next, or how it ended."""
+    """Phase of a client or server: the message that is due next, or the outcome."""
 
     ADVERTISE_KEYS = "advertise_keys"
     SHARE_KEYS = "share_keys"
@@ -85,7 +85,7 @@ Both begin in ADVERTISE_KEYS. FAILED follows any phase and is left out.
 def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalProtocolError:
     """Return the error for a call that is not due in `phase`; nothing has changed.
 
-    A machine that has ended is `resumable` when its journal goes on where it stopped.
+    A machine that has ended is `resumable` if its journal can continue the round.
     """
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"

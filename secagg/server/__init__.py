@@ -1,4 +1,4 @@
-"""Server of the protocol: it holds no secret of its own and learns one sum.
+"""Server of the protocol: it has no secret of its own and learns one sum.
 
 Each phase is a stage that takes messages and closes into the next stage (`stages`). Masked
 inputs are added as they come (`masked_sum`). The last stage asks for shares (`unmasking`) and

@@ -1,8 +1,8 @@
-"""Log of a server, written before it answers, so that it can be killed and resumed.
+"""Log of a server, written before each answer so that a killed server can be resumed.
 
-A server's state is a fold over its accepted messages and closed phases: these are the entries.
-``secagg.journal`` keeps them in a file. Each entry has a SHA-256 over that of the entry before
-and itself, so that the last one identifies all of them in their order.
+A server's state is a fold over the entries: its accepted messages and closed phases.
+``secagg.journal`` stores them in a file. Each entry has a SHA-256 over the previous hash and
+its own content. So the last hash identifies all entries in their order.
 """
 
 from __future__ import annotations

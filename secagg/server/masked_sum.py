@@ -1,6 +1,6 @@
-"""Masked total once all inputs are in, and the questions to each client of U3.
+"""Masked sum of all inputs, and the questions to each client of U3.
 
-From here on only shares are missing. The active variant has this U3 signed first.
+Only shares are still missing. In the active variant the clients first sign this U3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Question", "Summed"]
 
 
 class Question(NamedTuple):
-    """Clients of U2 that one client sees and is asked for shares of, ascending ids."""
+    """Clients of U2 whose shares one client is asked for, ascending ids."""
 
     survivors: list[int]
     dropped: list[int]

@@ -1,8 +1,8 @@
-"""Recovery of b_v and s_u from the shares of round 4, and of the senders of wrong ones.
+"""Recovery of b_v and s_u from the shares of round 4; it finds the senders of wrong shares.
 
-A rebuilt secret is checked against its owner's publication: b_v against its commitment, s_u
-against the advertised public key. All shares are compared with the polynomial, not only the t
-that define it.
+A rebuilt secret is checked against the value its owner published: b_v against its commitment,
+s_u against the advertised public key. All shares are compared with the polynomial, not only the
+t that define it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Recovery:
         Raises
         ------
         RemoteProtocolError
-            More shares are wrong than can be told apart; check "shares".
+            More shares are wrong than can be corrected; check "shares".
         """
         answered = [(x, v) for x, v in enumerate(holders, start=1) if v in shares]
         # skip known-faulty senders unless fewer than t others remain: one liar then costs one
@@ -76,8 +76,8 @@ class Recovery:
         secret = self._verified(on_line[0], verify)
         if secret is not None and np.array_equal(on_line[1:], values[self.threshold :]):
             return secret
-        # with the secret known, a decoding only names the liars, and is slow: those who spoil
-        # more shares than can be told apart must not have it repeated for every owner
+        # if the secret is known, slow decoding only names the liars: do not repeat it for every
+        # owner when more shares are wrong than can be identified
         senders = tuple(u for _, u in present)
         if secret is not None and self._failures[senders] >= _ATTEMPTS:
             return secret
@@ -89,7 +89,7 @@ class Recovery:
         if repaired is not None:
             self.faulty.update(present[row][1] for row in wrong)
             return repaired
-        if secret is not None:  # right, but who spoilt the rest cannot be said
+        if secret is not None:  # right, but the liars cannot be identified
             self._failures[senders] += 1
             return secret
         raise RemoteProtocolError(

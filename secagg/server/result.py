@@ -29,9 +29,9 @@ class RoundResult:
     weight : int or None
         The sum of their weights, if the round is weighted.
     faulty : tuple of ids, ascending
-        Clients with wrong shares, as far as they can be told apart: up to half of the shares
-        beyond the threshold, or a single one. The sum is right all the same. Liars in larger
-        numbers can agree on shares that blame somebody else.
+        Clients with wrong shares, as far as they can be identified: up to half of the shares
+        beyond the threshold, or a single one. The sum is right in any case. A larger number of
+        liars can agree on shares that blame an honest client.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]

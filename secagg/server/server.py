@@ -1,7 +1,7 @@
-"""Server of the protocol: it holds no secret of its own and learns one sum.
+"""Server of the protocol: it has no secret of its own and learns one sum.
 
-A bad message is rejected and spoils nothing. The caller owns the clock: a time-out is
-``close_round()``. See `stages` and `unmasking` for messages, `NEXT` for the order of stages.
+A bad message is rejected and changes nothing. The caller calls ``close_round()`` at a time-out.
+See `stages` and `unmasking` for messages, `NEXT` for the order of stages.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Server:
     params : RoundParams
         The same as every client's.
     registry : Registry, optional
-        Public identity keys; required exactly when the parameters say "active".
+        Public identity keys; required if `security` is "active", and only then.
     journal : Log, optional
-        A fresh ``Journal`` for these parameters. Every accepted message and every close is
-        in it before the call returns, and ``resume`` goes on from there.
+        A fresh ``Journal`` for these parameters. Every accepted message and every close is in
+        it before the call returns; ``resume`` continues from there.
     entropy : callable, optional
         Source of the random graph; replace it only to replay a round in a test.
 
@@ -54,7 +54,7 @@ class Server:
         An argument is of the wrong type, the registry is missing or not wanted, or the journal
         is for other parameters.
     JournalError
-        It holds a round already, or cannot be written.
+        The journal already has a round, or cannot be written.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Server:
         self._write((None, seed))
         self._exclusive = Exclusive()
         self._received: set[int] = set()
-        # tags of every accepted message, so that a repetition is known as one; under a key
-        # that nobody else has, Poly1305 is as good as a digest here and six times faster
+        # tags of every accepted message, to recognise a repeated one; under a secret key
+        # Poly1305 is as good as a digest here and six times faster
         self._accepted: dict[int, set[bytes]] = {}
         self._tag_key = entropy(32)
 
@@ -87,9 +87,9 @@ class Server:
     def resume(cls, journal: Log, *, registry: Registry | None = None) -> Server:
         """Return the server that wrote a journal, in its last state.
 
-        It has taken the same messages through the same checks, so it gives the same answers and
-        the same sum, or has failed in the same way. Send its ``outbox`` again; a client without
-        an acknowledgement sends its message again.
+        It replays the same messages through the same checks. So it gives the same answers and
+        the same sum, or fails in the same way. Send its ``outbox`` again; a client without an
+        acknowledgement sends its message again.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Server:
             self._accepted.setdefault(client_id, set()).add(tag)
         except RemoteProtocolError:
             raise
-        except BaseException:  # neither refused nor known to be stored: this server must end
+        except BaseException:  # neither rejected nor known to be stored: this server must end
             self._stage = _Over(None, resumable=self._journal is not None)
             raise
 
@@ -219,7 +219,7 @@ class Server:
         stage = self._running("close_round")
         stage.asks = {}  # sent: their memory is free for the next
         try:
-            # first, because a close cannot be refused: what failed once must not be tried again
+            # first, because a close cannot be rejected: a failed one must not be retried
             self._write((None, b""))
             after = NEXT[self.params.security][stage.phase]
             self._stage = _STAGES[after](stage.close())
@@ -258,7 +258,7 @@ class Server:
 
 
 class _Over:
-    """The end, with a result or without; resumable if its journal goes on."""
+    """End of the session, with or without a result; resumable if its journal can continue."""
 
     expected: None = None
     asks: Mapping[int, bytes] = {}

@@ -1,8 +1,8 @@
 """Stages of the server up to the unmasking, each holding only what it still needs.
 
-A stage opens with messages for the clients (`asks`), takes their answers, checking each
-completely before it changes anything, and closes into a value. The next stage, from the
-transition table, is made of that value. Masked inputs are added as they come, so memory does
+A stage opens with messages for the clients (`asks`), takes their answers and closes into a
+value. It checks each answer completely before it changes anything. The next stage, from the
+transition table, is made from that value. Masked inputs are added as they come, so memory does
 not grow with clients times elements.
 """
 

@@ -2,7 +2,7 @@
 
 The holder of the private key can read every client's vector. It learns only the sum if it sees
 nothing but sums. So the aggregator must not have the key, and must not forward single vectors
-to its holder. In `secagg.threshold` nobody has the key.
+to the key holder. In `secagg.threshold` no party has the key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Paillier ciphertexts in batches, and the group they live in (Paillier 1999).
+"""Batches of Paillier ciphertexts, and the group that contains them (Paillier 1999).
 
-E(m, r) = (1 + n)^m · r^n mod n². The product of ciphertexts encrypts the sum of their
-messages, a power of one the multiple; messages are integers modulo n, read as signed.
+E(m, r) = (1 + n)^m · r^n mod n². The product of ciphertexts encrypts the sum of their messages,
+and a power the multiple. Messages are integers modulo n, read as signed.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Blinding = Literal["half-length", "textbook", "short-exponent"]
 def generate_keypair(
     bits: int = 3072, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
-    """Make a key; its `public_key` is for everybody.
+    """Generate a private key; give its `public_key` to all parties.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Arithmetic of batches of large integers modulo one odd number.
 
 A batch is a uint64 array of shape (count, limbs), limb 0 the least significant, every row in
-[0, N). Its little-endian bytes are the fixed width in which it is sent.
+[0, N). It is sent as its little-endian bytes, at fixed width.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Noise of ciphertexts: random n-th residues of Z*_{n²}, never used twice.
 
-Nothing is drawn in advance and nothing is kept, so a forked process cannot repeat its parent.
+No noise is drawn in advance or kept, so a forked process cannot repeat its parent's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FixedBaseNoise:
     multiplicative. So half of all noise has y^n in it, y the least number of symbol −1.
     Otherwise blinding would keep a ciphertext's symbol, which would link it to the original.
 
-    Exponents of |n| / 2 bits are as good as those of full length if factoring is hard
+    Exponents of |n| / 2 bits are as secure as those of full length if factoring is hard
     (Goldreich and Rosen 2003). See `generate_keypair` for the assumption behind shorter ones.
 
     Parameters
@@ -103,12 +103,12 @@ class FixedBaseNoise:
 
 
 class OwnerNoise:
-    """Uniform n-th residue, drawn modulo p² and q² apart by the owner of the key.
+    """Uniform n-th residues, drawn separately modulo p² and q² by the owner of the key.
 
     Modulo p² the n-th residues are the subgroup of order p − 1. A generator g of Z*_p gives its
-    element g^p, whose power by a uniform exponent below p − 1 is uniform. That is exactly the
-    textbook's distribution. Without a known generator of Z*_p, a uniform r^p takes its place.
-    `square` is n².
+    element g^p, whose power by a uniform exponent below p − 1 is uniform, exactly as in the
+    textbook scheme. Without a known generator of Z*_p, a uniform r^p takes its place. `square`
+    is n².
     """
 
     def __init__(self, p: int, q: int, square: Modulus) -> None:

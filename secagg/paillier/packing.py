@@ -1,10 +1,10 @@
-"""Packing of a vector into few plaintexts: many fixed-point slots, with room for their sum.
+"""Packing of a vector into few plaintexts of many fixed-point slots, with room for sums.
 
-Elements become the signed integers that `RoundParams` would give them. A plaintext is
-Σ v_i · 2^(b·i) over its slots, a signed integer: sums, differences and multiples of plaintexts
-are those of all slots. An offset added before they are read makes every slot non-negative. b
-leaves guard bits for the stated number of summands, in the top slot, too. After the last
-element comes a slot for the weight, in a weighted sum, and one for the count.
+Elements become the signed integers that `RoundParams` would give them. A plaintext is Σ v_i ·
+2^(b·i) over its slots, a signed integer. Sums, differences and multiples of plaintexts thus act
+on all slots. An offset, added before decoding, makes every slot non-negative. Each slot of b
+bits, the top one included, has guard bits for the stated number of summands. After the elements
+come a slot for the weight, in a weighted sum, and one for the count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIGNED_MAX = (1 << 62) - 1  # sums are int64
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Layout of vectors in plaintexts; the same for all of a sum.
+    """Layout of vectors in plaintexts; the same for all vectors of a sum.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Packing:
     max_weight : int, optional
         The largest weight of a vector. None: an unweighted sum.
     session : bytes, optional
-        A name for this sum, up to 64 bytes; vectors of different names are never added.
+        Name of this sum, up to 64 bytes; vectors of different names are never added.
 
     Raises
     ------

@@ -37,10 +37,12 @@ class PrivateKey:
     Raises
     ------
     ParameterError
-        They make no key; the message does not repeat them.
+        The values make no key; the message does not repeat them.
 
-    Notes ----- Not constant-time: gmpy2's arithmetic and lookups in tables of powers depend on
-    secret values. Do not decrypt on a machine that others can time.
+    Notes
+    -----
+    Not constant-time: gmpy2's arithmetic and table lookups depend on secret values. Do not
+    decrypt on a machine that others can time.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class PrivateKey:
     ) -> EncryptedVector:
         """Encrypt as `PublicKey.encrypt_vector`, faster, with noise modulo p² and q² apart."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
-        # what is handed on must not hold p and q, which the owner's group does
+        # the owner's group has p and q, so the result gets the public group instead
         public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
         return replace(own, ciphertexts=public)
 
@@ -123,13 +125,13 @@ class PrivateKey:
         ParameterError
             The vector is under another key.
         RemoteProtocolError
-            "slots", "summands" or "weight": it is not the sum that its header says.
+            "slots", "summands" or "weight": it is not the sum that its header states.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.decrypt(vector.ciphertexts))
 
     def to_bytes(self) -> bytes:
-        """Return the secret key, for a file that nobody else can read."""
+        """Return the secret key as bytes; store them in a file that only its owner can read."""
         key = self.public_key
         p, q = (fixed(prime, key.bits // 2) for prime in self.primes)
         data = encode_key(MAGIC, key.bits, key.exponent_bits, p, q, fixed(key.h or 0, key.bits))

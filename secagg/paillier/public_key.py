@@ -56,8 +56,8 @@ class PublicKey(CiphertextGroup):
     Raises
     ------
     ParameterError
-        n or h cannot belong to a key of this kind, or is too short. It cannot be seen that n is
-        the product of two primes; its maker can read what it encrypts anyway.
+        n or h cannot belong to a key of this kind, or is too short. That n is the product of
+        two primes cannot be checked; its maker can decrypt anyway.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
 
 
 def check_bits(bits: int, data: bytes) -> None:
-    """Raise for n shorter than the header says: a key has one spelling, and one id."""
+    """Raise for n shorter than the header states: a key has one encoding, and one id."""
     stated = HEADER.unpack_from(data)[2]
     if bits != stated:
         raise ParameterError(f"n has {bits} bits; the key's header says {stated}")

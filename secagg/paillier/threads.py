@@ -1,4 +1,4 @@
-"""Long batches over several threads: the compiled kernels let go of the interpreter's lock."""
+"""Long batches split over several threads; the compiled kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def set_threads(count: int | None) -> None:
     ParameterError
         Out of range.
     """
-    global _chosen  # noqa: PLW0603 - one setting of the process, as of every numeric library
+    global _chosen  # noqa: PLW0603 - one setting per process, as in every numeric library
     if count is not None:
         check_integer("count", count, 1, 1024)
     _chosen = count

@@ -117,8 +117,8 @@ class EncryptedVector:
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
         """Return the vector as it is sent: a header and ciphertexts of fixed width.
 
-        A computed vector is blinded again first, so that only the header's counts and the
-        messages themselves say how it came about.
+        A computed vector is blinded again first. Only the header's counts and the messages then
+        show how it was computed.
         """
         header = HEADER.pack(
             MAGIC,
@@ -159,7 +159,7 @@ class DecryptedSum:
     integers : int64 array, shape (d,)
         The exact sum of the encoded vectors.
     summands : int
-        Number of vectors added, less those subtracted.
+        Number of vectors added, minus those subtracted.
     weight : int or None
         The sum of their weights, if the packing is weighted.
     """
@@ -239,12 +239,12 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     Raises
     ------
     RemoteProtocolError
-        "slots", "summands" or "weight": not the sum of as many vectors as the header says.
+        "slots", "summands" or "weight": not the sum of as many vectors as the header states.
 
     Notes
     -----
-    The encrypted count guards against mistakes and an altered header. An aggregator can still
-    count one vector five times in both, or add encryptions of its own.
+    The encrypted count detects mistakes and altered headers. An aggregator can still count one
+    vector five times in both, or add its own encryptions.
     """
     packing = vector.packing
     try:

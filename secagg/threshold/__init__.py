@@ -1,18 +1,18 @@
-"""Decryption by t of l trustees together: nobody has the key (Damgård and Jurik, PKC 2001).
+"""Decryption by t of l trustees together; no party has the key (Damgård and Jurik, PKC 2001).
 
 A dealer makes the key, gives every trustee a share of it (Shamir 1979, over Z_{n p' q'}), and
 forgets it. Clients encrypt with ``ThresholdKey.public_key`` as with any other key. To read a
 sum, t trustees each send a partial decryption with a proof of its correctness (Shoup, Eurocrypt
-2000), and anybody combines them. A wrong one is rejected with its trustee's number.
+2000). Anybody can combine them. A wrong one raises an error with its trustee's number.
 
-Any t trustees can read everything, single vectors too. Fewer can read nothing; once more than
-l − t are gone, nobody can.
+Any t trustees can read everything, single vectors too. Fewer can read nothing. Once more than l
+− t are lost, no sum can be read.
 
-**That no single party can decrypt holds as long as the aggregator follows the protocol.** The
-number of vectors in a sum stands in a header that nobody has authenticated. An aggregator can
-write n into that of one client's vector, or multiply the vector by n, and combine the honest
-trustees' answers. Trustees who do not rely on it add the clients' authenticated messages
-themselves, and decrypt nothing else.
+**No single party can decrypt, as long as the aggregator follows the protocol.** The number of
+vectors in a sum is in an unauthenticated header. An aggregator can write n into the header of
+one client's vector, or multiply the vector by n, and combine the honest trustees' answers.
+Trustees who do not trust it must add the clients' authenticated messages themselves, and
+decrypt nothing else.
 
 **The dealer knows the key while it deals.** Run it in private on a machine that is wiped
 afterwards, and hand out the shares over channels that only their trustees can read. A dealer

@@ -49,7 +49,7 @@ class ThresholdKey:
     Raises
     ------
     ParameterError
-        They make no key.
+        The values make no key.
     """
 
     public_key: PublicKey
@@ -165,7 +165,7 @@ class ThresholdKey:
         Raises
         ------
         RemoteProtocolError
-            Also "slots", "summands" or "weight": it is not the sum that its header says.
+            Also "slots", "summands" or "weight": it is not the sum that its header states.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.combine(vector.ciphertexts, partials))

@@ -56,7 +56,7 @@ class PartialDecryption:
         )
 
     def to_bytes(self) -> bytes:
-        """Return it as it is sent, to anybody who may read the plaintexts."""
+        """Return the bytes to send, only to parties who may read the plaintexts."""
         head = HEADER.pack(MAGIC, VERSION, self.key_id, self.index, self.digest)
         return head + self.proof + self.values.to_bytes()
 

@@ -25,16 +25,16 @@ VERSION = 1
 class KeyShare:
     """A trustee's share of a key, from the dealer.
 
-    A trustee decides on what is read: one that answers for any ciphertext lets the aggregator
+    A trustee must choose what it decrypts. If it answers for any ciphertext, the aggregator can
     read single clients' vectors. Load each message with ``key.public_key.load_vector(data,
     packing, summands=…)``, which takes the round's number of vectors, and decrypt one vector a
     round.
 
-    **That finds mistakes, not lies: a single vector is safe as long as the aggregator follows
-    the protocol.** The number is in a header that nobody has authenticated, and no trustee sees
-    the encrypted one. See `secagg.threshold` for what multiplying one client's vector gives
-    away. Against a deviating aggregator, load every client's authenticated message, add them,
-    and decrypt that sum only; the combiner has to add them, too.
+    **This finds mistakes, not lies: a single vector is safe only if the aggregator follows the
+    protocol.** The number is in an unauthenticated header, and no trustee sees the encrypted
+    one. See `secagg.threshold` for the attack by multiplying one client's vector. Against a
+    deviating aggregator, load every client's authenticated message, add them, and decrypt that
+    sum only. The combiner must add them, too.
 
     Parameters
     ----------
@@ -104,18 +104,18 @@ class KeyShare:
         return PartialDecryption(key.key_id, self.index, ciphertexts.digest(), values, proof)
 
     def to_bytes(self) -> bytes:
-        """Return the secret share, for a file that nobody else can read."""
+        """Return the secret share as bytes, for a file that only the trustee can read."""
         head = HEADER.pack(MAGIC, VERSION, self.key.key_id, self.index)
         return head + self._secret.to_bytes(self.key.public_key.modulus.width, "little")
 
     @classmethod
     def from_bytes(cls, data: bytes, key: ThresholdKey) -> Self:
-        """Decode the output of `to_bytes` for a key whose public side everybody has.
+        """Decode the output of `to_bytes` for a key with this public side.
 
         Raises
         ------
         ParameterError
-            The bytes are damaged, or no share of this key; the message repeats nothing of them.
+            The bytes are damaged or no share of this key; the message does not repeat them.
         """
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
         data = as_bytes(data, "a share")

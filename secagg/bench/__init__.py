@@ -1,6 +1,6 @@
-"""Secret sharing against homomorphic encryption, ``secagg bench``, and the kit that measures.
+"""Benchmark of secret sharing against homomorphic encryption: ``secagg bench`` and its tools.
 
 `timing`, `table` and `picture` serve ``benches/`` too. The systems `ss`, `he`, `peers` and
-`ckks` make parties, and `roles` gives each a process. `keyed` measures systems with a key,
-`per_float` Paillier by the float, `run` everything; `report` shows it.
+`ckks` make parties, and `roles` runs each in a process. `keyed` measures systems with a key,
+`per_float` Paillier with one ciphertext per float, `run` everything. `report` prints it.
 """

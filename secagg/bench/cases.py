@@ -1,4 +1,4 @@
-"""Cases, systems, and their measured rows, with figures that may be scaled from a sample."""
+"""Cases, systems and measured rows; a figure may be scaled up from a sample."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes of `done` of `of` equal parts: ciphertexts, or those of all clients."""
+    """Seconds or bytes of `done` out of `of` equal parts (ciphertexts or clients)."""
 
     amount: float
     done: int = 1
@@ -162,7 +162,7 @@ class Load:
 class Row:
     """Measurements of a system in a case; `holder` is the key holder, if there is one.
 
-    A client's bytes are without the sum that every client receives at last.
+    A client's bytes leave out the sum that every client receives at the end.
     """
 
     system: System

@@ -1,4 +1,4 @@
-"""TenSEAL's CKKS, for reference: approximate, on another assumption, and wider on the wire."""
+"""TenSEAL's CKKS, for comparison: approximate, another assumption, longer messages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Systems with a key: clients encrypt, an aggregator adds, a key holder decrypts.
 
-Work beyond the budget is done on a sample, of fewer elements or additions, and marked so.
+Work beyond the time budget is measured on a sample of elements or additions, and marked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DISTINCT = 5  # vectors that are encrypted, and sent to the aggregator repeatedl
 
 
 class Opened(NamedTuple):
-    """A sum in the clear, and the bytes that were sent for the aggregator to have it."""
+    """Decrypted sum, and the bytes sent until the aggregator had it."""
 
     sum: F64
     sent: int
@@ -35,7 +35,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True)
 class Keyed:
-    """A system and the factories of its parties, which can be pickled.
+    """System and the factories of its parties; all can be pickled.
 
     A sender has ``encrypt(vector) -> bytes``, an aggregator ``add(message, length)`` and
     ``total() -> bytes``, and a holder ``decrypt(total, length) -> Opened``.
@@ -114,7 +114,7 @@ def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int
 
 
 class _Parties:
-    """The three parties, whose processes end with the stack."""
+    """The three parties; their processes end with the exit stack."""
 
     def __init__(self, keyed: Keyed, case: Case, stack: ExitStack) -> None:
         self._keyed, self._case = keyed, case

@@ -1,6 +1,6 @@
-"""Paillier by phe, with a ciphertext for every float, as FedMF was first secured.
+"""Paillier by phe, with a ciphertext for every float, as FedMF was originally secured.
 
-And phe fed with packed integers, which isolates the gain of packing.
+A second system gives phe packed integers, which isolates the gain of packing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Paillier per float on one core, against phe turn by turn.
+"""Paillier per float on one core, measured in alternation with phe.
 
-Slots are of 32 bits: 20 for a float of [−8, 8] and its sign, 12 to sum 4,095 of them.
+A slot has 32 bits: 20 for a float in [−8, 8] with its sign, 12 for sums of 4,095 floats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPEATS = 5
 
 
 class Work(NamedTuple):
-    """An operation on so many floats at a time."""
+    """An operation and its number of floats."""
 
     call: Callable[[], object]
     floats: int

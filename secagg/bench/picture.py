@@ -1,4 +1,4 @@
-"""Pictures, drawn without a screen, and the one of a comparison."""
+"""Pictures, drawn without a screen, and the picture of a comparison."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def png(picture: Canvas) -> bytes:
 
 
 def canvas(rows: Sequence[Row]) -> Canvas:
-    """Draw a client's time, everybody else's, and a client's traffic over the length.
+    """Draw client time, time of the other parties, and client traffic over the length.
 
     The cohort is the middle one of the rows, ≥ 1; hollow marks are scaled from a sample.
     """

@@ -1,4 +1,4 @@
-"""A party of a system in a process of its own, with its processor time and peak memory.
+"""Party of a system in a separate process, with its processor time and peak memory.
 
 Processor time, of all threads of the party, leaves out other processes and waiting.
 """
@@ -20,8 +20,8 @@ from secagg.errors import SecAggError
 
 R = TypeVar("R")
 
-# A server that has imported once what this process has of the library forks in milliseconds,
-# and what it forks has none of this process's memory.
+# The fork server imports the library once and then forks in milliseconds. Its children have
+# none of this process's memory.
 _context = multiprocessing.get_context("forkserver")
 
 
@@ -34,12 +34,12 @@ class Took(NamedTuple, Generic[R]):
 
 
 class Role(AbstractContextManager["Role"]):
-    """A party in a process of its own until the end of the ``with`` block.
+    """Party in a separate process, which ends with the ``with`` block.
 
-    `make` makes the party, called in the process; it and all steps can be pickled. SecAggError
-    is raised if the party raises any error, here or in `do`; its message has `name`.
-    `setup_seconds` is the processor time of making the party, and `memory` the peak bytes of
-    its process so far, beyond the library itself.
+    `make` makes the party inside the process. `make` and all steps must be picklable.
+    SecAggError is raised if the party raises any error, here or in `do`. Its message names the
+    party. `setup_seconds` is the processor time of making the party, and `memory` the peak
+    bytes of its process so far, beyond the library itself.
     """
 
     def __init__(self, name: str, make: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""The comparison: every system in every case, one after the other, and Paillier per float."""
+"""Comparison of every system in every case, one after the other, and Paillier per float."""
 
 from __future__ import annotations
 

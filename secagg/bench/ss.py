@@ -19,7 +19,7 @@ from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.server import RoundResult, Server
 
 CORRUPT, DROPOUT = 0.05, 0.1  # fractions for which the graph is recommended
-ALONE = 0  # the client in a process of its own, for its memory; it stays to the end
+ALONE = 0  # client in a separate process, to measure its memory; it never drops out
 
 SS = System(
     name="ss",

@@ -1,6 +1,6 @@
-"""Timers, peak memory, the machine that every measurement discloses, and the rule for Ctrl-C.
+"""Timers, peak memory, a description of the machine, and the handling of Ctrl-C.
 
-A Ctrl-C ends the measuring; none disturbs the saving.
+Ctrl-C ends the measurement but never interrupts saving its results.
 """
 
 from __future__ import annotations

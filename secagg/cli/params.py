@@ -1,7 +1,7 @@
 """``secagg params``: neighbours and threshold of a round, and its costs on this machine.
 
-Times are of primitives, measured and multiplied by their counts. The counts are of the work
-that grows with clients or elements; see docs/parameters.md.
+Times are those of primitives, measured and multiplied by their counts. Only work that grows
+with clients or elements is counted; see docs/parameters.md.
 """
 
 from __future__ import annotations

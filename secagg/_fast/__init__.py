@@ -1,6 +1,6 @@
-"""The compiled core and its twins: one choice at import, the same results either way.
+"""Compiled core and its numpy twins, chosen at import; both give the same results.
 
-``TIER`` is the tier in use. Each tier can do all that the next one can. ``"ifma"`` multiplies
+``TIER`` is the tier in use. Each tier includes the following ones. ``"ifma"`` multiplies
 large numbers eight at a time with AVX-512 IFMA. ``"aesni"`` expands masks with AES
 instructions. ``"portable"`` is compiled code whose masks go through ``cryptography``.
 ``"pure"`` is ``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, and

@@ -1,9 +1,9 @@
 """Specification of every kernel of the compiled core, in simple numpy.
 
-The functions here and those of ``_kernels`` have the same signatures and the same results,
-bit for bit; tests compare them under Hypothesis. They run where there is no compiled code, or
-with ``SECAGG_PURE=1``. They check shapes, dtypes and parameters, raise ValueError, and trust
-the layer above with everything else. Masks are in ``reference_masks``, GF(2^61 - 1) is in
+The functions here and those of ``_kernels`` have the same signatures and the same results, bit
+for bit; tests compare them under Hypothesis. They run where there is no compiled code, or with
+``SECAGG_PURE=1``. They check shapes, dtypes and parameters, raise ValueError for bad ones, and
+leave all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1) is in
 ``reference_m61``, large numbers are in ``reference_modular``.
 """
 

@@ -1,7 +1,7 @@
 """Masks from AES-128-CTR: the specification of ``src/masks.c``, through ``cryptography``.
 
-This is also what runs on a CPU without AES instructions; a table of S-boxes in C would leak
-the keys through the cache.
+CPUs without AES instructions run this code, too. A table of S-boxes in C would leak the keys
+through the cache.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Graphs of clients, who share keys and masks with their neighbours.
+"""Graphs of clients; neighbours share keys and masks.
 
-On the complete graph (Bonawitz 2017) every client deals with every other. On a k-regular Harary
-graph in random order (Bell et al. 2020, §3.2) it deals with k of them, and its cost no longer
-grows with n. `recommend` finds the smallest k and its threshold t by exact counting: privacy
-fails with probability 2^−σ at most and the round with 2^−η at most.
+On the complete graph (Bonawitz 2017) every client exchanges keys with every other. On a
+k-regular Harary graph in random order (Bell et al. 2020, §3.2) it does so with k of them, and
+its cost no longer grows with n. `recommend` finds the smallest k and its threshold t by exact
+counting: privacy fails with probability 2^−σ at most and the round with 2^−η at most.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finder of the fewest neighbours, and for them the smallest threshold, that are safe.
+"""Search for the fewest safe neighbours, and for the smallest safe threshold with them.
 
 Bell et al. 2020, section 3, with exact tails in place of their bounds; docs/parameters.md has
 the derivation and the figures.

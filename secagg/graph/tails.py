@@ -1,18 +1,18 @@
 """Probabilities that a random ring of neighbours fails, by exact counting.
 
-Bell et al. 2020, section 3, calls a way of drawing graphs (σ, η)-good when three events happen
-for any sets of colluding and dropped-out clients that were settled before:
+Bell et al. 2020, section 3, calls a random graph (σ, η)-good if three events hold, for any sets
+of colluding and dropped-out clients that were fixed beforehand:
 
 - E1: no client has as many corrupt neighbours as it takes to rebuild its secrets,
-- E2: the graph of the honest clients that did not drop out is in one piece,
+- E2: the graph of the honest clients that did not drop out is connected,
 - E3: every client has at least t neighbours that did not drop out.
 
 E1 and E2 fail together with probability at most 2^−σ (privacy), E3 with at most 2^−η (the round
 completes). Probabilities are fractions of Python integers; docs/parameters.md derives them.
 
-The parameters may be a server's proposal, which a client must judge in seconds. So beyond
-``MOST_COUNTED`` neighbours nothing is summed. Bounds from above take the place of tails, by
-logarithms of factorials, in a fixed number of steps.
+A client must judge the parameters that a server proposes in seconds. So beyond ``MOST_COUNTED``
+neighbours upper bounds replace the exact tails. They take a fixed number of steps, on
+logarithms of factorials.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SLACK = 2**-16
 """Bits by which bounds are widened: lgamma errs by some 10^-7 of a bit up to n = 2^20."""
 
 _LEAST = -1024
-"""The log2 of the smallest probability that a bound tells from others; σ goes up to 128."""
+"""Binary logarithm of the smallest probability that a bound resolves; σ ≤ 128."""
 
 
 def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:

@@ -5,15 +5,15 @@ One SQLite file for one round, in WAL mode with exclusive locking. An entry is c
 returns. So the file alone is the journal: a ``-wal`` file that is lost or cut short afterwards
 takes no acknowledged entry with it.
 
-Each row carries a SHA-256 over the one before and itself, and the file their number and the
-last of these values. So rows that were altered, swapped, or are missing, at the end too, are
-detected. There is no key: a consistent rewrite of the *whole* file, or an older copy, is not.
+Each row has a SHA-256 over the previous row's and its own content. The file stores the number
+of rows and the last hash. So altered, swapped and missing rows are detected, also at the end.
+There is no key: a consistent rewrite of the *whole* file, or an older copy, is not detected.
 
-Never put back an older copy: a server that resumes from one asks a second time, perhaps about
-other survivors. No client answers twice. So it costs the round at most where no two sets of t
+Never restore an older copy: a server that resumes from one asks a second time, perhaps about
+other survivors. No client answers twice. So at most the round is lost if no two sets of t
 holders of a secret are disjoint. That takes 2t > n on the complete graph, which the parameters
-ensure, and 2t > k + 1 on another, which they do not. Colluders answer both times: with c of
-them it takes c more. Elsewhere both secrets of one client, and so its input, can come out.
+ensure, and 2t > k + 1 on another, which they do not. Colluders answer both times: c of them
+raise both bounds by c. Below it, both secrets of a client, and so its input, can leak.
 
 The file holds masked inputs, revealed shares and the server's seed for the graph; never an
 input or the sum. But once the last messages are in, the sum follows from them: do not give the
@@ -55,10 +55,10 @@ _ROOM = 4096
 class Journal:
     """Entries of one round in a file; made by ``create`` or ``open``.
 
-    Give it to ``Server(params, journal=journal)``, or to ``Server.resume(journal)``, and close
-    it when the round is over; it is a context manager too. A forked process cannot use its
-    parent's journal, nor close it for the parent. While it is open, no other program should
-    open the file as a database; copying it is safe.
+    Pass it to ``Server(params, journal=journal)`` or ``Server.resume(journal)``. Close it after
+    the round, or use it as a context manager. A forked process can neither use nor close its
+    parent's journal. While it is open, no other program should open the file as a database.
+    Copying the file is safe.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class Journal:
                 connection.execute("COMMIT")
                 _checkpoint(connection)
             except BaseException:
-                # memory and disk may differ now: only reading the file again tells
+                # memory and disk may differ now; only the file read again is certain
                 self.close()
                 raise
 
@@ -250,7 +250,7 @@ def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Move what is committed from the write-ahead log into the file itself, and sync it."""
+    """Move committed entries from the write-ahead log into the file itself, and sync it."""
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise JournalError("the write-ahead log cannot be emptied")

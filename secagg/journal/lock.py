@@ -53,8 +53,8 @@ class FileLock:
                 isolation_level=None,  # transactions begin and end explicitly
                 check_same_thread=False,  # `_busy` lets one thread in at a time
             )
-            # A child closes what it frees, at the latest on its way out, and SQLite would then
-            # unlink the log under the parent. Modules are freed too: no list in one is enough.
+            # A child closes the connection on freeing it, at the latest at exit. SQLite then
+            # unlinks the parent's log. Modules are freed too: no list in one is enough.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
             self._connection = connection
         except BaseException:
@@ -101,7 +101,7 @@ class FileLock:
             self._close_descriptor()
 
     def __del__(self) -> None:
-        """Release a file that nobody closed."""
+        """Release a file that was never closed."""
         if hasattr(self, "_descriptor"):
             self.close()
 

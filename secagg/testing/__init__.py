@@ -1,4 +1,4 @@
-"""Property tests for applications of secagg: rounds to draw, and the invariants of each.
+"""Property tests for applications of secagg: random rounds, and their invariants.
 
 Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
 
@@ -7,9 +7,9 @@ Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
     def test_my_aggregator(round):
         testing.assert_exact_sum(round, my_aggregator)
 
-See docs/testing.md for transports, for what messages show of inputs, and for ``deadline``.
-Everything here is for tests only. Its clients accept rounds too small to hide anybody, and its
-entropy is replayed and therefore no secret.
+See docs/testing.md for transports, for leaks of inputs in messages, and for ``deadline``.
+Everything here is for tests only. Its clients accept rounds too small to hide an input, and its
+entropy is replayed and therefore not secret.
 """
 
 from __future__ import annotations

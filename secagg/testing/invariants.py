@@ -1,6 +1,6 @@
-"""Invariants of a round: the sum is exact, and no message shows anything of an input.
+"""Invariants of a round: the sum is exact, and no message reveals anything about an input.
 
-A sum is over clients that it can be over, or there is none. An input shows nowhere, except
+A sum covers possible survivors, or the round is aborted. An input appears in messages only
 under its masks.
 """
 
@@ -45,7 +45,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     ----------
     round : Round
     aggregate : callable
-        Takes the round, lets clients drop out as ``round.dropouts`` says, and returns a
+        Takes the round, lets clients drop out by ``round.dropouts``, and returns a
         RoundResult or raises TooFewSurvivors.
 
     Raises
@@ -56,8 +56,8 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     params = round.params
     u1, u3 = (round.present(phase) for phase in (Phase.ADVERTISE_KEYS, Phase.MASKED_INPUT))
     counts = [(len(round.present(phase)), phase) for phase in NEXT[params.security]]
-    # on a graph a client may lose all the others among its holders, or none of them: this many
-    # others it keeps in the worst case, and nobody is left out if that is enough
+    # on a graph the dropouts may all be among one client's holders: count − cut of these remain
+    # in the worst case, and if that is enough, no client is left out
     cut = len(u1) - min(params.holders, len(u1))
     sure = all(count - cut >= needed(params, phase) for count, phase in counts)
     possible = all(count >= needed(params, phase) for count, phase in counts)

@@ -1,7 +1,7 @@
-"""Rounds over a transport under test and a network that loses, repeats, delays and reorders.
+"""Rounds over a transport under test, on a network that loses, repeats and reorders packets.
 
-Real clients and a real server are on either side. The transport turns messages into packets and
-back, and the network applies a schedule of faults to the packets.
+Clients and server are real. The transport turns messages into packets and back, and the network
+applies a schedule of faults, delays among them, to the packets.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Schedule:
-    """Faults of one run; packets that it does not name arrive once, in the order sent.
+    """Faults of one run; packets without a fault arrive once, in the order sent.
 
     Parameters
     ----------
     faults : mapping of int to str
-        A fault of ``FAULTS`` by packet, counted from 0 in the order sent. Numbers beyond the
-        last packet have no effect.
+        A fault of ``FAULTS`` by number of the packet, counted from 0 in the order sent. Numbers
+        beyond the last packet have no effect.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class Schedule:
 
 
 class Transport(Protocol):
-    """Carrier of messages: both ends of every connection. None is the server."""
+    """Transport of messages: both ends of every connection. None is the server."""
 
     def send(self, sender: int | None, receiver: int | None, data: bytes) -> Iterable[bytes]:
         """Return the packets that carry a message, at the sender's end."""
@@ -103,9 +103,9 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
     """Run a round over a transport: it ends in the exact sum or is rightly aborted.
 
     The server closes a phase when the network has nothing more to deliver; clients drop out as
-    the round says. What arrives must have been sent, by that sender to that receiver. A message
-    must arrive, once or more, if all of its packets do. The server must accept every message in
-    time. The sum must be exact over the clients whose input came in time.
+    in the round. Every delivered message must have been sent by that sender to that receiver. A
+    message must arrive, once or more, if all of its packets do. The server must accept every
+    message in time. The sum must be exact over the clients whose input came in time.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
 
 
 class _Run:
-    """One round under way."""
+    """A running round."""
 
     def __init__(self, transport: Transport, round: Round, schedule: Schedule) -> None:
         self.transport, self.round, self.schedule = transport, round, schedule

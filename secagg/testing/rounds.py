@@ -1,7 +1,7 @@
-"""Rounds to test with: inputs and dropouts, the plain sum, and a cohort to run it.
+"""Test rounds: inputs and dropouts, the plain sum, and a cohort to run them.
 
-`Round` describes a round before it runs, `Cohort` is the same round taken apart: every message
-between its clients and its server passes through the test's hands.
+`Round` describes a round before it runs. `Cohort` runs it step by step, and the test sees every
+message between clients and server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class InsecureReplayedEntropy:
-    """Bytes that look random and follow from a seed. **For tests only**: they hide nothing.
+    """Pseudorandom bytes from a seed. **For tests only**: they hide nothing.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class Cohort:
     clients : dict of id to Client
     server : Server
     entropy : dict of id to InsecureReplayedEntropy
-        Each client's source, with all its draws.
+        Entropy source of each client, with all its draws.
     vectors, weights : dict by id
     registry : Registry or None
         In the active variant.

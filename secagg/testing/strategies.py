@@ -1,7 +1,7 @@
-"""Hypothesis strategies: any accepted parameters, any inputs, dropouts, faults.
+"""Hypothesis strategies for accepted parameters, inputs, dropouts and faults.
 
-Rounds are small, so that thousands run in seconds. Otherwise anything goes: moduli of both
-kinds, weights or none, both encodings, complete graphs and others, ids up to 2^64 − 1.
+Rounds are small, so that thousands run in seconds. All else varies: moduli of both kinds,
+weights or none, both encodings, complete graphs and others, ids up to 2^64 − 1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def params(draw: st.DrawFn) -> RoundParams:
     if bits is None:
         modulus = draw(st.sampled_from(_PRIMES) | st.integers(n + 1, 1 << 62))
     ring = (1 << bits) if bits is not None else modulus
-    # what weight times the largest element may come to, for each of n clients
+    # the largest product of weight and element, for each of n clients
     room = min((ring or 0) - 1, (1 << 63) - 1) // n
     max_weight = draw(st.none() | st.integers(1, min(room, 1 << 53)))
     room //= max_weight or 1
@@ -101,7 +101,7 @@ def vectors(params: RoundParams) -> st.SearchStrategy[Vector]:
     number = st.floats(-clip, clip) | st.sampled_from([0.0, -0.0, clip, -clip, *ties])
     if encoding.beyond_clip == "refuse":
         return _arrays(number, params.length, (np.float64,))
-    # what a float32 cannot hold exactly is another number then, and just as good
+    # a float32 rounds some numbers to others, which are just as good
     beyond = number | st.floats(-2 * clip, 2 * clip) | st.floats(-1e30, 1e30)
     return _arrays(beyond, params.length, (np.float64, np.float32))
 

@@ -1,10 +1,10 @@
 """Packing of a vector into few plaintexts of many fixed-point slots, with room for sums.
 
-Elements become the signed integers that `RoundParams` would give them. A plaintext is Σ v_i ·
-2^(b·i) over its slots, a signed integer. Sums, differences and multiples of plaintexts thus act
-on all slots. An offset, added before decoding, makes every slot non-negative. Each slot of b
-bits, the top one included, has guard bits for the stated number of summands. After the elements
-come a slot for the weight, in a weighted sum, and one for the count.
+Elements become the signed integers that `RoundParams` would give them. A plaintext is
+Σ v_i · 2^(b·i) over its slots, a signed integer. Sums, differences and multiples of plaintexts
+thus act on all slots. An offset, added before decoding, makes every slot non-negative. Each
+slot of b bits, the top one included, has guard bits for the stated number of summands. After
+the elements come a slot for the weight, in a weighted sum, and one for the count.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Random primes p whose p − 1 has a known factorisation, and hence a known generator.
 
 p = 2 r p' + 1 with p' prime and r odd and smooth; p is a safe prime if r = 1 (Menezes, van
-Oorschot and Vanstone, Handbook of Applied Cryptography, 1996, §4.6.1). With the factors of p −
-1 a generator of Z_p^* is known, so its powers are the whole group. As p' and r are odd, p ≡ 3
-(mod 4).
+Oorschot and Vanstone, Handbook of Applied Cryptography, 1996, §4.6.1). With the factors of
+p − 1 a generator of Z_p^* is known, so its powers are the whole group. As p' and r are odd,
+p ≡ 3 (mod 4).
 
 Candidates are those of a randomly placed window that no small prime divides, in random order. A
-random composite of k bits passes t rounds of Miller–Rabin with a probability below k^1.5 · 2^t
-· 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). For the 40 rounds
-done here that is 2^−230 at 512 bits and 2^−430 at 1536 bits. GMP (6.2 and later) first runs
-Baillie–PSW, which no composite is known to pass.
+random composite of k bits passes t rounds of Miller–Rabin with a probability below
+k^1.5 · 2^t · 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). For
+the 40 rounds done here that is 2^−230 at 512 bits and 2^−430 at 1536 bits. GMP (6.2 and later)
+first runs Baillie–PSW, which no composite is known to pass.
 """
 
 from __future__ import annotations

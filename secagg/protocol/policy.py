@@ -20,9 +20,9 @@ class ClientPolicy:
     Parameters
     ----------
     min_clients : int
-        The fewest clients (itself included) that it accepts: in the roster it sees, that shared
-        keys, that survive in an unmask request, and that signed it. Below 3 only with
-        `allow_two_clients`.
+        The fewest clients (itself included) in the roster it sees, among those that shared
+        keys, among the survivors of an unmask request, and among their signers. Below 3 only
+        with `allow_two_clients`.
     min_threshold : int
         The smallest threshold.
     max_length : int

@@ -5,8 +5,8 @@ forgets it. Clients encrypt with ``ThresholdKey.public_key`` as with any other k
 sum, t trustees each send a partial decryption with a proof of its correctness (Shoup, Eurocrypt
 2000). Anybody can combine them. A wrong one raises an error with its trustee's number.
 
-Any t trustees can read everything, single vectors too. Fewer can read nothing. Once more than l
-− t are lost, no sum can be read.
+Any t trustees can read everything, single vectors too. Fewer can read nothing. Once more than
+l − t are lost, no sum can be read.
 
 **No single party can decrypt, as long as the aggregator follows the protocol.** The number of
 vectors in a sum is in an unauthenticated header. An aggregator can write n into the header of

@@ -8,11 +8,11 @@ Shamir, Crypto 1986).
 All c_j take one proof, of u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j. The exponents a_j of 128 bits
 are hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et al.,
 ACNS 2004). It is sound here, as fourth powers and squares lie in the group of squares of
-Z*_{n²}. This group is cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some δ_j = d_j²
-/ (c_j⁴)^x is not 1, one of these primes divides its order, each far above 2^128. So at most one
-of the 2^128 values of a_j lets ∏ δ_j^a_j be 1. In Z*_{n²} itself δ_j could have order 2 and
-would pass whenever a_j is even. Nothing is proved about the sign of d_j: any square root of 1
-is a free factor, so only its square may be used.
+Z*_{n²}. This group is cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some
+δ_j = d_j² / (c_j⁴)^x is not 1, one of these primes divides its order, each far above 2^128. So
+at most one of the 2^128 values of a_j lets ∏ δ_j^a_j be 1. In Z*_{n²} itself δ_j could have
+order 2 and would pass whenever a_j is even. Nothing is proved about the sign of d_j: any square
+root of 1 is a free factor, so only its square may be used.
 """
 
 from __future__ import annotations

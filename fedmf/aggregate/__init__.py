@@ -2,9 +2,9 @@
 
 A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear,
 `SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
-homomorphic encryption. The integers are the same, bit for bit, and so are the users left out.
-`FloatSum` adds floats for comparison, `NoisySum` clips and adds noise, and `MixedSum` is the
-mixed mode of the FedMMF paper, which protects less than it seems to.
+homomorphic encryption. All three give the same integers, bit for bit, and leave out the same
+users. `FloatSum` adds floats for comparison. `NoisySum` clips and adds noise. `MixedSum` is the
+mixed mode of the FedMMF paper; it protects less than it seems to.
 """
 
 from __future__ import annotations

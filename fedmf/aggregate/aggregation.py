@@ -41,7 +41,7 @@ PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "un
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
 Dropouts = Mapping[int, Phase]
-"""Users who drop out, each with the phase before whose message they do."""
+"""Dropouts: the phase before whose message each user drops out."""
 
 
 class RoundAborted(FedMFError):
@@ -100,7 +100,7 @@ class IntegerSum(Settings, ABC):
 
 
 class Stopwatch:
-    """Sum of the `seconds` in which it runs."""
+    """Total of the `seconds` that it ran."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -114,9 +114,9 @@ class Stopwatch:
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
-    """Return, ascending, the users who do not drop out before they send their vector.
+    """Return the users who send their vector before they drop out, ascending.
 
-    The vector goes out with the masked input: a user who drops out of "unmasking" has sent it.
+    The vector is sent as the masked input; a user who drops out of "unmasking" has sent it.
     """
     return tuple(user for user in sorted(vectors) if dropouts.get(user) in (None, "unmasking"))
 

@@ -22,17 +22,17 @@ class MixedSum(Settings):
     """Sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
     **Use it to reproduce the paper, not to protect anybody**: see `warning`, which is issued if
-    anybody is exposed, and docs/privacy.md. The integers are those of a secure sum over all
+    any user is exposed, and docs/privacy.md. The integers are those of a secure sum over all
     users.
 
     Parameters
     ----------
     secure
-        Sum of the others' gradients, a `SecAggSum` or `PaillierSum`; its encoding is
-        everybody's.
+        Sum of the others' gradients, a `SecAggSum` or `PaillierSum`; all users share its
+        encoding.
     exposed
-        Users whose gradients the server sees, to be named; `fedmf.masks.privacy.well_masked` is
-        the paper's choice.
+        Users whose gradients the server sees; `fedmf.masks.privacy.well_masked` is the paper's
+        choice.
     """
 
     secure: SecAggSum | PaillierSum
@@ -50,7 +50,7 @@ class MixedSum(Settings):
 
     @property
     def warning(self) -> str:
-        """Warning for everybody who trains like this."""
+        """Warning for any training with this sum."""
         return (
             f"{len(self.exposed)} users send their gradients in the clear: the server can "
             "compute their masked ratings from two rounds, and from these and the items' "
@@ -90,7 +90,7 @@ class MixedSum(Settings):
         )
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
-        """Add up tables of zeros and ones, securely for everybody; see `Aggregation`."""
+        """Add up tables of zeros and ones, securely for all users; see `Aggregation`."""
         return self.secure.count(vectors, dropouts=dropouts, session=session)
 
 

@@ -43,14 +43,14 @@ class NoisySum(Settings):
         z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.models.dp.noise_multiplier`.
     where
         ``"central"``: a trusted party that knows the exact sum adds N(0, σ²).
-        ``"distributed"``: each user adds a share of it before sending, so that under secure
-        aggregation nobody ever knows the exact sum, and the accuracy is that of "central".
-        ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation; the
-        sum then has the noise of all of them, √n times as much.
+        ``"distributed"``: each user adds a share of it before sending. Under secure aggregation
+        no party then knows the exact sum. The accuracy is that of "central".
+        ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation. The sum
+        then has √n times as much noise.
     honest
-        Share of the cohort in (0, 1], with "distributed", whose noise alone is enough: a round
-        with fewer survivors is aborted. Users who collude with a reader of the sum, and the
-        reader, count as dropped out, but cannot be detected.
+        With "distributed": share of the cohort in (0, 1] whose noise alone is enough. A round
+        with fewer survivors is aborted. A reader of the sum and colluding users count as
+        dropped out, but cannot be detected.
     entropy
         Source of the noise: a function from a number of bytes to as many of them. Privacy needs
         `os.urandom`; ``np.random.default_rng(seed).bytes`` makes an experiment repeatable, and

@@ -1,4 +1,4 @@
-"""Sum by homomorphic encryption: the server adds ciphertexts that it cannot read."""
+"""Sum by homomorphic encryption; the server adds ciphertexts that it cannot read."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ FEWEST = 3  # as secret sharing: in the sum of two, either is all that the other
 class PaillierSum(IntegerSum):
     """Sum by Paillier encryption, in the integers that `PlainSum` and `SecAggSum` give.
 
-    A user sends one message, in the place of the masked input, so that it leaves out the same
-    users as the other aggregations. Fewer than three make no sum.
+    A user sends one message, in place of the masked input. So the same users are left out as in
+    the other aggregations. Fewer than three users make no sum.
 
     **A party that can decrypt the sum can decrypt every single vector.** So the trust model
     must be named; there is no default.
@@ -55,7 +55,7 @@ class PaillierSum(IntegerSum):
         and Jurik 2001). *No single party can decrypt as long as the server follows the
         protocol, with the same reservation; so many trustees who collude with the server read
         every user's vector.* The dealer makes the key, hands out the shares and must forget it;
-        where no key is given, the dealer is this process.
+        if no key is given, the dealer is this process.
     trustees, threshold
         Numbers of shares, and of shares that decrypt: 2 ≤ threshold ≤ trustees ≤ 100. Required
         for "threshold" without a key, and only then.
@@ -63,7 +63,7 @@ class PaillierSum(IntegerSum):
     key
         A private key of `secagg.paillier`; for "threshold", the shares that
         `secagg.threshold.deal` gave. None: one is made at first use.
-    progress : function of the current phase and of how many of how many are through it
+    progress : function of the current phase, the clients done with it and all clients
     clip, fractional_bits
         See `IntegerSum`.
 
@@ -203,7 +203,7 @@ class PaillierSum(IntegerSum):
 
 
 class _Server:
-    """Adds messages as they arrive; it has the public key and nothing else."""
+    """Server that adds messages as they arrive; it has only the public key."""
 
     def __init__(self, public_key: PublicKey, packing: secagg.Packing) -> None:
         self._public_key, self._packing = public_key, packing

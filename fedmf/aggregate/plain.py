@@ -27,9 +27,9 @@ __all__ = ["FloatSum", "PlainSum"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlainSum(IntegerSum):
-    """Sum in the clear: no privacy, but the integers that the private sums give.
+    """Sum in the clear: no privacy, but the same integers as the private sums.
 
-    Its bytes are those of the vectors alone, and it is aborted only when nobody is left. Raises
+    Its bytes are those of the vectors alone. It is aborted only if no user is left. Raises
     SettingError if the encoding is impossible.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Sum by secret sharing, each user a client of the protocol."""
+"""Sum by secret sharing; each user is a client of the protocol."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SecAggSum(IntegerSum):
         None for two thirds, rounded up. A higher one withstands more colluding users, a lower
         one more dropouts. Of n it must be more than half; of neighbours, enough for one user in
         twenty to collude and one to drop out (`secagg.ClientPolicy`).
-    progress : function of the phase and of how many clients of how many are through it
+    progress : function of the current phase, the clients done with it and all clients
     clip, fractional_bits
         See `IntegerSum`.
 

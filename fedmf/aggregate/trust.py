@@ -1,7 +1,7 @@
 """Trust models of homomorphic encryption, and the parties of each.
 
-The server adds ciphertexts that it cannot read. A holder of the key can read every single
-vector as well as the sum; the models differ in the holder.
+The server adds ciphertexts that it cannot read. A key holder can read every single vector as
+well as the sum. The models differ in the key holder.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Decryption:
 
 
 class Parties(ABC):
-    """Users who encrypt, a server with the public key only, and a holder of the key."""
+    """The users, who encrypt, the server with the public key only, and the key holder."""
 
     users_decrypt: ClassVar[bool] = False
     """True if the encrypted sum goes to the users."""
@@ -84,7 +84,7 @@ class Parties(ABC):
 
 @dataclass(frozen=True)
 class KeyHolder(Parties):
-    """A party apart from users and server with the private key; it is given sums only."""
+    """Key holder: a separate party with the private key, which receives sums only."""
 
     private_key: PrivateKey
 
@@ -107,7 +107,7 @@ class SharedClientKey(KeyHolder):
     """Users with the private key, and a server without it (Chai et al. 2020, §4; Basu).
 
     Users encrypt with it, which is faster than with the public key, and each of them decrypts
-    the sum. Here it is decrypted once, and the time stands for that of each.
+    the sum. Here it is decrypted once, and the time is reported for each of them.
     """
 
     users_decrypt: ClassVar[bool] = True
@@ -124,10 +124,9 @@ class SharedClientKey(KeyHolder):
 
 @dataclass(frozen=True)
 class Trustees(Parties):
-    """Holders of shares of the private key, of whom the first t answer the server.
+    """Trustees with shares of the private key; the first t answer the server.
 
-    Each trustee takes the server's word that a message is a sum of so many vectors; see
-    `KeyShare`.
+    The trustees trust the server that a message is a sum of that many vectors; see `KeyShare`.
     """
 
     shares: tuple[KeyShare, ...]

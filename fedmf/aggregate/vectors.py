@@ -18,10 +18,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """An (m, k) table that is zero outside a few rows: a user's message, in short.
+    """Short form of a user's message: an (m, k) table that is zero outside a few rows.
 
-    The user sends `dense()`. The short form is for adding up in the clear: it is quicker, gives
-    the same integers, and may contain the rows of many users.
+    The user sends `dense()`. The short form is for sums in the clear. It is faster, gives the
+    same integers, and may contain the rows of many users.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Rows:
 
 
 class _Lazy(Mapping[int, Item]):
-    """Mapping that computes an item whenever it is looked up."""
+    """Mapping that computes an item at each look-up."""
 
     def __init__(self, users: Iterable[int], compute: Callable[[int], Item]) -> None:
         self._users = dict.fromkeys(sorted(users))
@@ -61,7 +61,7 @@ class _Lazy(Mapping[int, Item]):
 
 
 class Vectors(_Lazy[Rows]):
-    """Tables of a cohort by user id, computed at each look-up so that memory has one at a time.
+    """Tables of a cohort by user id, computed at each look-up to keep one at a time in memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Inversion of one-order masks by the equation that they are fitted by.
+"""Inversion of one-order masks, by the equation that fits them.
 
 A ridge regression of ratings r on public features x leaves the residuals ρ = r − b − Xw. These
 are the masked ratings (eq. 11 of Yang et al. 2021). Where the penalised squares are
@@ -6,10 +6,10 @@ smallest their gradient is zero: penalty · w = Xᵀρ, and Σ ρ = 0 for the fr
 
     r_i = b + ρ_i + t g_i,   g = X Xᵀ ρ,   t = 1 / penalty,
 
-where only two numbers are unknown. Differences of ratings are on the grid of their scale, so
-two ratings leave a handful of values for t. Only the true one puts all ratings on one grid.
-The user's mean rating gives b, and mostly the sign that gradients leave open
-(`from_two_rounds`), as r and 2 · mean − r are both on the grid only where 2 · mean is.
+in which only b and t are unknown. Differences of ratings are on the grid of their scale, so two
+ratings leave a handful of values for t. Only the true one puts all ratings on one grid. The
+user's mean rating gives b. It mostly gives the sign that gradients leave open
+(`from_two_rounds`), too: r and 2 · mean − r are both on the grid only if 2 · mean is.
 
 The adversary needs the masked ratings, which plain gradients give, the items' public features
 and each user's mean rating. Section 4.2.1 grants the lowest and the highest rating.

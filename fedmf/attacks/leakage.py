@@ -7,8 +7,8 @@ its unit direction and a_i its coefficients; then p_u = s d for one unknown numb
 
 Two rounds set two such expressions equal, a linear system in 1/s, s, 1/s', s'. Its null space
 has one dimension from three items on; s · 1/s = 1 fixes the length. Ratings on a grid need only
-one round. Each possible value of a single rating makes s a root of a quadratic, and only the
-true s puts all the other ratings on the grid.
+one round. For each possible value of one rating, s is a root of a quadratic. Only the true s
+puts all other ratings on the grid.
 
 The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
 attacks need only λ.
@@ -33,7 +33,7 @@ VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: li
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """View that a server has of one user in one round.
+    """The server's view of one user in one round.
 
     Parameters
     ----------

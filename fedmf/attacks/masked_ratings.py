@@ -1,6 +1,6 @@
 """The two attacks of the FedMMF paper on masked ratings, sections 4.2.1 and 4.2.2.
 
-They only scale or rank masked ratings, so that a low rate is no measure of safety: `from_ridge`
+They only scale or rank masked ratings. So a low success rate is no sign of safety: `from_ridge`
 and `from_retraining` start from the same numbers.
 """
 
@@ -58,7 +58,7 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
     """Return each user's hit ratio β (section 4.2.2).
 
     β is the share of a user's ⌈top · n⌉ highest items by masked rating that are among as many
-    by rating. Ties, of which the paper says nothing, are broken at random.
+    by rating. Ties, which the paper leaves open, are broken at random.
 
     Parameters
     ----------

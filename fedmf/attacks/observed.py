@@ -1,7 +1,7 @@
 """The server's view of one user: a gradient in the clear, or a masked input.
 
-The secure view is the real one: every user is a `secagg.Client`. The bytes of its masked input
-are decoded as a gradient would be, and the attacker is given the items that a user rated.
+The secure view is real: every user is a `secagg.Client`, and the bytes of its masked input are
+decoded like a gradient. The attacker also knows the items that a user rated.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def train(
             f"{model!r} has biases, which the attacks do not solve for: take biases=False"
         )
     training = FactorTraining(model, ratings)
-    # a generator of its own: other draws than `Trainer` starts from
+    # a separate generator: its draws differ from those that `Trainer` starts from
     before = Factors.of(*model.initial(ratings, np.random.default_rng(seed)), ratings)
     seen = []
     for one in Loop(FloatSum(), Schedule(), rounds).iterate(training, before):

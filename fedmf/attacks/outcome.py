@@ -1,4 +1,4 @@
-"""Success of an attack against plain sums and secure ones, beside that of guessing."""
+"""Success of an attack against plain and secure sums, compared with guessing."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Outcome:
     summed
         Share from the sum over all users.
     chance
-        Share of the most frequent rating, which a guess finds; for the attacks on masked
-        ratings, the share that shuffled numbers give.
+        Share found by guessing the most frequent rating. For attacks on masked ratings, the
+        share found with shuffled numbers.
     ratings
         Number of ratings to find.
     """

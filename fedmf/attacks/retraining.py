@@ -1,10 +1,10 @@
 """Inversion of masks without a closed form: guess ratings, fit the mask to them, compare.
 
-The right ratings are those that, less the mask fitted to them, leave the masked ratings ρ. A
-guess is ρ + t D on the grid, with an estimate D of the mask and one of a few amplitudes t. The
-best guess gives the next D. The first D is the linear part of a factorisation machine (see
-`from_ridge`), whose interactions l2 keeps near zero. For a neural network it is one fitted to ρ
-with a weaker penalty, as ρ has the part of the features that the penalty left.
+The right ratings minus the mask fitted to them are the masked ratings ρ. A guess is ρ + t D on
+the grid, with an estimate D of the mask and one of a few amplitudes t. The best guess gives the
+next D. The first D is the linear part of a factorisation machine (see `from_ridge`), whose
+interactions l2 keeps near zero. For a neural network it is one fitted to ρ with a weaker
+penalty. The penalty has left that part of the features in ρ.
 
 The adversary needs the masked ratings, the items' features, the public hyper-parameters of the
 mask and each user's mean rating. The seeds of the parties' starting parameters stay unknown.

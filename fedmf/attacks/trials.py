@@ -75,7 +75,7 @@ def leakage(
     Parameters
     ----------
     ratings
-        Ratings of all users: everybody trains.
+        Ratings of all users; all of them train.
     users
         Numbers of the attacked users, in any order, such as `chosen` draws.
     one_round

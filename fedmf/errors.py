@@ -1,4 +1,4 @@
-"""Errors of fedmf; a setting out of range raises secagg's error, under a name of fedmf."""
+"""Errors of fedmf. `SettingError` is secagg's error for a value out of range."""
 
 from __future__ import annotations
 

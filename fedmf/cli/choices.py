@@ -34,7 +34,7 @@ class ModelName(StrEnum):
 
 
 class MaskName(StrEnum):
-    """Models that FedMMF's users fit to their own ratings first."""
+    """Masks of FedMMF, which users fit to their own ratings first."""
 
     RIDGE = "ridge"
     FM = "fm"

@@ -1,4 +1,4 @@
-"""Options, the console, errors in one line, folders and Ctrl-C, shared by all commands."""
+"""Helpers shared by all commands: options, console, one-line errors, folders, Ctrl-C."""
 
 from __future__ import annotations
 

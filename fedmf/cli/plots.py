@@ -1,4 +1,4 @@
-"""Picture of a training, drawn without a screen and without matplotlib's global state."""
+"""Plot of a training, drawn without a screen and without matplotlib's global state."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
 
 
 class LiveReport(Progress):
-    """A line per finished round, and on a terminal a bar with the present phase."""
+    """One line per finished round, and on a terminal a bar with the current phase."""
 
     def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class LiveReport(Progress):
 
 
 class StageReport(Progress):
-    """A line per stage as it begins, and on a terminal a bar with its progress."""
+    """One line per started stage, and on a terminal a bar with its progress."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(

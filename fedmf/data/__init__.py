@@ -1,4 +1,4 @@
-"""Ratings: `load` a data set by name, or make one `from_triples` of your own.
+"""Ratings: `load` a named data set, or build one from your data with `from_triples`.
 
 `fetch` downloads the files of a data set, `sets` reads them, and `splits` splits `Ratings` into
 training and test ratings.

@@ -60,7 +60,7 @@ class Block:
 def blocks(ratings: Ratings, users: NDArray[np.int64], width: int) -> Iterator[Block]:
     """Yield users in blocks that fit into the cache at `width` ≥ 1 floats for each rating.
 
-    A user with more ratings than that is a block of their own; see `Block.of` for `users`.
+    A user with more ratings than that is a separate block; see `Block.of` for `users`.
     """
     ends = np.cumsum(np.diff(ratings.indptr)[users])
     first = done = 0

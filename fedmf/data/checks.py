@@ -1,4 +1,4 @@
-"""Validation of ratings: type, users and items, and a rating at least."""
+"""Validation of ratings: type, users, items, and at least one rating."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
 
 
 class Identified(Protocol):
-    """Object over users and items, each with an id of the data set."""
+    """Object for users and items with ids of the data set."""
 
     @property
     def user_ids(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Ratings from columns, of a caller's own data and of every file that is read."""
+"""Ratings from columns: the caller's data, and every file of a data set."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def from_triples(
     Raises
     ------
     DataError
-        If a column has other entries or another length, a value is outside `scale`, an item is
-        not in `item_ids`, or a pair is there twice. The message names the first such entry.
+        If a column has a wrong type or length, a value is outside `scale`, an item is not in
+        `item_ids`, or a pair occurs twice. The message names the first such entry.
     """
     low, high = _scale(name, scale)
     who, what = _integers(name, "users", users), _integers(name, "items", items)

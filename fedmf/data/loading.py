@@ -1,4 +1,4 @@
-"""Loading of data sets by name."""
+"""Loading of named data sets."""
 
 from __future__ import annotations
 

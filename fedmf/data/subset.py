@@ -1,4 +1,4 @@
-"""A dense subset of a data set, small enough for slow protocols."""
+"""Dense subset of a data set, small enough for slow protocols."""
 
 from __future__ import annotations
 

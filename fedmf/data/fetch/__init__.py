@@ -1,4 +1,4 @@
-"""Download, checksums and unpacking of data sets, all of a set or nothing."""
+"""Download, validation and unpacking of data sets: all files of a set, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unpacking of a data set's zip file, which is not trusted."""
+"""Unpacking of a data set's untrusted zip file."""
 
 from __future__ import annotations
 

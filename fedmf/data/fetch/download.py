@@ -1,7 +1,7 @@
-"""Download of one file by pooch, over a session of requests within limits of its own.
+"""Download of one file with pooch, over a restricted session of requests.
 
-Every request and redirection goes over https, or to this machine. The answer may not be
-compressed in transit, nor exceed `LARGEST` bytes. No password of ``~/.netrc`` is sent.
+Every request and redirection uses https, or stays on this machine. The response must not be
+compressed in transit or exceed `LARGEST` bytes. No password of ``~/.netrc`` is sent.
 """
 
 from __future__ import annotations

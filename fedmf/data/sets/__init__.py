@@ -1,1 +1,1 @@
-"""The data sets, from the files that they come in; `fedmf.data` is the door."""
+"""Readers of the data sets' files; use them through `fedmf.data`."""

@@ -1,4 +1,4 @@
-"""Folders of the data sets: below ``FEDMF_DATA``, then in the cache that ``fetch`` fills."""
+"""Folders of the data sets: first in ``FEDMF_DATA``, then in the cache of ``fetch``."""
 
 from __future__ import annotations
 

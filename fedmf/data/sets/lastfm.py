@@ -1,10 +1,10 @@
 """Last.fm (HetRec 2011): listening counts of users and artists, as ratings 1 to 5.
 
-FedMMF (Yang et al. 2021, section 5.1) sets unspecified "bins for the listening counts", so each
-way is a data set of its own:
+FedMMF (Yang et al. 2021, section 5.1) does not specify its "bins for the listening counts", so
+each choice is a separate data set:
 
-- ``lastfm``: by fifths of all counts, which the users have to compute together. A rating is
-  mostly that of the user: heavy listeners have high ones.
+- ``lastfm``: by fifths of all counts, which the users have to compute together. A rating mostly
+  reflects the user: heavy listeners have high ones.
 - ``lastfm-user``: by fifths of the user's own counts, that is by taste.
 - ``lastfm-log``: 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more.
 """
@@ -71,7 +71,7 @@ BINS: Mapping[str, Callable[[Column, Column], NDArray[np.float64]]] = MappingPro
 
 
 def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> Ratings:
-    """Read Last.fm from its folder, binned as `BINS` says under this name.
+    """Read Last.fm from its folder, with the `BINS` of this name.
 
     The catalogue has the artists' names as titles, no years and no genres. Times are all 0.
 

@@ -1,4 +1,4 @@
-"""The four MovieLens sets, read strictly from the folders that GroupLens' archives unpack to.
+"""The four MovieLens sets, read strictly from the unpacked archives of GroupLens.
 
 They are free for research, but most may not be redistributed. Users download them from
 GroupLens, by hand or with ``fedmf data fetch``.
@@ -61,8 +61,7 @@ class Format:
     genres
         Names of all genres.
     counts
-        Published numbers of users, items and ratings, which expose lost lines; None accepts
-        any.
+        Published numbers of users, items and ratings, to detect lost lines; None accepts any.
     separator, header, scale
         See `fedmf.data.sets.lines.read_rating_table`.
     keep_unrated

@@ -1,7 +1,7 @@
 """Age, gender and occupation of the users of ml-100k and ml-1m, read on request.
 
-In a federation each row is on its user's own device and private like the ratings. Zip codes
-are validated and skipped: nearly every user has another one, and no paper says how to use them.
+In a federation each row stays on its user's device, private like the ratings. Zip codes are
+validated and skipped: nearly all differ, and no paper describes how to use them.
 """
 
 from __future__ import annotations

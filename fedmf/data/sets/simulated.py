@@ -1,4 +1,4 @@
-"""Ratings drawn from a model of MovieLens: they need no download and hide a known structure.
+"""Ratings drawn from a model of MovieLens, with a known structure and without a download.
 
 A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` are
 mostly those of its genres. The five ratings are as frequent as in MovieLens 100K.

@@ -18,7 +18,7 @@ STRAY = 0.12
 def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Ratings:
     """Draw eight views per user and at least one per item (Ammad-ud-din et al. 2019, 5.1).
 
-    The paper does not say how its zeros and ones are drawn; independent ones leave nothing to
+    The paper does not state how its zeros and ones are drawn; independent ones leave nothing to
     learn. Here the items form four blocks and every user belongs to one. Each of the user's
     views is of another block with probability .12, which comes near to the paper's figures.
 

@@ -1,8 +1,8 @@
 """Sources of the data sets: archives, terms of use, and checksums of files.
 
-The MD5 of an archive, which GroupLens publishes beside it, shows damage; authenticity rests on
-https. The SHA-256 of a file is of the copy that this library's figures were measured on. A file
-listed with "" has none, as editions differ in line ends or time stamps; its size is validated.
+GroupLens publishes the MD5 of an archive, which detects damage; authenticity rests on https.
+The SHA-256 of a file is that of the copy behind this library's figures. A file listed with ""
+has none, as editions differ in line ends or time stamps. Its size is validated instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_COPIES = _MOVIELENS + "do not redistribute it, " + _NO_COMMERCE
 
 @dataclass(frozen=True)
 class Source:
-    """An archive that one or several data sets are read from.
+    """Archive of one or several data sets.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ _ALL = (
         folder="ml-latest-small",
         sets=("ml-latest-small",),
         archive="https://files.grouplens.org/datasets/movielens/ml-latest-small.zip",
-        md5=None,  # "latest": the archive may be replaced by another edition, the files tell
+        md5=None,  # "latest": the archive may be replaced; the files' checksums detect that
         page="https://files.grouplens.org/datasets/movielens/ml-latest-small-README.html",
         terms=_MOVIELENS + "redistribute it under the same terms only, " + _NO_COMMERCE,
         files={

@@ -1,4 +1,4 @@
-"""The tags that users gave to items in ml-10m, ml-latest-small and Last.fm, read on request.
+"""Tags that users gave to items in ml-10m, ml-latest-small and Last.fm, read on request.
 
 `fedmf.data.features.tag_features` turns them into numbers.
 """

@@ -1,6 +1,6 @@
 """Context models: a vector of parameters, predictions from features, and their gradient.
 
-`FedLR`, `FedFM` and `FedNN` of Yang et al. 2021, table 4, which names no settings of theirs.
+`FedLR`, `FedFM` and `FedNN` of Yang et al. 2021, table 4, which gives no settings for them.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
 
 
 class ContextTrainer(Scheduled):
-    """Trains a `ContextModel` on ratings, each user a client of the aggregation.
+    """Trains a `ContextModel` on ratings; each user is a client of the aggregation.
 
     In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256: the gradient
     summed over their own ratings, and the number of these. The server divides one sum by the
@@ -93,8 +93,8 @@ class ContextTrainer(Scheduled):
         Raises
         ------
         SettingError
-            If the features are no `Features` or of other items or users, the settings do not
-            fit, or a user's numbers exceed the aggregation's clip or diverge.
+            If the features are no `Features` or of other items or users, or the settings do not
+            fit. Or if a user's numbers diverge or exceed the aggregation's clip.
         """
         self._forget()
         check_ratings(train=train)
@@ -135,7 +135,7 @@ class ContextTrainer(Scheduled):
 
 @dataclass(frozen=True, eq=False)
 class _Fitted(Trained):
-    """Model at the θ that was learnt, for the users and items of its training."""
+    """Model at the learnt θ, for the users and items of its training."""
 
     train: Ratings
     model: ContextModel
@@ -150,7 +150,7 @@ class _Fitted(Trained):
 
 
 class _ContextSteps(LocalSteps):
-    """Gradients of the users at θ, and the numbers of their ratings."""
+    """Gradients of the users at θ, and their numbers of ratings."""
 
     def __init__(self, training: _ContextTraining, theta: Floats) -> None:
         super().__init__(training.ratings, (theta.size + 1, 1), at_once=1)

@@ -25,9 +25,9 @@ class CF(Estimator):
     Parameters
     ----------
     model : hyper-parameters, `Implicit()` by default
-    epochs : int, how often all x_u (eq. 7) and then all y_i (eq. 9) are solved for, ≥ 1
+    epochs : int, passes that solve for all x_u (eq. 7) and then all y_i (eq. 9), ≥ 1
     seed : int, seed of the starting Y, ≥ 0
-    progress : function of the current phase and of how many of how many are over
+    progress : function of the current phase, the finished epochs and all epochs
     """
 
     def __init__(

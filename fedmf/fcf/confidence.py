@@ -1,4 +1,4 @@
-"""Implicit feedback: the model that CF, FCF and exact federated CF have in common.
+"""Model of implicit feedback, common to CF, FCF and exact federated CF.
 
 Symbols and equations are those of section 3 of FCF (see `fedmf.fcf`), taken from Hu, Koren and
 Volinsky 2008. The paper's Cᵘ is of size M × M and its Cⁱ of size N × N; it has the two sizes
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 class SparseTable(Protocol):
-    """The operations of a scipy.sparse table that are used here."""
+    """Operations of a scipy.sparse table that this module uses."""
 
     @property
     def T(self) -> SparseTable:  # noqa: D102
@@ -101,11 +101,11 @@ class Implicit(Settings):
     ----------
     k : int, K, number of latent factors, ≥ 1
     alpha
-        α of eq. 4, > 0: a rating r has the confidence 1 + α r. Of counts take the logarithm, or
-        an α such that α times the largest is some 10 to 50; FCF's default clip bears 5.
+        α of eq. 4, > 0: a rating r has the confidence 1 + α r. For counts take logarithms, or
+        an α such that α times the largest is 10 to 50. FCF's default clip fits 5.
     reg : float, λ of eq. 5, per user and per item, not per rating as in FedMF, > 0
     spread
-        Standard deviation of the starting item factors around 0, > 0. The paper names no start.
+        Standard deviation of the starting item factors around 0, > 0. The paper gives none.
     """
 
     k: Count = 4

@@ -1,9 +1,9 @@
 """FCF: federated collaborative filtering on implicit feedback, by summed item gradients.
 
-Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. What the paper leaves
-open is decided as follows. An epoch is one update of the x_u (eq. 7) and then several sums of
-gradients, 10 by default, over which the x_u are held fixed. Adam starts again in each epoch;
-carried on over epochs it ends further from CF (table fcf-2 has both). It has the powers t that
+Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. The points that it
+leaves open are decided as follows. An epoch is one update of the x_u (eq. 7) and then several
+sums of gradients, 10 by default, over which the x_u are held fixed. Adam restarts in each
+epoch. Without restarts it ends further from CF (table fcf-2 has both). It has the powers t that
 eq. 15 and 16 omit.
 """
 
@@ -42,8 +42,8 @@ BLOCK = 1 << 18  # elements of several users' gradients that are made at once: t
 class Step:
     """State after one sum of gradients, the `step`-th of an epoch; both count from 1.
 
-    X, shape (n_users, k), is that of the gradients, and Y, shape (n_items, k), that after the
-    server's step. `aggregate` is None if the sum was lost, as too few users stayed.
+    X, shape (n_users, k), gave the gradients. Y, shape (n_items, k), is the result of the
+    server's step. `aggregate` is None if the sum was lost, as too few users were left.
     """
 
     epoch: int
@@ -69,7 +69,7 @@ class FCF(FederatedRecommender):
         element is at most (1 + α r) · |x| in size or so.
     optimiser : step of the server, `Adam` by default, or plain `Descent` (eq. 10)
     steps : int, number of sums of gradients in an epoch, ≥ 1
-    reset : bool, True if the optimiser forgets the past when an epoch begins
+    reset : bool, True if the optimiser restarts with each epoch
     """
 
     def __init__(

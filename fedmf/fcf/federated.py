@@ -1,4 +1,4 @@
-"""Federated recommenders of implicit feedback: raters counted once, then a sum each round."""
+"""Federated recommenders for implicit feedback: raters counted once, then one sum a round."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Training on implicit feedback; users who are not in the sum update x_u, too."""
+    """Training on implicit feedback; dropped-out users update x_u, too."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -43,20 +43,20 @@ class ImplicitTraining(Training[XY, Steps]):
         return XY(solve(y, *self._tables, self.model.reg), y)
 
     def of_all(self, total: Aggregate) -> Floats:
-        """Return a sum scaled from the users who stayed to all of them."""
+        """Return a sum over the survivors, scaled to all users."""
         return total.sum * (self.ratings.n_users / len(total.survivors))
 
 
 class FederatedRecommender(Scheduled):
-    """Learns from sums over users, each of whom may drop out of any of them.
+    """Recommender that learns from sums over users; each may drop out of any sum.
 
     Ratings of items with fewer than `min_raters` raters are left out of the training;
-    docs/privacy.md has the reason and its limits. Users count the raters first, by a sum of its
-    own.
+    docs/privacy.md has the reason and its limits. Users count the raters first, by a separate
+    sum.
 
     Parameters
     ----------
-    model : hyper-parameters that CF has too, `Implicit()` by default
+    model : hyper-parameters, as in `CF`; `Implicit()` by default
     aggregation : sum of the users' vectors
     epochs : int, number of epochs, ≥ 1
     min_raters : int, least number of raters of a trained item; 1 counts nothing
@@ -64,7 +64,7 @@ class FederatedRecommender(Scheduled):
         Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum of
         the others is scaled to all users. A sum that is lost leaves Y as it is.
     seed : int, seed of the starting Y, which is that of `CF`, and of the dropouts, ≥ 0
-    progress : function of the current phase and of how many of how many sums are over
+    progress : function of the current phase, the finished sums and all sums
 
     Attributes
     ----------

@@ -1,11 +1,10 @@
-"""CF, exactly, from secure sums: the users send moments of x_u instead of gradients.
+"""Exact CF from secure sums: users send moments of x_u instead of gradients.
 
-The y_i of eq. 9 (Ammad-ud-din et al. 2019) needs no more of the users than Σ_u c_ui x_u x_uᵀ
-and Σ_u c_ui p_ui x_u. As c = 1 for unrated items, the first is Σ_u x_u x_uᵀ, one table for all
-items, plus (c − 1) x_u x_uᵀ of the item's raters. So K(K+1)/2 + K numbers per item and epoch
-take the place of K numbers in each of ten sums. The result is CF's, up to the rounding of the
-fixed-point numbers. The paper says that eq. 9 cannot be used for want of the users' data; their
-sums are enough.
+For y_i in eq. 9 (Ammad-ud-din et al. 2019) two sums are enough: Σ_u c_ui x_u x_uᵀ and
+Σ_u c_ui p_ui x_u. As c = 1 for unrated items, the first has two parts. Σ_u x_u x_uᵀ is one
+table for all items; the item's raters add (c − 1) x_u x_uᵀ. So K(K+1)/2 + K numbers per item
+and epoch replace K numbers in each of ten sums. The result is CF's, up to fixed-point rounding.
+The paper rules out eq. 9 for lack of the users' data, but their sums are enough.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Measures of the items that are recommended first, as FCF's paper uses them.
+"""Measures of the items recommended first, as in FCF's paper.
 
 The paper (Ammad-ud-din et al. 2019, section 6.3) keeps their definitions in a supplement that
-is not available. Those here are the usual ones (Bobadilla et al. 2013); among several, the one
-that suits the paper's own figures best.
+is not available. Those here are the usual ones (Bobadilla et al. 2013). Among several, the one
+closest to the paper's figures is used.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BLOCK = 512  # users whose predictions of all items are held at once
 class Ranking:
     """Measures of the k items recommended first; all but the RMSE averaged over users.
 
-    Users without test ratings do not count. Of one user, h_j is 1 if the j-th recommended
-    item is among the n items of the test and 0 if not, and H = Σ_j h_j.
+    Users without test ratings do not count. For one user, h_j is 1 if the j-th recommended item
+    is among the user's n test items, else 0. H = Σ_j h_j.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ def _of_users(
     factors: Factors, test: Ratings, hidden: Ratings, k: int, start: int, stop: int
 ) -> NDArray[np.float64]:
     """Return the four measures of each of the users start, … who has test ratings."""
-    # As `Factors.predict` adds up, from the first factor to the last: a product of matrices may
-    # round items of the same factors differently, and what is equal must go by number.
+    # Add the factors from first to last, as `Factors.predict` does: a matrix product may round
+    # items with equal factors differently, and ties must be broken by item number.
     p, q = factors.user_factors[start:stop], factors.item_factors.T.copy()
     scores = p[:, :1] * q[0]
     for factor in range(1, factors.k):

@@ -1,4 +1,4 @@
-"""Recommender to which every user adds something private: a mask, or a head."""
+"""Recommender plus a private part of each user: a mask, or a head."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Combined(Trained):
     ----------
     base : the recommender
     private : each user's private model
-    constant : float, added for everybody
+    constant : float, added to every prediction
     train : ratings that both were fitted on; rated items are not recommended
 
     Raises
     ------
     ModelError
-        If the parts are of other users or items.
+        If the parts have different users or items.
     """
 
     base: Base

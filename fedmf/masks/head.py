@@ -1,4 +1,4 @@
-"""Local head: each user corrects a finished recommender's errors in private."""
+"""Local head: each user corrects a trained recommender's errors in private."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["LocalHead"]
 class LocalHead(Settings):
     """Ridge regression of each user's own training residuals on the items' features.
 
-    It needs no communication, so nothing more is revealed, and works on top of any fitted
-    recommender. FedMMF fits the private model first and the factors to its residuals; the head
-    is fitted to the residuals of the factors. Not in the papers.
+    It needs no communication, so it reveals nothing more. It works with any fitted recommender.
+    FedMMF fits the private model first and the factors to its residuals; the head is fitted to
+    the residuals of the factors. Not in the papers.
 
     Parameters
     ----------

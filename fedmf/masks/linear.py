@@ -24,8 +24,8 @@ class RidgeMask(Settings):
 
     Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², as
     ``sklearn.linear_model.Ridge(alpha=penalty)`` does; the intercept b is free. Eq. 10 has no
-    penalty; without one, users with fewer ratings than features would learn their ratings by
-    heart and leave nothing to train on.
+    penalty; without one, users with fewer ratings than features would fit their ratings exactly
+    and leave zero residuals to train on.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class FittedRidgeMask(FittedMask):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanMask(Settings):
-    """Mean of the user's ratings, drawn towards the neutral constant where they are few.
+    """Mean of the user's ratings, shrunk towards the neutral constant if they are few.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Privacy indicator of the FedMMF paper (section 3.3).
 
-It measures how well a mask fits and **is no measure of protection**. Masked ratings with a J
-however small give the ratings away (`fedmf.attacks.from_ridge`), because the mask was fitted
-to those ratings by a public rule.
+It measures how well a mask fits and **is no measure of protection**. Masked ratings reveal the
+ratings even at the smallest J (`fedmf.attacks.from_ridge`), because the mask was fitted to
+those ratings by a public rule.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def mean_indicator(ratings: Ratings, mask: FittedMask) -> float:
 def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int, ...]:
     """Return the users, ascending, whose `indicator` is ≤ `at_most`: the paper's "good" masks.
 
-    In the paper's mixed mode they send plain gradients (`MixedSum`). Each party can tell from
-    its own ratings that its mask fits well, not that it cannot be undone, and it can. Users
-    without a rating are left out. Raises SettingError if the bound is no number of at least 0,
-    and as `indicator` does.
+    In the paper's mixed mode they send plain gradients (`MixedSum`). A party's own ratings show
+    that its mask fits well, but not that it cannot be undone. It can be. Users without a rating
+    are left out. Raises SettingError if the bound is no number of at least 0, and as
+    `indicator` does.
     """
-    if not is_number(at_most) or not at_most >= 0:  # infinity is as good: everybody
+    if not is_number(at_most) or not at_most >= 0:  # infinity is valid: all users
         raise SettingError(f"at_most = {at_most!r} must be at least 0: J is a mean square")
     return tuple(np.flatnonzero(indicator(ratings, mask) <= at_most).tolist())
 

@@ -1,4 +1,4 @@
-"""Interface of masks: fitted on each party's own ratings, predicting for that party."""
+"""Interface of masks, fitted on each party's own ratings to predict for that party."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Mask(Protocol):
 
 
 class FittedMask(ABC):
-    """Masks of all parties, side by side; outside a simulation each party has only its own.
+    """Masks of all parties; outside a simulation each party has only its own.
 
     Parameters
     ----------

@@ -26,11 +26,11 @@ class Recipe:
     preset: Preset
 
 
-# What reproduces the FedMMF rows of the paper's Table 4, which names no hyper-parameters. All
+# Settings for the FedMMF rows of the paper's Table 4, which gives no hyper-parameters. All
 # masks were chosen on a tenth of the training ratings of ml-100k held out, means over seeds 0
 # and 1: penalty of 4, 20, 40, 80; FM l2 of .1, .2, .4, .8; NN l2 of .1, .15, .2, .4; shrink of
-# 0 and 5; with the NN then k of 10 and 20, λ of .07, .09, .12 and spread of .2 and .3. Most of
-# the ratings that other seeds put to the test were among those training ratings.
+# 0 and 5; with the NN then k of 10 and 20, λ of .07, .09, .12 and spread of .2 and .3. Most
+# test ratings of other seeds are among those training ratings.
 PAPER_MASKS: Mapping[str, Mask] = {
     "ridge": RidgeMask(penalty=20.0),
     "fm": FMMask(l2=0.4),
@@ -45,9 +45,9 @@ PAPER = Preset(
     "reproduces the FedMMF rows of the FedMMF paper; leaves no item out",
 )
 
-# With the offset and the model of the preset "tuned", from the same grid: more heavily
-# penalised than is best for a mask by itself, for what it does not fit, the factors do. The l2
-# of FM and NN are the upper ends of that grid: more was not tried.
+# With the offset and the model of the preset "tuned", from the same grid. The penalties are
+# larger than is best for a mask alone, because the factors fit the rest. The l2 of FM and NN
+# are the upper ends of that grid: larger ones were not tried.
 TUNED_MASKS: Mapping[str, Mask] = {
     "ridge": RidgeMask(penalty=40.0),
     "fm": FMMask(l2=0.8),
@@ -57,7 +57,7 @@ TUNED_MASKS: Mapping[str, Mask] = {
 
 
 def recipe(mask: str, preset_name: str) -> Recipe:
-    """Return the FedMMF of a mask and a preset, with parts of its own.
+    """Return the FedMMF of a mask and a preset, with new copies of its parts.
 
     Parameters
     ----------

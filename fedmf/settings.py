@@ -1,4 +1,4 @@
-"""Declared settings: every hyper-parameter has a type and a range, checked in one place.
+"""Declared settings: the type and range of every hyper-parameter, validated in one place.
 
 A class that inherits from `Settings` declares a setting by its annotation::
 
@@ -57,7 +57,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Range:
-    """Interval of the numbers that a setting may be; NaN, infinity and bool never are.
+    """Interval of the valid numbers of a setting; NaN, infinity and bool are never valid.
 
     Parameters
     ----------
@@ -92,12 +92,12 @@ class Range:
 
 @dataclass(frozen=True)
 class Has:
-    """Declaration of a part that is called by a method, such as "sum" of an aggregation.
+    """Declaration of a part that must have a method, such as "sum" of an aggregation.
 
     Parameters
     ----------
     method : name of the method
-    such : remedy in the message, an object to pass instead
+    such : example of a valid object, for the remedy in the message
     """
 
     method: str
@@ -128,16 +128,16 @@ Proportion = Annotated[float, Range(float, 0, 1, "()")]
 class Settings:
     """Base class of objects with declared settings: dataclasses, or classes with `__init__`.
 
-    The settings are the parameters of the constructor, each kept in the attribute of its name.
-    A dataclass validates them by itself; any other class annotates the parameters and calls
-    ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers, as
+    The settings are the parameters of the constructor, each stored in the attribute of its
+    name. A dataclass validates them by itself; any other class annotates the parameters and
+    calls ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers:
     an int8 wraps, a float32 computes in 32 bits, and neither can be written as JSON.
 
     A subclass inherits the declarations of its bases, also where its constructor takes
     ``**settings`` and passes them on. An annotation that cannot be resolved, such as one that
     is imported for type checkers alone, declares nothing.
 
-    `set_params` changes frozen dataclasses, too: never call it on one that is a key.
+    `set_params` changes frozen dataclasses, too: never call it on a dictionary's key.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Compiled steps of the recommenders and their twins: one choice at import.
+"""Compiled steps of the recommenders and their numpy twins, chosen at import.
 
-The results are the same, bit for bit, whichever runs. ``SECAGG_PURE=1`` forces the twins, as
-it does for secagg, and they run where the package was built without a compiler.
+Both give the same results, bit for bit. ``SECAGG_PURE=1`` forces the twins, as in secagg. They
+also run if the package was built without a compiler.
 """
 
 from __future__ import annotations

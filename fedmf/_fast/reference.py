@@ -1,8 +1,8 @@
 """Specification of the compiled kernels, in plain numpy.
 
-Every sum runs in the order of its terms, one after the other, and no library decides about it.
-So a user's numbers do not depend on which other users are in the block, on the machine, or on
-whether the compiled kernels run.
+Every sum adds its terms in order, one after the other, independent of any library. So a user's
+numbers do not depend on which other users are in the block, on the machine, or on whether the
+compiled kernels run.
 
 A block is the ratings of n users as compressed rows: ``indptr`` (int64, n + 1, ascending from
 0), ``items`` (int32, 0 ≤ item < m) and ``values`` (float64). ``q`` is float64 (m, k) and ``p``

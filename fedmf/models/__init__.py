@@ -1,6 +1,6 @@
-"""Matrix factorisation, federated: the models that `fedmf.training` trains.
+"""Models of federated matrix factorisation, trained by `fedmf.training`.
 
-A `FederatedModel` has a user's and the server's step. User factors never leave the user.
+A `FederatedModel` has the steps of a user and of the server. User factors never leave the user.
 `Factors` is the trained model: it predicts, recommends, and is saved to a file.
 """
 

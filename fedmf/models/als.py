@@ -1,10 +1,10 @@
-"""Exact federated ALS for explicit ratings: users sum moments where FedMF sums gradients.
+"""Exact federated ALS for explicit ratings: users send moments where FedMF sends gradients.
 
-Alternating least squares on eq. 2 of the FedMMF paper, its λ once per rating: weighted-λ of
-Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize". With P
-held fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u.
-Both sides are sums over users, so secure aggregation gives the server the exact step, in k (k +
-1) / 2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
+Alternating least squares on eq. 2 of the FedMMF paper, λ once per rating: weighted-λ of Zhou et
+al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize". With P held
+fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u. Both
+sides are sums over users. So secure aggregation gives the server the exact step, with
+k(k+1)/2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class FedALS(Settings):
     raises SettingError if the aggregation clips a moment; a clip of 64 suits ratings up to 5.
 
     The defaults were chosen on ml-100k, on a fifth of the training part of splits 0 to 2: λ of
-    .06 to .15 and spreads of .03 to .3, ten rounds. Together the three training parts hold
-    nearly all ratings, those included that any split tests by.
+    .06 to .15 and spreads of .03 to .3, ten rounds. Together the three training parts have
+    nearly all ratings, including the test ratings of any split.
 
     Parameters
     ----------

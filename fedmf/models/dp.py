@@ -1,12 +1,12 @@
 """Differential privacy for whole users: noisy sums, their noise, and FedMF under it.
 
-Each user's vector is clipped to norm C and Gaussian noise is added to the sum. So all Q that
-ever leave the server together are (ε, δ)-differentially private for a user's *whole* history.
+Each user's vector is clipped to norm C and Gaussian noise is added to the sum. So all published
+Q together are (ε, δ)-differentially private for a user's *whole* history.
 
 The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
-2015: an untrusted recommender, noise from the users' own shares, user factors that stay at
-home. By its abstract, all of it that was at hand, they perturb the objective. Here every
-round's gradients are perturbed and accounted for, and all data of a user are protected.
+2015: an untrusted recommender, noise in shares from the users, private user factors. According
+to its abstract (the paper was not available) they perturb the objective. Here every round's
+gradients are perturbed and accounted for, and all data of a user are protected.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def noise_multiplier(
 
     Neighbouring data differ in all ratings of one user. Without sampling ε is exact (Balle and
     Wang, ICML 2018). Sampled cohorts are bounded by Rényi accounting (Wang, Balle and
-    Kasiviswanathan, AISTATS 2019, theorem 27), valid while nobody learns the cohort: keep the
+    Kasiviswanathan, AISTATS 2019, theorem 27), valid while the cohort stays secret: keep the
     training's seed secret (docs/privacy.md).
 
     Parameters
@@ -111,8 +111,8 @@ class DPFedMF(FedMF):
     and without a warning**; docs/privacy.md lists the private outputs.
 
     Users solve for p_u exactly; the server subtracts γ times the sum, not divided by raters,
-    whose counts would need noise of their own. Noise moves unrated items too, hence few rounds,
-    few factors and small steps.
+    whose counts would need noise, too. Noise also moves unrated items, hence few rounds, few
+    factors and small steps.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Trained factors: predicting, recommending, saving and loading."""
+"""Trained factors, which predict and recommend, and can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 class Factors(Recommender):
     """Item and user factors, and the items that each user rated.
 
-    A deployment's server has only Q, and each user their own p_u and ratings. A simulation and
-    its file have all of them: keep that file as carefully as the ratings.
+    In a deployment the server has only Q, and each user has their p_u and ratings. A simulation
+    and its file have all of them: protect that file like the ratings.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Factors(Recommender):
     Raises
     ------
     ModelError
-        If the shapes do not fit together, or the factors are no real numbers.
+        If the shapes do not match, or the factors are no real numbers.
     """
 
     user_factors: Floats
@@ -118,8 +118,8 @@ class Factors(Recommender):
         Raises
         ------
         ModelError
-            If the file is missing, is not a model, has another version, is cut short or
-            damaged, or its tables are not such as `save` writes; the message says which.
+            If the file is missing, no model, of another version or damaged, or its tables
+            differ from those of `save`. The message names the reason.
         """
         factors = cls(**read_tables(path))
         _check_numbers(factors, path)

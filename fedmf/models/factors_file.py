@@ -1,7 +1,7 @@
 """Model files: a header, and an ``.npz`` archive of the tables.
 
-The header holds magic, version, length and SHA-256 of the archive. It is checked before
-anything is parsed, and nothing is ever unpickled.
+The header has magic, version, length and SHA-256 of the archive. It is checked before any
+parsing, and no data are ever unpickled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of a federated model: a user's part of a round, and the server's.
+"""Interface of a federated model: the steps of a user and of the server in a round.
 
 To add a model, write a frozen dataclass that inherits from `fedmf.settings.Settings` and has
 the members of `FederatedModel`; `fedmf.Trainer` trains it. Export it from `fedmf.models`.
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Raters:
-    """Number of users who rated each item, as far as they could be counted.
+    """Number of users who rated each item, among the users that were counted.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Raters:
     def bound(self) -> NDArray[np.float64]:
         """Bound that n_i hardly exceeds: two deviations above count / share, at least 1.
 
-        It is n_i itself if nobody dropped out. A step divided by a count of half the raters
+        It is n_i itself if no user dropped out. A step divided by a count of half the raters
         would be twice as long, and the item would never settle.
         """
         spread = np.sqrt(self.counts * (1 - self.share))
@@ -50,14 +50,14 @@ class Raters:
 
 
 class FederatedModel(Protocol):
-    """Hyper-parameters, and the steps of a factorisation r̂_ui = q_i · p_u.
+    """Hyper-parameters and steps of a factorisation r̂_ui = q_i · p_u.
 
     The server has Q, float64 (m, k), and every user their own p_u, float64 (k,). In a round
-    users compute on their own and send a table of m rows, which is summed; from the sum the
-    server computes the next Q. A model is a frozen dataclass of hyper-parameters only.
+    each user computes and sends a table of m rows. The server computes the next Q from the sum
+    of the tables. A model is a frozen dataclass of hyper-parameters only.
 
     Users' steps take a block of users. A user's numbers must not depend on the rest of the
-    block. Then plain sums, in large blocks, and private ones, user by user, give the same
+    block. Then plain sums (in large blocks) and private sums (user by user) give the same
     integers.
     """
 

@@ -1,9 +1,9 @@
 """FedMF: a user's local step, and the server's step of the item factors.
 
 Symbols and equations are those of Yang et al., "Practical and Secure Federated Recommendation
-with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points are decided otherwise or
-for the paper. Eq. 7 steps *against* the gradient. Its λ counts once per rating, as in eq. 4.
-And e_ui of eq. 6 is computed again from the p_u that eq. 7 gave.
+with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points differ or are left open
+there. Eq. 7 steps *against* the gradient. Its λ counts once per rating, as in eq. 4. And e_ui
+of eq. 6 is recomputed from the p_u of eq. 7.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class FedMF(Settings):
     rate : float, γ, the step of the server (and with ``update="paper"`` of the users), > 0
     update
         ``"paper"``: p_u takes one gradient step (eq. 7), the server subtracts γ Σ_u η_ui.
-        ``"ridge"``: p_u is the exact minimiser of the user's part of eq. 2, and the server
-        divides the sum by the number n_i of the item's raters, so that γ does not depend on
-        the size of the data. It converges in some forty rounds instead of some four hundred;
-        it needs γ · |p_u|² < 2, and |p_u|² is about the mean rating after a neutral start.
+        ``"ridge"``: p_u is the exact minimiser of the user's part of eq. 2. The server divides
+        the sum by the number n_i of the item's raters, so γ does not depend on the data size.
+        It converges in some forty rounds instead of some four hundred. It needs γ · |p_u|² < 2;
+        after a neutral start |p_u|² is about the mean rating.
     start
         ``"zero-mean"``: all factors from N(0, spread²). ``"neutral"``: around √(v/k), such
         that every first prediction is about v, a public constant at 5/8 of the scale.
     spread : float, standard deviation of the starting factors, > 0
     biases
-        True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is held as (1, p_u, b_u) and q_i as
-        (b_i, q_i, 1), k + 2 columns whose constants never move. b_u stays with the user, b_i is
-        summed as q_i is, and λ holds for both.
+        True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is stored as (1, p_u, b_u) and q_i as
+        (b_i, q_i, 1), k + 2 columns with fixed constants. b_u stays with the user, b_i is
+        summed like q_i, and λ applies to both.
     min_raters
         Least number of raters of an item in a cohort, ≥ 1; items with fewer are not trained, as
         a sum over one rater is that user's gradient. **3 is not enough where users drop out

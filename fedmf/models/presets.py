@@ -1,4 +1,4 @@
-"""Named hyper-parameters that were found to work."""
+"""Named hyper-parameters that work well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PRESETS", "Preset", "preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """Model, the number of rounds that it needs, and one line about it for a help text."""
+    """Model, number of rounds, and one line about it for help texts."""
 
     model: FedMF
     rounds: int
@@ -53,7 +53,7 @@ _FOUND = {
 
 
 class _Presets(Mapping[str, Preset]):
-    """The presets; each look-up returns a copy, whose settings may be changed."""
+    """Presets; each look-up returns a copy, whose settings may be changed."""
 
     def __getitem__(self, name: str) -> Preset:
         return replace(_FOUND[name], model=copy.copy(_FOUND[name].model))
@@ -82,7 +82,7 @@ ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of 
 
 
 def preset(name: str) -> Preset:
-    """Return the preset of a name, with a model of its own; raises SettingError if unknown."""
+    """Return a copy of the named preset; raises SettingError for an unknown name."""
     if name not in PRESETS:
         raise SettingError(f"preset {name!r} is unknown; there are {', '.join(PRESETS)}")
     return PRESETS[name]

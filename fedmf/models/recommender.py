@@ -1,7 +1,7 @@
 """Interface of all recommenders: predict ratings, and recommend unrated items.
 
 `Recommender` is a model of known users and items. An `Estimator` learns one by `fit` from its
-settings, and then predicts and recommends by it.
+settings, then predicts and recommends with it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Recommender(ABC):
 
 
 class Trained(Recommender):
-    """Recommender of the users and items of the ratings that it was trained on, `train`."""
+    """Recommender for the users and items of its training ratings, `train`."""
 
     train: Ratings
 
@@ -108,10 +108,10 @@ class Trained(Recommender):
 
 
 class Estimator(Recommender, Settings):
-    """Settings that `fit` learns a recommender with. Fitted attributes end in an underscore."""
+    """Settings from which `fit` learns a recommender; fitted attributes end in underscores."""
 
     _learnt: ClassVar[str] = "factors_"
-    """The fitted attribute that holds the recommender."""
+    """Fitted attribute with the recommender."""
 
     @property
     def n_users(self) -> int:

@@ -1,8 +1,8 @@
 """Federated training: cohort, local steps, secure sum, server step, round by round.
 
-`loop` is the one training loop; it counts the raters of each item by a secure sum where a model
-needs that. A trainer defines a user's and the server's step. `Schedule` draws the cohort and
-dropouts of each round from the seed alone, and `History` records every round.
+`loop` is the one training loop. It counts the raters of each item by a secure sum if a model
+needs that. A trainer defines the steps of a user and of the server. `Schedule` draws the cohort
+and dropouts of each round from the seed alone, and `History` records every round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of the rounds of a training, and the errors in them, averaged per rating."""
+"""Records of the rounds of a training, with errors averaged per rating."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class RoundRecord:
     Attributes
     ----------
     round : int, 1, 2, …
-    cohort, survivors : int, users who took part, and users whose vectors are in the sum
-    aborted : str, reason why there was no sum, or None; the factors are then as they were
-    trained_items : int, items with enough raters; None while nothing has been counted
+    cohort, survivors : int, users in the cohort, and users whose vectors are in the sum
+    aborted : str, reason for a missing sum (the factors are then unchanged), or None
+    trained_items : int, items with enough raters; None before the first count
     train_rmse, test_rmse, test_mae : float, errors after the round; None if not measured
     client_seconds, server_seconds
         Time that the users together and the server took to aggregate, counting included.
@@ -56,7 +56,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class History:
-    """Rounds of a training; `interrupted` if it was stopped before its last."""
+    """Rounds of a training; `interrupted` if it was stopped before the last round."""
 
     rounds: tuple[RoundRecord, ...] = ()
     interrupted: bool = False

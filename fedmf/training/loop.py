@@ -1,11 +1,11 @@
 """Training loop: cohort, local steps, sum, server step and record, round by round.
 
 Each round's cohort and dropouts are drawn from the seed and the number of the round alone. So
-two trainings with the same seed and different aggregations see the same users doing the same,
-and must arrive at the same integers.
+two trainings with the same seed and different aggregations have the same cohorts and dropouts,
+and must give the same integers.
 
-A `Training` never changes a state in place: a round that is lost or interrupted leaves the
-state, and all users, as they were before it.
+A `Training` never changes a state in place. A lost or interrupted round thus leaves the state
+and all users unchanged.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "
 class LocalSteps(ABC):
     """Local steps of all users from one state; they make the users' vectors.
 
-    A vector is computed at each look-up and not kept: memory holds those of one user, or in the
-    clear of the users that are summed at once.
+    A vector is computed at each look-up and not stored. Memory has those of one user, or in the
+    clear those of the users that are summed at once.
 
     Parameters
     ----------
     ratings : ratings of all users
     shape : (m, k), the shape of every user's table
     at_once
-        Number of users that are summed at once in the clear; None for as many as have ratings
-        whose rows fit into the cache.
+        Number of users that are summed at once in the clear; None for as many as fit into the
+        cache with the rows of their ratings.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Training(ABC, Generic[State, Steps]):
     ----------
     ratings : ratings of all users
     needs_counts : True if the raters of each item must be counted before the first sum
-    clip_remedy : remedy if the aggregation clipped an element; None if that does no harm
+    clip_remedy : remedy if the aggregation clipped an element; None if clipping is harmless
     """
 
     ratings: Ratings
@@ -115,7 +115,7 @@ class Training(ABC, Generic[State, Steps]):
 
 
 class Round(NamedTuple, Generic[State]):
-    """A finished round: the state after it, its raters if counted, its sum if not lost."""
+    """Finished round: the state after it, its raters if counted, its sum if not lost."""
 
     state: State
     raters: Raters | None
@@ -125,7 +125,7 @@ class Round(NamedTuple, Generic[State]):
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Rounds, at least 1, of a schedule; `session` begins the names of their sums."""
+    """Rounds of a schedule, at least 1; `session` is the prefix of the names of their sums."""
 
     aggregation: Aggregation
     schedule: Schedule
@@ -142,7 +142,7 @@ class Loop:
             yield done
 
     def count(self, ratings: Ratings, number: int, users: Users) -> tuple[Raters, Aggregate]:
-        """Let `users`, ascending, count the raters of each item by a sum of its own.
+        """Let `users`, ascending, count the raters of each item by a separate sum.
 
         Returns the raters and the sum; raises RoundAborted if too many users drop out.
         """
@@ -222,7 +222,7 @@ def keep(
 
 
 class _Marks(LocalSteps):
-    """A one for each rated item: the sum counts the raters."""
+    """Vectors with a one for each rated item; their sum counts the raters."""
 
     def rows(self, block: Block) -> Rows:
         ones = np.ones((block.items.size, 1), dtype=np.int64)

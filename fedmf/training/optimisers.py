@@ -19,7 +19,7 @@ BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015
 
 
 class Optimiser(Protocol):
-    """Maker of steps from gradients."""
+    """Optimiser: computes steps from gradients."""
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """Return a function, without a past yet, from a gradient to the step to subtract."""
@@ -32,7 +32,7 @@ class Descent(Settings):
 
     Parameters
     ----------
-    rate : float, γ > 0; for a *sum* over users far below 1 over their number
+    rate : float, γ > 0; for a *sum* over n users, far below 1 / n
     """
 
     rate: Positive
@@ -53,7 +53,7 @@ class Adam(Settings):
     ----------
     rate : float, γ > 0, about the change of an element in one step
     beta1, beta2 : float, decays of the mean gradient and squared gradient, 0 ≤ β < 1
-    epsilon : float, ε > 0 of eq. 17, which keeps a zero gradient from a division by zero
+    epsilon : float, ε > 0 of eq. 17, which avoids a division by zero for zero gradients
     """
 
     rate: Positive = 0.2

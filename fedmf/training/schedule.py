@@ -19,7 +19,7 @@ __all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
 FIRST = ("model", "aggregation")  # settings that go without saying their names
-REPORTS = ("callbacks", "progress")  # settings that change nothing of what is learnt
+REPORTS = ("callbacks", "progress")  # settings without influence on the result
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
 """An aggregation as a declared setting."""
@@ -36,15 +36,15 @@ class Draw(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Settings):
-    """Random choices of a training, independent of its course and of the kind of sum.
+    """Random choices of a training, independent of its state and of the aggregation.
 
     Parameters
     ----------
     seed
-        Seed, ≥ 0. It reveals the cohort of every round: where sampling is to help privacy, it
-        must be as secret as a key, and as hard to guess.
+        Seed, ≥ 0. It reveals the cohort of every round. If privacy relies on sampling, it must
+        be as secret as a key, and as hard to guess.
     cohort
-        A number of users of at least 3, a fraction of them in (0, 1], or None for everyone. A
+        A number of users of at least 3, a fraction of them in (0, 1], or None for all. A
         fraction is rounded up to whole users: `fedmf.models.noise_multiplier` takes the rate
         ``size(n_users) / n_users``.
     dropout : float, probability with which a user drops out of a round, in [0, 1)
@@ -97,7 +97,7 @@ class Schedule(Settings):
         return np.sort(drawn).astype(np.int64)
 
     def dropouts(self, draw: Draw, number: int, users: NDArray[np.int64]) -> dict[int, Phase]:
-        """Return the users who drop out of round `number`, each with the phase that it misses.
+        """Return the dropouts of round `number`, each with the first phase that they miss.
 
         Every user drops out with the same probability, and every phase is as likely.
         """
@@ -139,7 +139,7 @@ class Scheduled(Estimator):
 
     @property
     def cohort(self) -> int | float | None:
-        """Users who take part in a round: a number, a fraction, or None for everyone."""
+        """Users in a round: a number, a fraction, or None for all."""
         return self.schedule.cohort
 
     @property

@@ -1,4 +1,4 @@
-"""Federated training of factors: `FedMF`, `FedALS`, `DPFedMF` and the like.
+"""Federated training of factors, with `FedMF`, `FedALS`, `DPFedMF` or your own model.
 
 The errors that are recorded after each round are the simulation's, which sees all ratings. In
 a deployment the users would have to sum their squared errors securely, too.
@@ -34,7 +34,7 @@ SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 
 
 class Trainer(Scheduled):
-    """Trains a federated model on ratings, each user a client of the aggregation.
+    """Trains a federated model on ratings; each user is a client of the aggregation.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Trainer(Scheduled):
         Seed of every random choice of the training, ≥ 0. Keys and masks of secure aggregation
         come from the operating system; the sum does not depend on them.
     cohort
-        See `Schedule`. A sampled cohort counts the raters of the items in each round; everyone
-        counts only once.
+        See `Schedule`. A sampled cohort counts the raters of the items in each round; a full
+        one only once.
     dropout
         Probability in [0, 1) with which a user drops out of a round, before the message of an
         evenly drawn phase. Users without a masked input are not in the sum and keep their
@@ -99,8 +99,8 @@ class Trainer(Scheduled):
         Raises
         ------
         SettingError
-            If the settings do not fit the data, the factors diverge, or the aggregation clipped
-            a vector of a model that does not bear that.
+            If the settings do not fit the data or the factors diverge. Or if the aggregation
+            clipped a vector and the model does not allow that.
         DataError
             If there is no rating in `train` or `test`.
         """
@@ -123,7 +123,7 @@ class Trainer(Scheduled):
 class FactorSteps(LocalSteps):
     """Local steps of a `FederatedModel`: each user moves p_u and sends rows of items.
 
-    A user remembers the step until the sum is known; P itself stays as it is.
+    Each user stores the step until the sum is known; P itself stays unchanged.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class FactorSteps(LocalSteps):
 
 
 class FactorTraining(Training[Factors, FactorSteps]):
-    """Training of a `FederatedModel` on ratings; a test part is measured if there is one."""
+    """Training of a `FederatedModel` on ratings, with errors on a test part if given."""
 
     def __init__(
         self, model: FederatedModel, ratings: Ratings, test: Ratings | None = None

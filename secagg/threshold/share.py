@@ -30,11 +30,11 @@ class KeyShare:
     packing, summands=…)``, which takes the round's number of vectors, and decrypt one vector a
     round.
 
-    **This finds mistakes, not lies: a single vector is safe only if the aggregator follows the
-    protocol.** The number is in an unauthenticated header, and no trustee sees the encrypted
-    one. See `secagg.threshold` for the attack by multiplying one client's vector. Against a
-    deviating aggregator, load every client's authenticated message, add them, and decrypt that
-    sum only. The combiner must add them, too.
+    **This finds mistakes, not lies: a single vector is safe only as long as the aggregator
+    follows the protocol.** The number is in an unauthenticated header, and no trustee sees the
+    encrypted one. See `secagg.threshold` for the attack by multiplying one client's vector.
+    Against a deviating aggregator, load every client's authenticated message, add them, and
+    decrypt that sum only. The combiner must add them, too.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from secagg.bench.cases import ENCODING, F64, System
-from secagg.bench.keyed import Keyed, Opened
+from secagg.bench.keyed import Holder, Keyed, Opened
 from secagg.paillier import EncryptedVector, Packing, PrivateKey, PublicKey, set_threads
 from secagg.paillier.public_key import MIN_BITS
 from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
@@ -94,14 +94,17 @@ class Trustees:
 
 def public(key: PrivateKey, clients: int) -> Keyed:
     """Return the parties if a holder apart from the aggregator has the key."""
-    holder = partial(Party, key.to_bytes(), clients, private=True)
-    return _under(PUBLIC, key.public_key, clients, holder)
+    return _under(PUBLIC, key.public_key, clients, _owner(key, clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
     """Return the parties if all clients have the key (Chai et al. 2020)."""
-    keyed = public(key, clients)
-    return replace(keyed, system=SHARED, sender=keyed.holder, shared=True)
+    sender = _owner(key, clients)
+    return replace(public(key, clients), system=SHARED, sender=sender, shared=True)
+
+
+def _owner(key: PrivateKey, clients: int) -> Callable[[], Party]:
+    return partial(Party, key.to_bytes(), clients, private=True)
 
 
 def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
@@ -116,7 +119,7 @@ def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> 
     return replace(_under(THRESHOLD, key.public_key, clients, holder), trustees=ENOUGH)
 
 
-def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], object]) -> Keyed:
+def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], Holder]) -> Keyed:
     """Return the parties if clients have the public key only."""
     packed, party = packing(1, clients), partial(Party, key.to_bytes(), clients)
     slots = packed.slots(key.bits)

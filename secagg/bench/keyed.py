@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -33,19 +33,39 @@ class Opened(NamedTuple):
         return cls(total, total.nbytes)
 
 
+class Sender(Protocol):
+    """A client."""
+
+    def encrypt(self, vector: F64) -> bytes:
+        """Return its one message."""
+
+
+class Aggregator(Protocol):
+    """The party that adds messages it cannot read."""
+
+    def add(self, message: bytes, length: int) -> None:
+        """Add a client's message, of a vector of so many elements, to the total."""
+
+    def total(self) -> bytes:
+        """Return the total, and start again."""
+
+
+class Holder(Protocol):
+    """The key holder."""
+
+    def decrypt(self, total: bytes, length: int) -> Opened:
+        """Return the sum, of so many elements."""
+
+
 @dataclass(frozen=True)
 class Keyed:
-    """System and the factories of its parties; all can be pickled.
-
-    A sender has ``encrypt(vector) -> bytes``, an aggregator ``add(message, length)`` and
-    ``total() -> bytes``, and a holder ``decrypt(total, length) -> Opened``.
-    """
+    """System and the factories of its parties; all can be pickled."""
 
     system: System
     setting: str
-    sender: Callable[[], object]
-    aggregator: Callable[[], object]
-    holder: Callable[[], object]
+    sender: Callable[[], Sender]
+    aggregator: Callable[[], Aggregator]
+    holder: Callable[[], Holder]
     slots: int  # elements of a ciphertext
     reserved: int = 0  # slots of a vector that are not for its elements
     pilot: int = 1  # ciphertexts on which the pace is found

@@ -63,14 +63,21 @@ class Adam(Settings):
 
     def fresh(self) -> Callable[[Floats], Floats]:
         """See `Optimiser`."""
-        m, v, t = np.zeros(()), np.zeros(()), 0
+        return _AdamSteps(self)
 
-        def step(gradient: Floats) -> Floats:
-            nonlocal m, v, t
-            m = self.beta1 * m + (1 - self.beta1) * gradient
-            v = self.beta2 * v + (1 - self.beta2) * gradient**2
-            t += 1
-            mean, square = m / (1 - self.beta1**t), v / (1 - self.beta2**t)
-            return np.asarray(self.rate / (np.sqrt(square) + self.epsilon) * mean)
 
-        return step
+class _AdamSteps:
+    """Steps of one training, with its moments m and v."""
+
+    def __init__(self, settings: Adam) -> None:
+        self._settings, self._t = settings, 0
+        self._m = self._v = np.zeros(())
+
+    def __call__(self, gradient: Floats) -> Floats:
+        adam = self._settings
+        self._t += 1
+        self._m = adam.beta1 * self._m + (1 - adam.beta1) * gradient
+        self._v = adam.beta2 * self._v + (1 - adam.beta2) * gradient**2
+        mean = self._m / (1 - adam.beta1**self._t)
+        square = self._v / (1 - adam.beta2**self._t)
+        return np.asarray(adam.rate / (np.sqrt(square) + adam.epsilon) * mean)

@@ -23,6 +23,7 @@ from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
 from secagg.bench.table import as_json
+from secagg.cli.console import Json
 from secagg.paillier import generate_keypair
 
 EXAMPLES = """
@@ -51,9 +52,6 @@ Users = Annotated[int, typer.Option(help="Number of the users who rated most of 
 Rounds = Annotated[int, typer.Option(help="Iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
 Bits = Annotated[int, typer.Option(help="Length of the key.")]
-Json = Annotated[
-    bool, typer.Option("--json", metavar="", help="Print JSON in place of a table.")
-]
 
 app = typer.Typer(
     add_completion=False,

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from fedmf import attacks
 from fedmf.attacks import Outcome
-from fedmf.cli.manners import Data, Json, errors_in_one_line, stderr
+from fedmf.cli.manners import Data, errors_in_one_line, stderr
 from fedmf.data import Ratings, load
 from fedmf.masks import RidgeMask
 from secagg.bench.table import Column, Table, as_text
 from secagg.bench.table import as_json as to_json
+from secagg.cli.console import Json
 
 EXAMPLES = """
 [bold]Examples[/bold]

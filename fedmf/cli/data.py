@@ -12,13 +12,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Column, Table
 
-from fedmf.cli.manners import Json, errors_in_one_line, stderr
+from fedmf.cli.manners import errors_in_one_line, stderr
 from fedmf.data import NAMES, SIZES, Ratings, load, source_of
 from fedmf.data.fetch import check_content, check_files, fetch
 from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
 from secagg.bench.table import as_json as to_json
+from secagg.cli.console import Json
 
 app = typer.Typer(
     help="List, describe, fetch and verify the data sets.",

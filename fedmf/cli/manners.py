@@ -16,10 +16,6 @@ from fedmf.errors import FedMFError, SettingError
 from secagg.bench.timing import INTERRUPTED
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
-Json = Annotated[
-    bool,
-    typer.Option("--json", metavar="", help="Print one JSON document in place of the table."),
-]
 
 
 def stderr() -> Console:

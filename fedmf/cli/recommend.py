@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fedmf.cli.manners import Json, errors_in_one_line
+from fedmf.cli.manners import errors_in_one_line
 from fedmf.data import NAMES, Ratings, load
 from fedmf.data.checks import same_ids
 from fedmf.errors import DataError, ModelError
 from fedmf.models import Factors
 from secagg.bench.table import Column, Table, as_text
 from secagg.bench.table import as_json as to_json
+from secagg.cli.console import Json
 
 HISTORY = "history.json"
 

@@ -13,13 +13,14 @@ from rich.console import Console
 from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
-from fedmf.cli.manners import Data, Json, errors_in_one_line, make_folder, stderr
+from fedmf.cli.manners import Data, errors_in_one_line, make_folder, stderr
 from fedmf.cli.report import LiveReport, document, key_line, print_summary, save
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
 from fedmf.training import Trainer, mae, rmse
 from secagg.bench.timing import INTERRUPTED, undisturbed
+from secagg.cli.console import Json
 
 EXAMPLES = """
 [bold]Examples[/bold]

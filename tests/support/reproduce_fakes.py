@@ -15,6 +15,7 @@ MODULES = {
     "endless": "reproduce_fakes",
     "folds": "reproduce_fakes",
     "extra": "reproduce_fakes_extra",
+    "unready": "reproduce_fakes_unready",
 }
 
 
@@ -44,9 +45,9 @@ def wants_extra(run):
 
 
 def endless(run):
-    """Return what a training returns that Ctrl-C ended early, as Trainer.fit does."""
+    """Run without end from the seed FAKE_ENDLESS on; Ctrl-C ends it early, as Trainer.fit."""
     note_run(run)
-    if run.seed == 1 and "FAKE_ENDLESS" in os.environ:
+    if run.seed >= int(os.environ.get("FAKE_ENDLESS", "1000")):
         try:
             Event().wait()
         except KeyboardInterrupt:

@@ -265,7 +265,7 @@ def test_the_digest_is_of_the_sources_that_compute(tmp_path, monkeypatch):
 
 
 @contextmanager
-def started(out, *paths, jobs=1):
+def started(out, *paths, table="endless", jobs=1):
     """Yield the command in a process group of its own, of which nothing is left afterwards.
 
     It imports from the `paths` too.
@@ -277,7 +277,7 @@ def started(out, *paths, jobs=1):
     )
     here = os.path.dirname(reproduce_fakes.__file__)
     imported = os.pathsep.join([here, *map(str, paths)])
-    arguments = ("--table", "endless", "--seeds", "3", "--jobs", str(jobs), "--out", str(out))
+    arguments = ("--table", table, "--seeds", "3", "--jobs", str(jobs), "--out", str(out))
     with subprocess.Popen(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,

@@ -24,8 +24,8 @@ def hammer(process):
     return process.communicate(timeout=AT_MOST)[1]
 
 
-def until_the_folder_is_there(process, out):
-    while not out.exists():
+def until_its_table_is_read(process, out):
+    while not (out.parent / "trace").exists():
         assert process.poll() is None
 
 
@@ -41,26 +41,35 @@ def until_a_run_is_kept(process, out):
 
 @pytest.mark.large
 @pytest.mark.parametrize(
-    ("wait", "said"),
+    ("table", "wait", "said"),
     [
-        (until_the_folder_is_there, "fedmf: interrupted before the first run; nothing is lost"),
-        (until_the_runs_begin, "interrupted: 0 runs are kept in {out}, 3 are not made yet"),
         (
+            "unready",
+            until_its_table_is_read,
+            "fedmf: interrupted before the first run; nothing is lost",
+        ),
+        (
+            "endless",
+            until_the_runs_begin,
+            "interrupted: 0 runs are kept in {out}, 3 are not made yet",
+        ),
+        (
+            "endless",
             until_a_run_is_kept,
-            r"interrupted: [12] runs are kept in {out}, [12] are not made yet",
+            "interrupted: 1 runs are kept in {out}, 2 are not made yet",
         ),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_again_and_again_ends_it_with_one_line(tmp_path, monkeypatch, wait, said, jobs):
+def test_repeated_ctrl_c_ends_it_with_one_line(tmp_path, monkeypatch, table, wait, said, jobs):
     """It neither hangs nor shows where it was, and no process of the pool is left.
 
     That the pipe is closed at the end shows the latter.
     """
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
-    monkeypatch.setenv("FAKE_ENDLESS", "1")
+    monkeypatch.setenv("FAKE_ENDLESS", "0" if wait is until_the_runs_begin else "1")
     out = tmp_path / "out"
-    with started(out, jobs=jobs) as process:
+    with started(out, table=table, jobs=jobs) as process:
         wait(process, out)
         stderr = hammer(process)
     assert process.returncode == 130, stderr

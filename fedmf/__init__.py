@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fedmf.aggregate import (
-    Aggregate,
-    Aggregation,
-    FloatSum,
-    PaillierSum,
-    PlainSum,
-    RoundAborted,
-    SecAggSum,
-)
-from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
-from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
-from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
-from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
-from fedmf.training import History, RoundRecord, Trainer
-from secagg import Moved, __version__
+from secagg import Moved, __version__, lazily
+
+if TYPE_CHECKING:
+    from fedmf.aggregate import (
+        Aggregate,
+        Aggregation,
+        FloatSum,
+        PaillierSum,
+        PlainSum,
+        RoundAborted,
+        SecAggSum,
+    )
+    from fedmf.data import Catalogue, Features, Ratings, Split, from_triples, load
+    from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
+    from fedmf.masks import FedMMF, FMMask, LocalHead, MeanMask, NNMask, RidgeMask
+    from fedmf.models import Factors, FedALS, FederatedModel, FedMF, preset
+    from fedmf.training import History, RoundRecord, Trainer
 
 __all__ = [
     "Aggregate",
@@ -59,12 +60,29 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # there an unknown name is an error
+    __getattr__ = lazily(
+        __name__,
+        {
+            "aggregate": (
+                "Aggregate",
+                "Aggregation",
+                "FloatSum",
+                "PaillierSum",
+                "PlainSum",
+                "RoundAborted",
+                "SecAggSum",
+            ),
+            "data": ("Catalogue", "Features", "Ratings", "Split", "from_triples", "load"),
+            "errors": ("DataError", "FedMFError", "MissingExtra", "ModelError", "SettingError"),
+            "masks": ("FedMMF", "FMMask", "LocalHead", "MeanMask", "NNMask", "RidgeMask"),
+            "models": ("Factors", "FedALS", "FederatedModel", "FedMF", "preset"),
+            "training": ("History", "RoundRecord", "Trainer"),
+        },
+    )
 
-    def __getattr__(name: str) -> object:
-        """Import the optional packages at first use; follow the modules that moved."""
-        if name in ("attacks", "context", "fcf") or f"fedmf.{name}" in _MOVED:
-            return import_module(f"fedmf.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __dir__() -> list[str]:
+        """List the lazy names too."""
+        return sorted({*globals(), *__all__})
 
 
 _MOVED = {

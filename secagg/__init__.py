@@ -10,7 +10,7 @@ applications of the library; `bench` measures one way against the other.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -18,27 +18,25 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
-from secagg import graph, shamir
-from secagg.client import Client
-from secagg.encoding import FixedPoint, Integers
-from secagg.errors import (
-    JournalError,
-    LocalProtocolError,
-    MissingExtra,
-    ParameterError,
-    RemoteProtocolError,
-    SecAggError,
-    TooFewSurvivors,
-)
-from secagg.journal import Journal
-from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
-from secagg.server import RoundResult, Server
-from secagg.shamir import Field
-from secagg.simulate import SimulatedRound, simulate_round
-
 if TYPE_CHECKING:
-    from secagg import paillier, threshold
+    from secagg import graph, paillier, shamir, threshold
+    from secagg.client import Client
+    from secagg.encoding import FixedPoint, Integers
+    from secagg.errors import (
+        JournalError,
+        LocalProtocolError,
+        MissingExtra,
+        ParameterError,
+        RemoteProtocolError,
+        SecAggError,
+        TooFewSurvivors,
+    )
+    from secagg.journal import Journal
     from secagg.paillier import Packing, set_threads
+    from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
+    from secagg.server import RoundResult, Server
+    from secagg.shamir import Field
+    from secagg.simulate import SimulatedRound, simulate_round
 
 __all__ = [
     "Client",
@@ -71,15 +69,56 @@ __all__ = [
 ]
 __version__ = "0.4.0"
 
-if not TYPE_CHECKING:  # there an unknown name is an error
 
-    def __getattr__(name: str) -> object:
-        """Import Paillier, and with it gmpy2, at first use; follow the modules that moved."""
-        if name in ("Packing", "set_threads"):
-            return getattr(import_module("secagg.paillier"), name)
-        if name in ("paillier", "threshold", "testing") or f"secagg.{name}" in _MOVED:
-            return import_module(f"secagg.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return a package's `__getattr__`, which imports names and modules at first use.
+
+    The package itself is there at once, so that a command can catch every later Ctrl-C.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package.
+    homes : mapping of str to sequence of str
+        From each module of the package to the names that the package offers from it.
+    """
+    module_of = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> object:
+        if name in module_of:
+            found: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if not name.startswith("__") and find_spec(f"{package}.{name}"):
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get
+
+
+if not TYPE_CHECKING:  # there an unknown name is an error
+    __getattr__ = lazily(
+        __name__,
+        {
+            "client": ("Client",),
+            "encoding": ("FixedPoint", "Integers"),
+            "errors": (
+                "JournalError",
+                "LocalProtocolError",
+                "MissingExtra",
+                "ParameterError",
+                "RemoteProtocolError",
+                "SecAggError",
+                "TooFewSurvivors",
+            ),
+            "journal": ("Journal",),
+            "paillier": ("Packing", "set_threads"),
+            "protocol": ("ClientPolicy", "Identity", "Phase", "Registry", "RoundParams"),
+            "server": ("RoundResult", "Server"),
+            "shamir": ("Field",),
+            "simulate": ("SimulatedRound", "simulate_round"),
+        },
+    )
 
     def __dir__() -> list[str]:
         """List the lazy names too."""

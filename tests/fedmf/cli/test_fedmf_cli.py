@@ -307,14 +307,15 @@ def test_without_the_extra_the_command_says_what_to_install(module):
     assert ran.stderr == f"fedmf: the command line needs {module}: pip install typer rich\n"
 
 
+@pytest.mark.parametrize("module", ["numpy", "typer"])
 @pytest.mark.parametrize("package", ["secagg", "fedmf"])
-def test_ctrl_c_while_a_command_is_imported_ends_quietly(package):
-    """The import of typer is interrupted."""
+def test_ctrl_c_while_a_command_is_imported_ends_quietly(package, module):
+    """The import of a library is interrupted."""
     code = (
         "import builtins, sys\n"
         "real = builtins.__import__\n"
         "def struck(name, *rest):\n"
-        "    if name == 'typer': raise KeyboardInterrupt\n"
+        f"    if name == {module!r}: raise KeyboardInterrupt\n"
         "    return real(name, *rest)\n"
         "builtins.__import__ = struck\n"
         f"from {package}.cli import main\n"

@@ -60,7 +60,8 @@ if os.environ.get("SECAGG_PURE") != "1":
         if os.environ.get("SECAGG_TIER") != "pure":
             warnings.warn(
                 f"secagg runs without its compiled code ({error}), many times slower: install "
-                "a C compiler and reinstall secagg, or set SECAGG_PURE=1 if this is meant",
+                "a C compiler and reinstall secagg, leave the folder of its sources, or set "
+                "SECAGG_PURE=1",
                 RuntimeWarning,
                 stacklevel=2,
             )

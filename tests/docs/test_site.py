@@ -72,6 +72,17 @@ def test_an_examples_output_is_on_its_page(page: str) -> None:
     assert expected in run(path)
 
 
+@pytest.mark.parametrize("picture", sorted(path.name for path in DOCS.glob("pictures/*.svg")))
+def test_a_picture_is_shown_with_a_title_and_its_colours_for_dark(picture: str) -> None:
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    assert any(f"pictures/{picture}" in page.read_text() for page in pages)
+    text = (DOCS / "pictures" / picture).read_text()
+    assert re.search(r"<title [^>]*>[^<]+</title>", text)
+    light, _, dark = text.partition("@media (prefers-color-scheme: dark)")
+    rules = re.compile(r"\.(\w+) \{")
+    assert set(rules.findall(light)) <= set(rules.findall(dark))
+
+
 class Page(HTMLParser):
     """The ids of a page, its links, and what a browser loads with it."""
 

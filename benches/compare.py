@@ -18,7 +18,7 @@ from secagg.bench.timing import INTERRUPTED, interruptible, undisturbed
 from secagg.cli.console import progress
 
 DOC = Path(__file__).parent.parent / "docs" / "ss-or-he.md"
-PICTURE, DOCUMENT = DOC.with_suffix(".png"), DOC.with_suffix(".json")
+PICTURE, DOCUMENT = DOC.with_suffix(".svg"), DOC.with_suffix(".json")
 MOVIELENS = Case(943, 33_640)  # its users, and 20 factors for each of 1,682 films
 SHOWN = (Case(100, 1000), Case(100, 100_000), Case(500, 100_000), MOVIELENS)
 
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Print the tables of docs/ss-or-he.md, measured now.",
         epilog="example: python -m benches.compare --write",
     )
-    parser.add_argument("--write", action="store_true", help="rewrite the page, .json and .png")
+    parser.add_argument("--write", action="store_true", help="rewrite the page, .json and .svg")
     write = parser.parse_args(arguments).write
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]

@@ -46,8 +46,8 @@ def reproduce(
     out: Annotated[
         Path,
         typer.Option(
-            help="A folder for results.md, results.json, the pictures, and every single run: "
-            "one that is kept there, of the same sources and data, is not run again. "
+            help="A folder for results.md, results.json, the pictures (SVG), and every single "
+            "run: one that is kept there, of the same sources and data, is not run again. "
             "results.md and results.json are of the tables asked for now: ask for all to have "
             "all of them."
         ),

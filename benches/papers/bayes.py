@@ -26,7 +26,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:  # the table can be listed without matplotlib
     from matplotlib.axes import Axes
 
-INK, REGION = "#1f5fa8", "#e0a030"
 ROPE = 0.005
 """Half the width of the region of practical equivalence, in the metric's unit (FCF)."""
 
@@ -87,37 +86,44 @@ def draw_posteriors(
     """Draw densities of mean differences, and the region of practical equivalence."""
     from secagg.bench.picture import blank
 
-    n_columns = max((len(row) for row in posteriors.values()), default=0)
-    if not n_columns:
+    metrics = list(dict.fromkeys(metric for row in posteriors.values() for metric in row))
+    if not metrics:
         raise DataError("a posterior takes two runs of both models: ask for more seeds")
-    size = (2.5 * n_columns, 2.1 * len(posteriors) + 0.5)
-    figure = blank(*size, layout="constrained")
-    grid = figure.subplots(len(posteriors), n_columns, squeeze=False)
-    for axes_row, (name, row) in zip(grid, posteriors.items(), strict=True):
-        for axes, (column, posterior) in zip(axes_row, row.items(), strict=False):
-            _density(axes, posterior, rope)
-            axes.set_title(f"{column}: within {posterior.within(rope):.4f}", fontsize=8)
-        axes_row[0].set_ylabel(name, fontsize=8)
-        for axes in axes_row[len(row) :]:
-            axes.set_visible(False)
-    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    figure = blank(
+        30 + 90 * len(metrics),
+        f"{title}: densities for {', '.join(metrics)}, each on {'; '.join(posteriors)}.",
+    )
+    figure.suptitle(title, x=0.01, ha="left")
+    grid = figure.subplots(len(metrics), len(posteriors), squeeze=False)
+    for axes_row, metric in zip(grid, metrics, strict=True):
+        for axes, row in zip(axes_row, posteriors.values(), strict=True):
+            if metric in row:
+                _density(axes, row[metric], rope)
+                axes.set_title(f"{metric}: within {row[metric].within(rope):.4f}", fontsize=10)
+            else:
+                axes.set_visible(False)
+    for axes, name in zip(grid[-1], posteriors, strict=True):
+        axes.set_xlabel(name)
     return figure
 
 
 def _density(axes: Axes, posterior: Posterior, rope: float) -> None:
+    from secagg.bench.picture import BLUE, VERMILION
+
     if posterior.scale == 0:
-        axes.axvline(posterior.mean, color=INK, lw=1.6)
+        axes.axvline(posterior.mean, color=BLUE, lw=1.6)
     else:
         # Far too narrow a density would be missed by an even grid over the region.
-        around = posterior.mean + posterior.scale * np.linspace(-12, 12, 481)
-        at = np.union1d(around, np.linspace(-1.6 * rope, 1.6 * rope, 161))
+        around = posterior.mean + posterior.scale * np.linspace(-12, 12, 121)
+        at = np.union1d(around, np.linspace(-1.6 * rope, 1.6 * rope, 41))
         density = posterior.density(at)
-        axes.plot(at, density, color=INK, lw=1.4)
-        axes.fill_between(at, density, color=INK, alpha=0.15, lw=0)
+        axes.plot(at, density, color=BLUE, lw=1.4)
+        axes.fill_between(at, density, color=BLUE, alpha=0.15, lw=0)
     for edge in (-rope, rope):
-        axes.axvline(edge, color=REGION, lw=1.2, ls="--")
+        axes.axvline(edge, color=VERMILION, lw=1.2, ls="--")
     reach = max(1.6 * rope, abs(posterior.mean) + 4 * posterior.scale)
     axes.set(xlim=(-reach, reach), xticks=[-rope, 0, rope], yticks=[])
+    axes.set_xticklabels([f"−{rope:g}", "0", f"{rope:g}"], fontsize=9)
     axes.set_ylim(bottom=0)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)

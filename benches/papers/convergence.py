@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import cycle
 from statistics import fmean
 
 import numpy as np
@@ -81,31 +82,48 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
 
 
 def fcf_convergence_curves(results: Results) -> Picture:
-    """Draw e over the sums, averaged over the runs: one epoch on the left, many on the right.
+    """Draw e over the sums, averaged over the runs: one epoch, plain and by Adam, and many.
 
     Rows of two epochs are in the table only.
     """
-    from secagg.bench.picture import blank, plain
+    from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
 
     if not results:
         raise DataError("there is no convergence to draw: no row was run")
-    figure = blank(11, 4.6, layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, title in zip(panels, ("1 epoch", f"{EPOCHS} epochs"), strict=True):
-        for name, runs in results.items():
-            if name.endswith(f", {title}"):
-                sums = [one for one in runs[0] if one.startswith("sum ")]
-                numbers = [int(one.removeprefix("sum ")) for one in sums]
-                means = [fmean(run[one] for run in runs) for one in sums]
-                axes.plot(numbers, means, lw=1.3, label=name.removesuffix(f", {title}"))
+    looks = [(colour, "-") for colour in (BLUE, VERMILION, GREEN, PURPLE, INK)]
+    looks.append((BLUE, ":"))
+    long = f"{EPOCHS} epochs"
+    chosen = {
+        "1 epoch, plain steps": [n for n in results if n.endswith("1 epoch") and "plain" in n],
+        "1 epoch, Adam": [n for n in results if n.endswith("1 epoch") and "Adam" in n],
+        long: [name for name in results if name.endswith(long)],
+    }
+    chosen = {title: names for title, names in chosen.items() if names}
+    figure = blank(
+        30 + 175 * len(chosen),
+        "The way of FCF to CF: |e| in %, on a logarithmic axis, over the sums of gradients. "
+        f"Panels: {'; '.join(chosen)}.",
+    )
+    panels = figure.subplots(max(1, len(chosen)), 1, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, names) in zip(panels, chosen.items(), strict=False):
+        for name, (colour, dash) in zip(names, cycle(looks), strict=False):
+            runs = results[name]
+            sums = [one for one in runs[0] if one.startswith("sum ")]
+            numbers = [int(one.removeprefix("sum ")) for one in sums]
+            means = [fmean(run[one] for run in runs) for one in sums]
+            label = name.removesuffix(", 1 epoch").removesuffix(f", {long}")
+            wide = 1.0 if title == long else 1.8
+            axes.plot(numbers, means, dash, color=colour, lw=wide, label=label)
         axes.set_yscale("log")
-        axes.set_ylim(1e-3, 1e4)
-        axes.set_title(title, loc="left", fontsize=10)
-        axes.set_xlabel(f"sums of gradients, {STEPS} to an epoch")
+        axes.set_ylim(0.5, 3e3)
+        axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+        axes.minorticks_off()
+        axes.set_title(title)
+        axes.locator_params(axis="x", integer=True)
         plain(axes)
-        if axes.lines:
-            axes.legend(frameon=False, fontsize=7)
-    figure.axes[0].set_ylabel("|e|, %")
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.5)
+    figure.supylabel("|e|, %", fontsize=11)
+    panels[-1].set_xlabel(f"sums of gradients, {STEPS} to an epoch")
     return figure
 
 
@@ -136,5 +154,6 @@ TABLE = Table(
         "bounded at every α, but with γ .2 it ends some per cent of Y away, where the paper "
         "has 0."
     ),
+    panels=(),
     pictures=(fcf_convergence_curves,),
 )

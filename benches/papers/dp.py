@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,28 +90,61 @@ def _nothing(data: str, run: Run) -> Mapping[str, float]:
 
 
 def curve(results: Results) -> Picture:
-    """Draw the RMSE over ε, a line for each data set and place of the noise."""
-    from secagg.bench.picture import blank, plain
+    """Draw the RMSE over ε: a panel for each data set, a line for each place of the noise."""
+    from secagg.bench.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
 
-    figure = blank(6.5, 4.2, layout="constrained")
-    axes = figure.subplots()
-    shown = [one for one in SETTINGS if math.isfinite(one.epsilon) and results.get(one.name)]
-    for place in dict.fromkeys(f"{one.data}, {one.where}" for one in shown):
-        points = {
-            one.epsilon: [run["RMSE"] for run in results[one.name]]
-            for one in shown
-            if one.name.startswith(f"{place}, ")
-        }
-        means = [fmean(found) for found in points.values()]
-        bars = [stdev(found) if len(found) > 1 else 0.0 for found in points.values()]
-        axes.errorbar(list(points), means, yerr=bars, marker="o", capsize=2.5, label=place)
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel(f"ε for a whole user, δ = {DELTA:g}")
-    axes.set_ylabel("test RMSE")
-    plain(axes)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False)
+    looks: dict[Where, dict[str, Any]] = {  # the distributed noise lies around the central
+        "central": {"color": BLUE, "marker": "o"},
+        "distributed": {"color": GREEN, "marker": "s", "ms": 11, "mfc": "none", "ls": ""},
+        "local": {"color": VERMILION, "marker": "D"},
+    }
+    figure = blank(
+        290,
+        f"{TABLE.title}: test RMSE over ε. Dashed lines: nothing shared, and no noise.",
+    )
+    known = {one: [run["RMSE"] for run in results.get(one.name, ())] for one in SETTINGS}
+    known = {one: found for one, found in known.items() if found}
+    data = list(dict.fromkeys(one.data for one in known))
+    panels = figure.subplots(1, max(1, len(data)), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, data, strict=False):
+        for where, look in looks.items():
+            points = {
+                one.epsilon: found
+                for one, found in known.items()
+                if (one.data, one.where) == (name, where) and math.isfinite(one.epsilon)
+            }
+            if points:
+                means = [fmean(found) for found in points.values()]
+                bars = [stdev(found) if len(found) > 1 else 0.0 for found in points.values()]
+                axes.errorbar(
+                    list(points),
+                    means,
+                    yerr=bars,
+                    elinewidth=1.4,
+                    label=f"{where} noise",
+                    **look,
+                )
+        for row, words, up in (
+            (f"{name}, nothing shared, ε = 0", "nothing shared, ε = 0", 8),
+            (f"{name}, central, ε = ∞", "no noise, ε = ∞", -13),
+        ):
+            if found := [run["RMSE"] for run in results.get(row, ())]:
+                axes.axhline(fmean(found), color=DIM, lw=1.2, ls="--")
+                axes.annotate(
+                    f"{words}: {fmean(found):.3f}", (0, fmean(found)), (4, up), fontsize=10,
+                    xycoords=("axes fraction", "data"), textcoords="offset points",
+                )  # fmt: skip
+        axes.margins(y=0.17)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sorted({one.epsilon for one in known} - {math.inf}))
+        axes.set_xlim(0.42, 9.5)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_title(name)
+        plain(axes, "x")
+    panels[0].set_ylabel("test RMSE")
+    figure.supxlabel(f"ε for a whole user, δ = {DELTA:g}", fontsize=11)
+    if data:
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 
@@ -134,5 +167,6 @@ TABLE = Table(
     "data, another task and mechanism; this curve is that of the recommender. Of Hua et al. "
     "only the abstract was at hand: their figures are not compared. 80/20 split, unclipped. "
     + SEED_0_SEEN,
+    panels=(),
     pictures=(curve,),
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
-from benches.papers.results import TableResult
-from benches.papers.table import Target
-from secagg.bench.picture import blank, plain
+from benches.papers.results import RowResult, TableResult
+from benches.papers.table import Mean, Panel, Target
+from secagg.bench.picture import BLUE, GREEN, GRID, INK, VERMILION, blank, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,54 +17,94 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-MEASURED, PAPER, TARGET = "#1f5fa8", "#e0a030", "#4f9a5b"
+MEASURED, PAPER = (BLUE, "o"), (VERMILION, "D")
+SEVERAL = ((VERMILION, "D"), (BLUE, "o"), (GREEN, "^"), (INK, "|"))  # of one panel
 FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
 
 
 def draw(result: TableResult) -> Figure | None:
-    """Return a panel for each metric with a line for each row; None if nothing was measured."""
+    """Return the panels of a table with a line for each row; None for fewer than two rows."""
     rows = [row for row in result.rows if row.records]
     there = {name for row in rows for record in row.records for name in record.figures}
-    shown = [metric for metric in result.table.metrics if metric in there]
-    if not shown:
+    panels = result.table.panels
+    if panels is None:
+        panels = tuple(Panel(metric, (metric,)) for metric in result.table.metrics)
+    panels = tuple(panel for panel in panels if there.intersection(panel.metrics))
+    if len(rows) < 2 or not panels:
         return None
-    figure = blank(2.8 + 3.2 * len(shown), 1.5 + 0.34 * len(rows), layout="constrained")
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    for axes, metric in zip(panels, shown, strict=True):
-        _panel(axes, result, metric)
-    panels[0].set_yticks(range(len(rows)), [row.row.name for row in rows], fontsize=9)
-    panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
-    named = {
-        label: handle
-        for axes in panels
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        named.values(), named.keys(), loc="outside lower right", ncols=3, frameon=False
-    )
-    tried = " (tried with --quick: no result)" if result.quick else ""
-    figure.suptitle(f"{result.table.title}{tried}", x=0.01, ha="left", fontsize=11)
+    columns = min(2, len(panels))
+    names = [fill(row.row.name, 48 // columns) for row in rows]
+    marks = max(len(panel.metrics) for panel in panels)
+    high = max(6 + 12.5 * max(name.count("\n") + 1 for name in names), 8.0 * marks)
+    down = -(-len(panels) // columns)
+    drawn = ", ".join(panel.title for panel in panels)
+    if len(panels) == 1 and len(panels[0].metrics) > 1:
+        drawn += f" ({'; '.join(panels[0].metrics)})"
+    about = f"{result.table.title}. Drawn for each of its {len(rows)} rows: {drawn}."
+    figure = blank(30 + down * (high * len(rows) + 45), about)
+    grid = figure.subplots(down, columns, sharey=True, squeeze=False).ravel().tolist()
+    for axes, panel in zip(grid, panels, strict=False):
+        _panel(axes, rows, panel, ticks=8 // columns)
+        axes.set_yticks(range(len(rows)), names)
+        axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
+    for axes in grid[len(panels) :]:
+        axes.remove()
+    _legend(figure)
+    if result.quick:
+        figure.supxlabel("tried with --quick: no result", x=0.01, ha="left", fontsize=11)
     return figure
 
 
-def _panel(axes: Axes, result: TableResult, metric: str) -> None:
-    lengths = list[float]()
-    for height, row in enumerate(row for row in result.rows if row.records):
-        target = row.row.target.get(metric, Target())
-        for bound in filter(math.isfinite, (target.at_least, target.at_most)):
-            axes.plot([bound] * 2, [height - 0.35, height + 0.35], color=TARGET, label="target")
-        for figure, below, label, mark, size, colour in (
-            (row.row.paper.get(metric), 0.16, "paper", "D", 4.5, PAPER),
-            (row.measured(metric), -0.1, "measured", "o", 5.5, MEASURED),
-        ):
+def _panel(axes: Axes, rows: Sequence[RowResult], panel: Panel, ticks: int) -> None:
+    means = list[float]()
+    series = _series(rows, panel)
+    for place, (label, (colour, mark), figures) in enumerate(series):
+        below = 0.8 * ((place + 0.5) / len(series) - 0.5)
+        for height, figure in enumerate(figures):
             if figure is not None:
-                lengths.append(figure.mean)
+                means.append(figure.mean)
                 axes.errorbar(
-                    figure.mean, height + below, xerr=figure.sd, fmt=mark, ms=size,
-                    color=colour, elinewidth=1.5, capsize=2.5, label=label,
+                    figure.mean, height + below, xerr=figure.sd, fmt=mark, ms=6,
+                    mew=2 if mark == "|" else 0, color=colour, elinewidth=1.4, label=label,
                 )  # fmt: skip
-    if min(lengths) > 0 and max(lengths) > FAR * min(lengths):
+    if len(panel.metrics) == 1:
+        for height, row in enumerate(rows):
+            target = row.row.target.get(panel.metrics[0], Target())
+            for bound in filter(math.isfinite, (target.at_least, target.at_most)):
+                axes.vlines(bound, height - 0.4, height + 0.4, GREEN, lw=1.8, label="target")
+    if panel.limits is not None:
+        axes.set_xlim(*panel.limits)
+    elif min(means) > 0 and max(means) > FAR * min(means):
         axes.set_xscale("log")
-    axes.set_title(metric, loc="left", fontsize=10)
+    else:
+        axes.locator_params(axis="x", nbins=ticks)
+    axes.set_title(panel.title)
     plain(axes, "x")
-    axes.tick_params(axis="y", length=0)
+    for height in range(1, len(rows)):
+        axes.axhline(height - 0.5, color=GRID, lw=0.8, zorder=0)
+
+
+def _series(
+    rows: Sequence[RowResult], panel: Panel
+) -> list[tuple[str, tuple[str, str], list[Mean | None]]]:
+    """Return label, look and figures: a metric beside the published one, or several metrics."""
+    measured = [[row.measured(metric) for row in rows] for metric in panel.metrics]
+    if len(measured) > 1:
+        looks = SEVERAL[: len(measured)]
+        return list(zip(panel.metrics, looks, measured, strict=True))
+    (metric,) = panel.metrics
+    published = [row.row.paper.get(metric) for row in rows]
+    paper = [("paper", PAPER, published)] if any(published) else []
+    return [("measured", MEASURED, measured[0]), *paper]
+
+
+def _legend(figure: Figure) -> None:
+    """Explain the marks above the panels, unless all are of what was measured."""
+    named = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if named.keys() != {"measured"}:
+        columns = 2 if sum(map(len, named)) > 48 else 4
+        figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from benches.papers.table import Row, Run, Table, at_most
+from benches.papers.table import Panel, Row, Run, Table, at_most
 from benches.papers.training import ALS_SEEN, CLIP, SEED_0_SEEN, history, parted
 from fedmf.aggregate import Aggregation, FloatSum, PlainSum
 from fedmf.models import PRESETS, FedALS, FederatedModel
@@ -77,6 +77,7 @@ TABLES = (
         key="rounds",
         title="How many rounds it takes: MovieLens 100K",
         metrics=(*map(_after, COUNTED), "clipped"),
+        panels=(Panel("test RMSE", tuple(map(_after, COUNTED))),),
         rows=(
             _rounds_row(
                 "FedMF, exact local solves and normalised steps", NORMALISED, 40, 0.922
@@ -94,6 +95,7 @@ TABLES = (
         key="dropouts",
         title="What users cost who vanish: FedMF on MovieLens 100K",
         metrics=("RMSE", "nobody vanishing", "cost"),
+        panels=(Panel("cost in RMSE", ("cost",)),),
         rows=tuple(
             Row(
                 f"{dropout:.0%} vanishing in each round, {TWICE} rounds",
@@ -116,6 +118,7 @@ TABLES = (
         key="fixed-point",
         title="What fixed point costs against floating point: MovieLens 100K",
         metrics=("RMSE", "ΔRMSE"),
+        panels=(Panel("ΔRMSE", ("ΔRMSE",)),),
         rows=(
             *(_rounding_row("FedMF", NORMALISED, 40, bits) for bits in BITS),
             *(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
@@ -148,8 +148,11 @@ def _met(result: TableResult, row: RowResult) -> Cell:
     return (Strong(named) if missed else named) if verdicts else None
 
 
-def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
-    """Return the document: for each table its command, cells, note, pictures and origin."""
+def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the document: for each table its command, cells, note, pictures and origin.
+
+    The pictures are the descriptions of files, by table and name.
+    """
     parts = [
         "# Results",
         "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
@@ -171,7 +174,7 @@ def markdown(report: Report, pictures: Mapping[str, Sequence[str]]) -> str:
             f"`python -m benches.papers --table {table.key} --seeds {report.seeds}{quick}`",
             kit.as_markdown(grid(result)),
             table.note,
-            *(f"![{table.title}]({one})" for one in pictures.get(table.key, ())),
+            *(f"![{text}]({name})" for name, text in pictures.get(table.key, {}).items()),
             _origin(result),
         ]
     parts += [f"Table {key} is left out: {why}" for key, why in report.missing.items()]
@@ -241,28 +244,30 @@ def write(report: Report, folder: Path) -> None:
     The document names its pictures below "results/", so that it and that folder can be copied
     together.
     """
-    pictures: dict[str, list[str]] = {}
+    pictures: dict[str, dict[str, str]] = {}
     try:
         kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")
         try:
             for result in report.tables:
-                for count, png in enumerate(_pictures(result), start=1):
+                for count, (text, picture) in enumerate(_pictures(result), start=1):
                     suffix = f"-{count}" if count > 1 else ""
-                    name = f"results/{result.table.key}{suffix}.png"
-                    kit.write_atomically(folder / name, png)
-                    pictures.setdefault(result.table.key, []).append(name)
+                    name = f"results/{result.table.key}{suffix}.svg"
+                    kit.write_atomically(folder / name, picture)
+                    pictures.setdefault(result.table.key, {})[name] = text
         finally:
             kit.write_atomically(folder / "results.md", markdown(report, pictures))
     except OSError as error:
         raise SettingError(f"{folder} cannot be written to: {error.strerror}") from error
 
 
-def _pictures(result: TableResult) -> Iterator[bytes]:
-    """Yield the picture of a table, then those of its own."""
+def _pictures(result: TableResult) -> Iterator[tuple[str, bytes]]:
+    """Yield the picture of a table, then those of its own: descriptions and SVG files."""
     from benches.papers.picture import draw
-    from secagg.bench.picture import png
+    from secagg.bench.picture import style, svg
 
-    figure = draw(result)
-    if figure is not None:
-        yield png(figure)
-        yield from (png(picture(result.results)) for picture in result.table.pictures)
+    found = result.results
+    with style():
+        own = [picture(found) for picture in result.table.pictures] if found else []
+        figures = [figure for figure in (draw(result), *own) if figure is not None]
+    for figure in figures:
+        yield str(figure.get_label()), svg(figure)

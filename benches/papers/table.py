@@ -104,6 +104,15 @@ class Row:
             raise ValueError(f"row {self.name!r} wants all of its seeds: give their number")
 
 
+@dataclass(frozen=True)
+class Panel:
+    """Metrics of one unit, drawn on one axis."""
+
+    title: str
+    metrics: tuple[str, ...]  # at most four
+    limits: tuple[float, float] | None = None  # of the axis; by default those of the figures
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows that belong together, each by a name of its own."""
@@ -113,7 +122,9 @@ class Table:
     metrics: tuple[str, ...]  # the columns
     rows: tuple[Row, ...]
     note: str = ""
-    # Both cope with rows that were not run.
+    panels: tuple[Panel, ...] | None = None  # of its picture; None: one for each metric
+    # Pictures beside it, each labelled with a description. These and the findings cope with
+    # rows that were not run.
     pictures: tuple[Callable[[Results], Picture], ...] = ()
     findings: Callable[[Results], Sequence[str]] = lambda results: ()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches.papers.centralised import SVD, surprise_svd
-from benches.papers.table import Mean, Row, Run, Table, Target, at_most
+from benches.papers.table import Mean, Panel, Row, Run, Table, Target, at_most
 from benches.papers.training import errors, errors_after, history, parted, trainer
 from fedmf.aggregate import Aggregation, PlainSum, SecAggSum
 from fedmf.data import Split, load
@@ -99,6 +99,7 @@ TABLE = Table(
     key="thesis-6.1",
     title="Basu 2020, table 6.1: centralised, federated, secure",
     metrics=("RMSE", "MAE", "same sums"),
+    panels=(Panel("RMSE", ("RMSE",)), Panel("MAE", ("MAE",))),
     rows=tuple(
         row for row in _ROWS if "Surprise" not in row.name or find_spec("surprise") is not None
     ),

@@ -5,81 +5,81 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from fedmf.errors import ModelError
 from fedmf.training import History
-
-TRAIN, TEST, USER, SERVER = "#8a8f98", "#1f5fa8", "#e0a030", "#7a4b94"
+from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain, style, svg
 
 
 def learning_curve(
     history: History, path: str | os.PathLike[str], *, title: str = "FedMF"
 ) -> None:
-    """Write a PNG of the errors per round above the time of a user and the server.
+    """Write an SVG of the errors per round above the time of a user and the server.
 
     The axis of the errors omits first rounds that would flatten the rest. Without a round, or
     if the file cannot be written, it raises ModelError.
     """
     if not len(history):
         raise ModelError("there is no learning curve: not one round was finished")
+    with style():
+        figure = blank(
+            360,
+            f"{title}: RMSE over {len(history)} rounds, and the time of a user and the server",
+        )
+        errors, times = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        _errors(errors, history)
+        _times(times, history)
+        errors.set_title(f"{title}: RMSE")
+    try:
+        Path(path).write_bytes(svg(figure))
+    except OSError as error:
+        raise ModelError(f"the learning curve cannot be written to {path}: {error}") from error
+
+
+def _errors(axes: Axes, history: History) -> None:
     rounds = [record.round for record in history]
     marker = "o" if len(rounds) <= 60 else None
-    figure = Figure(figsize=(7.5, 5.6), dpi=144, layout="constrained")
-    FigureCanvasAgg(figure)
-    errors, times = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-
     train, test = (
         [math.nan if error is None else error for error in found]
         for found in zip(*((one.train_rmse, one.test_rmse) for one in history), strict=True)
     )
-    errors.plot(rounds, train, color=TRAIN, lw=1.6, marker=marker, ms=2.5, label="train")
+    axes.plot(rounds, train, color=VERMILION, ls="--", label="train")
     if not all(map(math.isnan, test)):
-        errors.plot(rounds, test, color=TEST, lw=2, marker=marker, ms=3, label="test")
-        errors.annotate(
-            f"{test[-1]:.4f}",
-            (rounds[-1], test[-1]),
-            xytext=(0, 7),
-            textcoords="offset points",
-            ha="right",
-            color=TEST,
-            weight="bold",
-        )
+        axes.plot(rounds, test, color=BLUE, lw=2, marker=marker, ms=3, label="test")
+        axes.annotate(
+            f"{test[-1]:.4f}", (rounds[-1], test[-1]), (0, 7),
+            textcoords="offset points", ha="right",
+        )  # fmt: skip
     aborted = [record.round for record in history if record.aborted]
     if aborted:
         marks = [train[rounds.index(number)] for number in aborted]
-        errors.plot(aborted, marks, "x", color="#c03030", ms=7, label="aborted round")
-    errors.set_ylim(*_window([*train, *test]))
-    errors.set_ylabel("RMSE")
-    errors.set_title(title, loc="left", fontsize=11)
-    errors.legend(frameon=False, loc="upper right")
+        axes.plot(aborted, marks, "x", color=INK, ms=7, label="aborted round")
+    axes.set_ylim(*_window([*train, *test]))
+    plain(axes)
+    axes.legend(loc="upper right")
 
-    # An aborted round has taken no time that is known: a gap.
+
+def _times(axes: Axes, history: History) -> None:
+    """Draw milliseconds per round; an aborted round has taken no time that is known: a gap."""
+    rounds = [record.round for record in history]
     users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
     server = [1000 * one.server_seconds or math.nan for one in history]
-    times.plot(rounds, users, color=USER, lw=1.6, marker=marker, ms=2.5, label="one user")
-    times.plot(rounds, server, color=SERVER, lw=1.6, marker=marker, ms=2.5, label="the server")
+    axes.plot(rounds, users, color=GREEN, label="one user")
+    axes.plot(rounds, server, color=PURPLE, ls="--", label="the server")
     if any(map(math.isfinite, users + server)):
-        times.set_yscale("log")
-        times.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-        times.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        times.yaxis.set_minor_locator(NullLocator())
-    times.set_ylabel("ms per round")
-    times.set_xlabel("round")
-    times.legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 0.96))
-    times.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-    for axes in (errors, times):
-        axes.grid(True, which="major", color="#e4e6ea", lw=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-    try:
-        figure.savefig(path, format="png")
-    except OSError as error:
-        raise ModelError(f"the learning curve cannot be written to {path}: {error}") from error
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_title("milliseconds per round")
+    axes.set_xlabel("round")
+    plain(axes)
+    axes.legend(ncols=2, loc="lower right", bbox_to_anchor=(1, 0.96))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _window(errors: Sequence[float]) -> tuple[float, float]:

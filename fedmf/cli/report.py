@@ -192,7 +192,7 @@ def save(
     run: dict[str, object],
     console: Console,
 ) -> None:
-    """Write model.fedmf, history.json and, where matplotlib is installed, curve.png.
+    """Write model.fedmf, history.json and, where matplotlib is installed, curve.svg.
 
     Without a model, as it has no factor form, an older model.fedmf is deleted. A file that
     cannot be written raises ModelError.
@@ -213,11 +213,11 @@ def save(
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "matplotlib":
             raise
-        console.print("no curve.png: pip install matplotlib")
+        console.print("no curve.svg: pip install matplotlib")
     else:
         title = f"{type(trainer.model).__name__}, {type(trainer.aggregation).__name__}"
-        learning_curve(trainer.history_, out / "curve.png", title=title)
-        written.append("curve.png")
+        learning_curve(trainer.history_, out / "curve.svg", title=title)
+        written.append("curve.svg")
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
 
 

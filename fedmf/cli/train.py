@@ -146,7 +146,7 @@ def train(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for model.fedmf, history.json and curve.png.")
+        Path | None, typer.Option(help="A folder for model.fedmf, history.json and curve.svg.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -1,10 +1,13 @@
-"""Pictures, drawn without a screen, and the picture of a comparison."""
+"""Pictures as SVG, for a light page and a dark one, and the picture of a comparison."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from contextlib import AbstractContextManager
+from textwrap import fill
+from typing import Any, TypeAlias
 
 from secagg.bench.cases import Figure, Row
 from secagg.bench.table import duration, volume
@@ -12,6 +15,7 @@ from secagg.bench.timing import machine
 from secagg.errors import MissingExtra
 
 try:
+    from matplotlib import rc_context
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -23,77 +27,164 @@ except ModuleNotFoundError as error:
         "the picture needs matplotlib: pip install matplotlib", name="matplotlib"
     ) from None
 
-INK, GRID = "#303238", "#e4e6ea"
-COLOURS = {  # of the systems drawn; from Okabe and Ito (2008), for the colour-blind too
-    "ss": "#0072B2",
-    "he": "#D55E00",
-    "phe-packed": "#E69F00",
-    "phe-float": "#000000",
-    "ckks": "#009E73",
-}
+WIDTH = 480.0  # points: 640 pixels, and text of two thirds of its size on a telephone
 
+INK, DIM, LINE, GRID, PAGE = "#24292f", "#57606a", "#8c959f", "#d0d7de", "#ffffff"
+# For data, after Okabe and Ito (2008); a shape or a dash goes with each.
+BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+SCALE = ("#5896d0", "#3577b2", "#1b5c92", "#0d4a7a", "#062f52")  # five steps, from few to many
+DARK = {
+    INK: "#e6edf3", DIM: "#9ea7b3", LINE: "#6e7681", GRID: "#30363d", PAGE: "#131416",
+    BLUE: "#56b4e9", VERMILION: "#f0883e", GREEN: "#2fcfa0", PURPLE: "#c060a0",
+    **dict(zip(SCALE, ("#3d6f9c", "#5590c4", "#79b0de", "#a3cdf0", "#d9ebfb"), strict=True)),
+}  # fmt: skip
+"""Every colour of a picture, and its counterpart on a dark page."""
+
+_FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+_STYLE: dict[Any, Any] = {
+    "font.sans-serif": ["DejaVu Sans"],  # that matplotlib has, to measure texts by
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10.5,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": LINE,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": GRID,
+    "lines.linewidth": 1.8,
+    "svg.fonttype": "none",  # text is text
+    "svg.hashsalt": "secagg",  # the same picture is the same file
+}
+SYSTEMS = {  # that are drawn: colour and mark
+    "ss": (BLUE, "o"),
+    "he": (VERMILION, "D"),
+    "phe-packed": (PURPLE, "s"),
+    "phe-float": (INK, "v"),
+    "ckks": (GREEN, "^"),
+}
 
 _Scale: TypeAlias = tuple[Callable[[float], str], Sequence[float]]  # format and ticks
 TIME: _Scale = (duration, [10.0**i for i in range(-6, 2)] + [60, 600, 3600, 36e3, 36e4, 36e5])
 BYTES: _Scale = (volume, [10.0**i for i in range(13)])
+_PANELS: tuple[tuple[str, Callable[[Row], Figure], _Scale], ...] = (
+    ("a client computes", lambda row: row.client.seconds, TIME),
+    ("server and key holder compute", lambda row: row.central.seconds, TIME),
+    ("a client sends and receives", lambda row: row.bytes_up + row.bytes_down, BYTES),
+)
 
 
-def blank(
-    width: float, height: float, *, dpi: int = 144, layout: Literal["constrained"] | None = None
-) -> Canvas:
-    """Return an empty picture, width and height in inches."""
-    whole = Canvas(figsize=(width, height), dpi=dpi, layout=layout)
+def style() -> AbstractContextManager[None]:
+    """Return a context in which figures are drawn in the style of the documentation."""
+    return rc_context(_STYLE)
+
+
+def blank(height: float, text: str) -> Canvas:
+    """Return an empty picture as wide as a page; its height is in points.
+
+    `text` describes it to people who cannot see it: it is the label of the figure.
+    """
+    whole = Canvas(figsize=(WIDTH / 72, height / 72), layout="constrained")
     FigureCanvasAgg(whole)
+    whole.set_label(text)
     return whole
 
 
-def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Leave only the lower spine, and a light grid behind the data."""
-    axes.grid(True, which="major", axis=grid, color=GRID, lw=0.9)
+def plain(axes: Axes, grid: str = "both") -> None:
+    """Leave only the lower spine, and a light grid behind the data: "both", "x" or "y"."""
+    axes.grid(True, which="major", axis=grid, lw=0.8)  # type: ignore[arg-type]
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(which="both", length=0)
 
 
-def png(picture: Canvas) -> bytes:
-    """Return the picture as a PNG file."""
+def svg(picture: Canvas) -> bytes:
+    """Return the picture as an SVG file that is light or dark like the page around it."""
     drawn = io.BytesIO()
-    picture.savefig(drawn, format="png")
-    return drawn.getvalue()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with style():
+        picture.savefig(
+            drawn,
+            format="svg",
+            transparent=True,
+            metadata=nothing | {"Title": picture.get_label()},
+        )
+    text = drawn.getvalue().decode()
+    text = re.sub(r" <metadata>.*?</metadata>\n", "", text[text.index("<svg") :], flags=re.S)
+    rules = "".join(
+        f'[style*="{kind}: {colour}"]{{{kind}:{dark}!important}}\n'
+        for colour, dark in DARK.items()
+        for kind in ("fill", "stroke")
+        if f"{kind}: {colour}" in text
+    )
+    head = (
+        f"<style>\nsvg{{color-scheme:light dark}}\ntext{{font-family:{_FONT}!important}}\n"
+        f"@media (prefers-color-scheme:dark){{\n{rules}}}\n</style>\n"
+    )
+    return re.sub(r"<svg([^>]*)>\n", rf'<svg role="img"\1>\n{head}', text, count=1).encode()
 
 
 def canvas(rows: Sequence[Row]) -> Canvas:
-    """Draw client time, time of the other parties, and client traffic over the length.
+    """Draw client time, time of the other parties, and client traffic.
 
-    The cohort is the middle one of the rows, ≥ 1; hollow marks are scaled from a sample.
+    Over the length, or of several systems at the only length. The cohort is the middle one of
+    the rows, ≥ 1; hollow marks are scaled from a sample.
     """
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
-    shown = [row for row in rows if row.case.clients == n and row.system.name in COLOURS]
-    whole = blank(16, 8, layout="constrained")
-    place = {"x": 0.012, "ha": "left", "color": INK}
+    shown = [row for row in rows if row.case.clients == n and row.system.name in SYSTEMS]
+    lengths = sorted({row.case.length for row in shown})
+    single = len(lengths) == 1
     title = f"What the sum of {n:,} private vectors costs"
-    whole.suptitle(title, fontsize=21, weight="bold", **place)
-    whole.supxlabel(
-        "elements of a vector.  ●  measured  ○  scaled from a sample.  "
-        f"One core of {machine()['cpu']}; each party in a process of its own",
-        fontsize=12, **place,
-    )  # fmt: skip
-    panels: tuple[tuple[str, Callable[[Row], Figure], _Scale], ...] = (
-        ("a client computes", lambda row: row.client.seconds, TIME),
-        ("server and key holder compute", lambda row: row.central.seconds, TIME),
-        ("a client sends and receives", lambda row: row.bytes_up + row.bytes_down, BYTES),
-    )
-    for axes, (title, figure, scale) in zip(whole.subplots(1, 3), panels, strict=True):
-        _panel(axes, shown, figure, scale)
-        axes.set_title(title, loc="left", fontsize=14, color=INK, pad=12)
+    about = f", {lengths[0]:,} elements each" if single else ", over their length"
+    systems = ", ".join(dict.fromkeys(row.system.label for row in shown))
+    panels = ", ".join(title for title, _, _ in _PANELS)
+    height = 3 * (44 + 17 * len(shown)) if single else 3 * 175
+    with style():
+        whole = blank(height + 70, f"{title}{about}: {panels}. Systems: {systems}.")
+        place = {"x": 0.01, "ha": "left"}
+        whole.suptitle(f"{title}{about}" if single else title, fontsize=13, **place)
+        of = "" if single else "Elements of a vector. "
+        foot = (
+            f"{of}● measured, ○ scaled from a sample. One core of {machine()['cpu']}; each "
+            "party in a process of its own."
+        )
+        whole.supxlabel(fill(foot, 84), fontsize=10, color=DIM, **place)
+        for axes, (title, figure, scale) in zip(whole.subplots(3, 1), _PANELS, strict=True):
+            (_systems if single else _lines)(axes, shown, figure, scale)
+            axes.set_title(title)
     return whole
 
 
-def _panel(
+def _systems(
+    axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
+) -> None:
+    """Draw a line of the panel for each system, with its value beside the mark."""
+    axes.set_xscale("log")
+    for height, row in enumerate(rows):
+        _mark(axes, row, figure(row).value, height, figure(row))
+        axes.annotate(
+            _written(figure(row), scale), (figure(row).value, height), (9, 0),
+            textcoords="offset points", va="center", fontsize=10,
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), [row.system.label for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    low, high = axes.get_xlim()
+    axes.set_xlim(low / 1.5, high * (high / low) ** 0.25)  # room for the values
+    _ticked(axes, "x", scale)
+    plain(axes, "x")
+
+
+def _lines(
     axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
     """Draw a line for each system; the legend has its last value, the highest first."""
-    write, ticks = scale
     axes.set_xscale("log")
     axes.set_yscale("log")
     lines: dict[str, list[Row]] = {}
@@ -101,24 +192,40 @@ def _panel(
         lines.setdefault(row.system.name, []).append(row)
     drawn = []
     for name, points in reversed(lines.items()):  # this library's on top
-        xs, figures = [row.case.length for row in points], [figure(row) for row in points]
-        colour, last = COLOURS[name], figures[-1]
-        values = [one.value for one in figures]
-        (line,) = axes.plot(xs, values, color=colour, lw=2.2, zorder=2)
-        for x, one in zip(xs, figures, strict=True):
-            face = colour if one.measured else "white"
-            axes.plot(x, one.value, "o", ms=8, mfc=face, mec=colour, mew=2, clip_on=False)
-        mark = "" if last.measured else "~"
-        line.set_label(f"{points[-1].system.label}  {mark}{write(last.value)}")
+        colour, mark = SYSTEMS[name]
+        last = figure(points[-1])
+        values = [figure(row).value for row in points]
+        axes.plot([row.case.length for row in points], values, color=colour, zorder=2)
+        for row in points:
+            _mark(axes, row, row.case.length, figure(row).value, figure(row))
+        label = f"{points[-1].system.label}: {_written(last, scale)}"
+        (line,) = axes.plot([], [], color=colour, marker=mark, label=label)
         drawn.append((last.value, line))
     lengths = sorted({row.case.length for row in rows})
     axes.set_xticks(lengths, [f"{x // 1000}k" if x % 1000 == 0 else f"{x:,}" for x in lengths])
     axes.xaxis.set_minor_locator(NullLocator())
-    low, high = axes.get_ylim()
-    axes.set_yticks([y for y in ticks if low <= y <= high])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: write(y)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.tick_params(labelsize=11, colors=INK, length=0)
+    _ticked(axes, "y", scale)
     plain(axes)
     order = [line for _, line in sorted(drawn, key=lambda end: end[0], reverse=True)]
-    axes.legend(handles=order, loc="upper left", bbox_to_anchor=(1, 1), labelcolor="linecolor")
+    axes.legend(handles=order, loc="upper left", bbox_to_anchor=(1, 1.05), handlelength=1.5)
+
+
+def _mark(axes: Axes, row: Row, x: float, y: float, figure: Figure) -> None:
+    colour, mark = SYSTEMS[row.system.name]
+    face = colour if figure.measured else PAGE
+    axes.plot(x, y, mark, ms=6.5, mfc=face, mec=colour, mew=1.8, clip_on=False, zorder=3)
+
+
+def _written(figure: Figure, scale: _Scale) -> str:
+    return f"{'' if figure.measured else '~'}{scale[0](figure.value)}"
+
+
+def _ticked(axes: Axes, name: str, scale: _Scale) -> None:
+    """Put round times or sizes on a logarithmic axis, four or so at most."""
+    write, ticks = scale
+    low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    there = [tick for tick in ticks if low <= tick <= high]
+    axis.set_ticks(there[:: -(-len(there) // 5)] if there else there)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axis.set_minor_locator(NullLocator())

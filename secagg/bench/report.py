@@ -109,7 +109,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
     ParameterError
         A file cannot be written.
     """
-    from secagg.bench.picture import canvas, png  # needs matplotlib, other commands do not
+    from secagg.bench.picture import canvas, svg  # needs matplotlib, other commands do not
 
     for path in (document, picture):
         try:
@@ -126,7 +126,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
         text = kit.as_json(comparison_document(comparison))
         write_atomically(document, f"{text}\n")
         if comparison.rows:
-            write_atomically(picture, png(canvas(comparison.rows)))
+            write_atomically(picture, svg(canvas(comparison.rows)))
 
     return save
 

@@ -54,7 +54,7 @@ def bench(
     as_json: Json = False,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Folder for compare.json and compare.png."),
+        typer.Option(metavar="FOLDER", help="Folder for compare.json and compare.svg."),
     ] = None,
 ) -> None:
     """Measure sums by secret sharing against sums by homomorphic encryption.
@@ -67,7 +67,7 @@ def bench(
         wanted, cases = families(halves), grid(clients, length)
         if out == "":
             raise ParameterError("--out is empty: name a folder, or leave it out")
-        save = saving(Path(out) / "compare.json", Path(out) / "compare.png") if out else None
+        save = saving(Path(out) / "compare.json", Path(out) / "compare.svg") if out else None
         with progress("cases done", len(cases)) as show:
             found = compare(wanted, cases, show, budget=budget, per_float=per_float)
         with undisturbed():

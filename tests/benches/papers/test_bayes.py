@@ -95,6 +95,6 @@ def test_posteriors_are_drawn_with_their_region_and_probability():
     assert curve[:, 1].max() == pytest.approx(
         known.density(np.array([known.mean]))[0], rel=1e-3
     )
-    figure.savefig(io.BytesIO(), format="png")
+    figure.savefig(io.BytesIO(), format="svg")
     with pytest.raises(DataError):
         draw_posteriors({}, title="T")

@@ -161,13 +161,13 @@ def test_the_files_and_the_schema_of_the_document(trace, tmp_path):
     assert [name for name in files if not name.startswith("store/")] == [
         "results.json",
         "results.md",
-        "results/good-2.png",
-        "results/good.png",
+        "results/good-2.svg",
+        "results/good.svg",
     ]
     for name in ("good", "good-2"):
-        png = (tmp_path / "out" / "results" / f"{name}.png").read_bytes()
-        assert png.startswith(b"\x89PNG")
-        assert f"(results/{name}.png)" in (tmp_path / "out" / "results.md").read_text()
+        picture = (tmp_path / "out" / "results" / f"{name}.svg").read_text()
+        assert picture.startswith("<svg ")
+        assert f"(results/{name}.svg)" in (tmp_path / "out" / "results.md").read_text()
     document = json.loads((tmp_path / "out" / "results.json").read_text())
     assert document.keys() == {"version", "quick", "seeds", "tables", "missing"}
     (table,) = document["tables"]

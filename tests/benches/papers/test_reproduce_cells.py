@@ -7,10 +7,17 @@ import pytest
 from benches.papers.picture import draw
 from benches.papers.results import Record, Report, RowResult, TableResult
 from benches.papers.show import document, grid, markdown, remarks
-from benches.papers.table import Below, Mean, Row, Table, Target
+from benches.papers.table import Below, Mean, Panel, Row, Table, Target
+from secagg.bench.picture import style
 from secagg.bench.table import number
 
 MACHINE = {"cores": "2", "cpu": "Quick", "python": "3.11"}
+
+
+@pytest.fixture(autouse=True)
+def _in_style():
+    with style():
+        yield
 
 
 def record(seed, **figures):
@@ -93,7 +100,7 @@ everything else.
 
 A note.
 
-![Title](results/t.png)
+![What it shows](results/t.svg)
 
 <sub>2026-01-01 to 2026-01-02; sources and data state0, state1; 2 × Quick, python 3.11</sub>
 
@@ -102,7 +109,7 @@ Table other is left out: no package
 
 
 def test_the_document():
-    assert markdown(report(*ROWS), {"t": ["results/t.png"]}) == GOLDEN
+    assert markdown(report(*ROWS), {"t": {"results/t.svg": "What it shows"}}) == GOLDEN
 
 
 def test_quick_document_is_no_result_and_meets_no_target():
@@ -242,11 +249,35 @@ def test_picture_has_a_panel_per_measured_metric():
         if len(line.get_xdata()) == 1 and line.get_marker() in "oD"
     }
     assert points == {"o": pytest.approx(0.92), "D": 0.9491}
-    bounds = [list(line.get_xdata()) for line in panels[0].get_lines()]
-    assert [0.9, 0.9] in bounds
-    assert [0.94, 0.94] in bounds
+    lines = [one for many in panels[0].collections for one in many.get_segments()]
+    bounds = [set(line[:, 0].tolist()) for line in lines]
+    assert {0.9} in bounds
+    assert {0.94} in bounds
     assert panels[1].get_xscale() == "log"
     assert draw(report(*ROWS[2:]).tables[0]) is None
+
+
+def test_single_row_is_no_picture():
+    """The line of the table has all of it; and a table may do without panels."""
+    assert draw(report(ROWS[0], *ROWS[2:]).tables[0]) is None
+    (whole,) = report(*ROWS).tables
+    assert draw(replace(whole, table=replace(whole.table, panels=()))) is None
+
+
+def test_metrics_of_a_panel_share_its_axis():
+    """Each with a mark of its own, and none of them over another."""
+    (whole,) = report(*ROWS).tables
+    panel = Panel("both", ("RMSE", "Δ"), (0.0, 1.0))
+    figure = draw(replace(whole, table=replace(whole.table, panels=(panel,))))
+    assert figure is not None
+    (axes,) = figure.get_axes()
+    assert axes.get_title(loc="left") == "both"
+    assert axes.get_xlim() == (0, 1)
+    marks = [line for line in axes.get_lines() if line.get_marker() in ("D", "o")]
+    assert [line.get_xdata()[0] for line in marks] == pytest.approx([0.92, 0.92, 2e-7])
+    assert len({line.get_ydata()[0] for line in marks}) == 3
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["RMSE", "Δ"]
 
 
 def test_a_comparison_with_a_row_that_is_not_there_is_refused():

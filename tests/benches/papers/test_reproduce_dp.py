@@ -11,6 +11,7 @@ from benches.papers import dp, fedmmf4, thesis, training
 from benches.papers.table import Run
 from fedmf.data import load
 from fedmf.data.sets.simulated import simulate
+from secagg.bench.picture import style
 
 
 @pytest.fixture(autouse=True)
@@ -56,20 +57,38 @@ def test_a_tighter_budget_means_more_noise():
 
 
 def test_curve_has_a_line_per_place_without_missing_rows():
-    """The curve has a line for each place and copes with rows that were not run."""
-    results = {one.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for one in dp.SETTINGS}
+    """A panel for each data set, ε along its axis; it copes with rows that were not run."""
+    results = {row.name: [{"RMSE": 1.0}, {"RMSE": 1.2}] for row in dp.TABLE.rows}
     results["ml-100k, central, ε = 8"] = [{"RMSE": 1.1}]
-    (axes,) = dp.curve(results).axes
-    assert axes.get_legend_handles_labels()[1] == [
-        "ml-100k, central",
-        "ml-100k, distributed",
-        "ml-100k, local",
-        "ml-1m, central",
+    results["ml-1m, nothing shared, ε = 0"] = [{"RMSE": 1.3}]
+    with style():
+        small, large = dp.curve(results).axes
+    assert [axes.get_title(loc="left") for axes in (small, large)] == ["ml-100k", "ml-1m"]
+    assert small.get_xscale() == "log"
+    assert small.get_legend_handles_labels()[1] == [
+        "central noise",
+        "distributed noise",
+        "local noise",
     ]
-    central = axes.containers[0].lines[0]
+    assert large.get_legend_handles_labels()[1] == ["central noise"]
+    central = small.containers[0].lines[0]
     assert central.get_xdata().tolist() == [0.5, 1.0, 2.0, 4.0, 8.0]  # ∞ has no place there
     assert central.get_ydata().tolist() == pytest.approx([1.1] * 5)
-    lengths = [np.ptp(bar[:, 1]) / 2 for bar in axes.containers[0].lines[2][0].get_segments()]
+    lengths = [np.ptp(bar[:, 1]) / 2 for bar in small.containers[0].lines[2][0].get_segments()]
     assert lengths == pytest.approx([0.02**0.5] * 4 + [0.0])  # of the sample, over n − 1
     (axes,) = dp.curve({}).axes
     assert not axes.containers
+
+
+def test_curve_has_a_labelled_line_for_no_noise_and_for_nothing_shared():
+    results = {row.name: [{"RMSE": 1.0}] for row in dp.TABLE.rows}
+    results["ml-100k, nothing shared, ε = 0"] = [{"RMSE": 1.25}]
+    small, large = dp.curve(results).axes
+    assert [one.get_text() for one in small.texts] == [
+        "nothing shared, ε = 0: 1.250",
+        "no noise, ε = ∞: 1.000",
+    ]
+    assert [one.get_text() for one in large.texts] == ["nothing shared, ε = 0: 1.000"]
+    dashed = [line.get_ydata()[0] for line in small.get_lines() if line.get_linestyle() == "--"]
+    assert dashed == [1.25, 1.0]
+    assert dp.TABLE.panels == (), "the table's other picture would show the same"

@@ -15,6 +15,7 @@ from benches.papers.fcf2 import posterior
 from benches.papers.table import Run
 from fedmf.data.sets.simulated_views import simulate_views
 from fedmf.errors import DataError
+from secagg.bench.picture import style
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_simulated_rows_run_and_are_drawn():
     (draw,) = FCF_2.pictures
     figure = draw(results)
     assert len(figure.axes) == 5
-    figure.savefig(io.BytesIO(), format="png")
+    figure.savefig(io.BytesIO(), format="svg")
     with pytest.raises(DataError):
         draw({name: runs[:1] for name, runs in results.items()})
 
@@ -86,8 +87,11 @@ def test_convergence_rows_run_and_are_drawn():
     reset, carried = (results[row.name][0] for row in rows[-2:])
     assert reset["sum 20"] == carried["sum 20"]  # the first epoch is the same
     assert reset["sum 21"] != carried["sum 21"]
-    figure = FCF_CONVERGENCE.pictures[0](results)
+    with style():
+        figure = FCF_CONVERGENCE.pictures[0](results)
     assert [len(axes.lines) for axes in figure.axes] == [1, 4]
-    figure.savefig(io.BytesIO(), format="png")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["1 epoch, plain steps", "20 epochs"]
+    figure.savefig(io.BytesIO(), format="svg")
     with pytest.raises(DataError):
         FCF_CONVERGENCE.pictures[0]({})

@@ -126,7 +126,7 @@ def test_the_table_and_the_files(tmp_path):
     ran = invoke("--aggregation", "plain", "--rounds", "2", "-k", "5", "--out", str(out))
     assert ran.exit_code == 0, ran.stderr
     assert sorted(path.name for path in out.iterdir()) == [
-        "curve.png", "history.json", "model.fedmf",
+        "curve.svg", "history.json", "model.fedmf",
     ]  # fmt: skip
     assert Factors.load(out / "model.fedmf").k == 5
     result = result_of((out / "history.json").read_text())
@@ -295,9 +295,9 @@ def test_without_matplotlib_a_hint_replaces_the_curve(tmp_path):
         "matplotlib", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)
     )
     assert ran.returncode == 0, ran.stderr
-    assert "no curve.png: pip install matplotlib" in ran.stderr
+    assert "no curve.svg: pip install matplotlib" in ran.stderr
     assert (tmp_path / "model.fedmf").exists()
-    assert not (tmp_path / "curve.png").exists()
+    assert not (tmp_path / "curve.svg").exists()
 
 
 @pytest.mark.parametrize("module", ["typer", pytest.param("rich", marks=pytest.mark.large)])
@@ -424,7 +424,7 @@ def test_ctrl_c_while_saving_does_not_cut_the_files_short(tmp_path, monkeypatch)
     ran = invoke("--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path))
     assert ran.exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "curve.png",
+        "curve.svg",
         "history.json",
         "model.fedmf",
     ]

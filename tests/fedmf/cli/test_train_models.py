@@ -48,7 +48,7 @@ def test_mask_that_cannot_be_saved_leaves_no_older_model(tmp_path):
     done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
     assert done.exit_code == 0
     assert "model.fedmf" in done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.png", "history.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "history.json"]
 
 
 def test_the_summary_tells_what_the_heads_are_worth():

@@ -120,7 +120,7 @@ def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.stderr
     saved = tmp_path / "new" / "folder"
     assert json.loads((saved / "compare.json").read_text()) == json.loads(ran.stdout)
-    assert (saved / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert (saved / "compare.svg").read_text().startswith("<svg ")
 
 
 def test_what_cannot_be_saved_in_the_end_is_printed(
@@ -135,7 +135,7 @@ def test_what_cannot_be_saved_in_the_end_is_printed(
     assert "n = 6 vectors of d = 20" in ran.stdout
 
 
-@pytest.mark.parametrize("blocked", ["out", "out/compare.json", "out/compare.png"])
+@pytest.mark.parametrize("blocked", ["out", "out/compare.json", "out/compare.svg"])
 def test_unwritable_folder_is_rejected_before_measuring(
     blocked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -155,7 +155,7 @@ def test_unwritable_folder_is_rejected_before_measuring(
 
 def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_text("before")
-    saving(tmp_path / "compare.json", tmp_path / "compare.png")
+    saving(tmp_path / "compare.json", tmp_path / "compare.svg")
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
         ("compare.json", "before")
     ]
@@ -260,7 +260,7 @@ def test_ctrl_c_leaves_the_cases_that_are_done(
     assert [row["length"] for row in shown["rows"]] == [20, 20]
     assert shown["complete"] is False
     assert json.loads((tmp_path / "compare.json").read_text()) == shown
-    assert (tmp_path / "compare.png").exists()
+    assert (tmp_path / "compare.svg").exists()
 
 
 def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:

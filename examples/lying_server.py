@@ -1,8 +1,8 @@
 """Server that lies about the survivors, and clients with identities that detect it.
 
-Half of the clients are told that client 5 dropped out, the others that client 0 did. The server
-wants the masks of both removed. In the active variant each client signs its list of survivors,
-and reveals shares only for a list that at least a threshold of clients signed.
+The server reports to half of the clients that client 5 dropped out, to the others that client 0
+did, and asks for the masks of both to be removed. In the active variant each client signs its
+list of survivors, and reveals shares only for a list that at least `threshold` clients signed.
 
     python examples/lying_server.py
 """
@@ -66,11 +66,11 @@ def main() -> None:
         for u, data in requests.items():
             server.receive(u, clients[u].answer(data, np.full(3, float(u))))
         requests = server.close_round()
-    told = {u: [0, 1, 2, 3, 4] if u < 3 else [1, 2, 3, 4, 5] for u in clients}
-    signed = {u: read(clients[u].answer(ask_to_sign(requests[u], told[u]))) for u in clients}
+    lists = {u: [0, 1, 2, 3, 4] if u < 3 else [1, 2, 3, 4, 5] for u in clients}
+    signed = {u: read(clients[u].answer(ask_to_sign(requests[u], lists[u]))) for u in clients}
     for u, client in clients.items():
         try:
-            client.answer(ask_to_unmask(told[u], signed))
+            client.answer(ask_to_unmask(lists[u], signed))
         except secagg.RemoteProtocolError as error:
             print(f"client {u}: {error}")
 

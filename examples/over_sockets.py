@@ -66,13 +66,13 @@ def accept_all(listener: socket.socket) -> dict[int, Connection]:
         try:
             peer = Connection(listener.accept()[0].detach())
         except TimeoutError:
-            print(f"going on with {len(peers)} clients: nobody else has connected")
+            print(f"going on with {len(peers)} clients: no other client connected")
             break
         try:
             if peer.poll(PATIENCE):
                 peers[int.from_bytes(peer.recv_bytes(), "little")] = peer
         except (EOFError, OSError) as error:
-            print(f"somebody connected and was gone: {error!r}")
+            print(f"a client connected and was gone: {error!r}")
     return peers
 
 

@@ -44,7 +44,7 @@ def run_server(path: Path, network: Connection, dies_after: int | None) -> None:
             dies_after = None if dies_after is None else dies_after - 1
             if dies_after == 0:
                 os.kill(os.getpid(), signal.SIGKILL)  # accepted but not acknowledged
-            network.send("it is in")
+            network.send("accepted")
         result = server.result()
         network.send((result.survivors, float(result.sum[0])))
 
@@ -77,7 +77,7 @@ def main(path: Path, dies_after: int = 12) -> None:
             try:
                 server.network.recv()
             except (EOFError, OSError):
-                print(f"the server died; client {u} was not told and sends again")
+                print(f"the server died; client {u} got no answer and sends again")
                 server.process.join()
                 server = ServerProcess(path)
                 assert server.outbox.get(u, b"") == data  # empty before the first close

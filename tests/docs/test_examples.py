@@ -73,10 +73,10 @@ print(over_sockets.main().survivors)
     [
         pytest.param(
             "pass",
-            "going on with 7 clients: nobody else has connected",
+            "going on with 7 clients: no other client connected",
             marks=pytest.mark.large,
         ),
-        ("server = over_sockets.connect(address)", "somebody connected and was gone"),
+        ("server = over_sockets.connect(address)", "a client connected and was gone"),
     ],
     ids=["it connects", "it says who it is"],
 )
@@ -88,7 +88,7 @@ def test_over_sockets_with_a_client_killed_before(before: str, told: str) -> Non
 
 def test_a_server_that_is_killed_and_resumed() -> None:
     assert run("examples/resumable_server.py").splitlines() == [
-        "the server died; client 1 was not told and sends again",
+        "the server died; client 1 got no answer and sends again",
         "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
     ]
 
@@ -103,7 +103,7 @@ def test_a_server_that_is_killed_in_any_phase_is_resumed(message: int, tmp_path:
         "import sys, pathlib; sys.path.insert(0, 'examples'); from resumable_server import main"
     )
     died, summed = run("-c", f"{start}; {call}").splitlines()
-    assert f"client {(message - 1) % 5} was not told" in died
+    assert f"client {(message - 1) % 5} got no answer" in died
     assert summed.endswith("first element of their sum 10.000")
 
 

@@ -96,7 +96,7 @@ def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], 
     return get
 
 
-if not TYPE_CHECKING:  # there an unknown name is an error
+if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__ = lazily(
         __name__,
         {
@@ -179,4 +179,4 @@ _MOVED = {
     "secagg.tails": "secagg.graph.tails",
     "secagg.threshold_key": "secagg.threshold.key",
 }
-sys.meta_path.insert(0, Moved(_MOVED))  # first: the new folder has the submodules too
+sys.meta_path.insert(0, Moved(_MOVED))  # first, or the new folders would be searched

@@ -13,7 +13,7 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
     """Raise `ParameterError` for a value of another type; `wanted` names a right one."""
     if isinstance(value, kind):
         return
-    # a class in the place of one of its objects is named as such
+    # a class, passed in place of an instance
     given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
     raise ParameterError(f"{name} must be {wanted}, not {given}")
 

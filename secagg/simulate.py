@@ -87,7 +87,9 @@ def simulate_round(
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
     ids = _ids(vectors)
     if len(ids) > params.n_clients:
-        raise ParameterError(f"{len(ids)} vectors; n_clients is {params.n_clients}")
+        raise ParameterError(
+            f"{len(ids)} vectors were given, but n_clients is {params.n_clients}"
+        )
     weight_of = _weights(weights, ids)
     leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params)
     identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
@@ -166,9 +168,9 @@ def _weights(
     given = weights if isinstance(weights, Mapping) else dict(enumerate(weights))
     missing = [u for u in ids if u not in given]
     if missing:
-        raise ParameterError(f"client {missing[0]} has a vector and no weight")
+        raise ParameterError(f"client {missing[0]} has a vector but no weight")
     if len(given) > len(ids):
-        raise ParameterError(f"{len(given)} weights for {len(ids)} vectors")
+        raise ParameterError(f"{len(given)} weights were given for {len(ids)} vectors")
     return dict(given)
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "check_size",
     "check_survivors",
     "check_unmask_request",
-    "refuse",
+    "reject",
 ]
 
 
@@ -55,27 +55,31 @@ def check_roster(
     """
     phase = Phase.SHARE_KEYS
     if roster.parameters != params.digest:
-        refuse(phase, "parameters", "the server runs this round with other parameters")
+        reject(phase, "parameters", "the server's parameters differ from this client's")
     ids = unpack_ids(roster.ids)
     if ids is None:
-        refuse(phase, "ids", "the ids are not strictly ascending")
+        reject(phase, "ids", "the ids are not strictly ascending")
     if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
-        refuse(phase, "length", f"not one pair of keys for each of {len(ids)} ids")
+        reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")
     entries = [
         (u, roster.seal_keys[32 * i : 32 * i + 32], roster.mask_keys[32 * i : 32 * i + 32])
         for i, u in enumerate(ids)
     ]
     if me not in entries:
-        refuse(phase, "own keys", "this client's id is missing or bears other keys")
+        reject(
+            phase, "own keys", "this client's id is missing from the roster or has other keys"
+        )
     if len({key for _, c, s in entries for key in (c, s)}) != 2 * len(entries):
-        refuse(phase, "duplicate key", "a public key appears twice")
+        reject(phase, "duplicate key", "a public key appears twice")
     if not len(ids) <= roster.size <= params.n_clients:
-        refuse(phase, "cohort", f"{roster.size} clients where {params.n_clients} is the most")
+        reject(
+            phase, "cohort", f"{roster.size} clients; this round has at most {params.n_clients}"
+        )
     if len(ids) != min(roster.size, params.holders):
-        refuse(phase, "neighbours", f"{len(ids)} of {roster.size} clients in the roster")
+        reject(phase, "neighbours", f"the roster has {len(ids)} of {roster.size} clients")
     check_size(phase, len(ids), params, policy)
     if len(ids) == roster.size and roster_digest(entries) != roster.digest:
-        refuse(phase, "digest", "the roster is not the one the session is named after")
+        reject(phase, "digest", "the roster's digest differs from that of the session")
     _check_signatures(entries, roster.signatures, params, registry)
     return {u: (c, s) for u, c, s in entries}
 
@@ -88,17 +92,17 @@ def _check_signatures(
 ) -> None:
     phase = Phase.SHARE_KEYS
     if len(signatures) != (SIGNATURE_BYTES * len(entries) if params.active else 0):
-        refuse(phase, "length", f"{len(signatures)} bytes of signatures for {len(entries)} ids")
+        reject(phase, "length", f"{len(signatures)} bytes of signatures for {len(entries)} ids")
     if registry is None:
         return
     for i, (u, seal_key, mask_key) in enumerate(entries):
         if u not in registry:
-            refuse(phase, "unknown client", f"client {u} is not in this client's registry")
+            reject(phase, "unknown client", f"client {u} is not in this client's registry")
         signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(
             u, signed_keys(params.digest, u, seal_key, mask_key), signature
         ):
-            refuse(phase, "signature", f"client {u} did not sign these keys for this round")
+            reject(phase, "signature", f"client {u} did not sign these keys for this round")
 
 
 def check_senders(
@@ -112,11 +116,11 @@ def check_senders(
     phase = Phase.MASKED_INPUT
     ids = unpack_ids(senders)
     if ids is None:
-        refuse(phase, "ids", "the ids are not strictly ascending")
+        reject(phase, "ids", "the ids are not strictly ascending")
     if me in ids:
-        refuse(phase, "reflection", "this client's own shares were handed back to it")
+        reject(phase, "reflection", "this client is among the senders of its own shares")
     if not set(ids) <= set(holders):
-        refuse(phase, "unknown id", "a sender is not in the roster")
+        reject(phase, "unknown id", "a sender is not in the roster")
     check_size(phase, len(ids) + 1, params, policy)
     return ids
 
@@ -132,11 +136,11 @@ def check_survivors(
     phase = Phase.CONSISTENCY_CHECK
     survivors = unpack_ids(request.survivors)
     if survivors is None:
-        refuse(phase, "ids", "the ids are not strictly ascending")
+        reject(phase, "ids", "the ids are not strictly ascending")
     if not set(u2).issuperset(survivors):
-        refuse(phase, "unknown id", "a client is named that never shared its keys")
+        reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
-        refuse(phase, "self", "this client sent its input and is not among the survivors")
+        reject(phase, "self", "this client sent its input and is not among the survivors")
     check_size(phase, len(survivors), params, policy)
 
 
@@ -155,16 +159,16 @@ def check_unmask_request(
     phase = Phase.UNMASKING
     survivors, dropped = (unpack_ids(ids) for ids in request)
     if survivors is None or dropped is None:
-        refuse(phase, "ids", "the ids are not strictly ascending")
+        reject(phase, "ids", "the ids are not strictly ascending")
     if set(survivors) & set(dropped):
-        refuse(phase, "both shares", "a client is named a survivor and dropped")
+        reject(phase, "both shares", "a client is named a survivor and dropped")
     known = set(u2)
     if not known.issuperset(survivors) or not known.issuperset(dropped):
-        refuse(phase, "unknown id", "a client is named that never shared its keys")
+        reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
-        refuse(phase, "self", "this client sent its input and is not among the survivors")
+        reject(phase, "self", "this client sent its input and is not among the survivors")
     if len(survivors) + len(dropped) != len(known):
-        refuse(phase, "missing id", "a client that shared its keys is not named")
+        reject(phase, "missing id", "a client that shared its keys is not named")
     check_size(phase, len(survivors), params, policy)
     return survivors, dropped
 
@@ -192,36 +196,36 @@ def check_agreement(
     phase = Phase.UNMASKING
     if registry is None:
         if request.signers or request.signatures:
-            refuse(phase, "length", "signatures, where nobody was to sign")
+            reject(phase, "length", "signatures in a semi-honest round, which has none")
         return
     if request.survivors != agreed:
-        refuse(phase, "consistency", "these are not the survivors this client signed")
+        reject(phase, "consistency", "the survivors differ from those this client signed")
     signers = unpack_ids(request.signers)
     if signers is None:
-        refuse(phase, "ids", "the signers' ids are not strictly ascending")
+        reject(phase, "ids", "the signers' ids are not strictly ascending")
     survivors = unpack_ids(request.survivors)
     if survivors is None or not set(survivors).issuperset(signers):
-        refuse(phase, "unknown id", "a signer is not among the survivors")
+        reject(phase, "unknown id", "a signer is not among the survivors")
     if len(request.signatures) != SIGNATURE_BYTES * len(signers):
-        refuse(phase, "length", f"not one signature for each of {len(signers)} signers")
+        reject(phase, "length", f"expected one signature for each of {len(signers)} signers")
     check_size(phase, len(signers), params, policy)
     for i, v in enumerate(signers):
         signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(v, signed_survivors(session, v, request.survivors), signature):
-            refuse(phase, "signature", f"client {v} did not sign these survivors")
+            reject(phase, "signature", f"client {v} did not sign these survivors")
 
 
 def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
     """Raise for fewer clients than the parameters or this client's policy need."""
     if size < max(params.min_survivors, policy.min_clients):
-        refuse(
+        reject(
             phase,
             "size",
-            f"{size} clients; the threshold is {params.threshold} and this client insists on "
-            f"{max(params.min_survivors, policy.min_clients)}",
+            f"{size} clients are too few: the threshold is {params.threshold} and this "
+            f"client's minimum {max(params.min_survivors, policy.min_clients)}",
         )
 
 
-def refuse(phase: Phase, check: str, why: str) -> NoReturn:
+def reject(phase: Phase, check: str, why: str) -> NoReturn:
     """Raise the error for a message of the server that breaks the protocol."""
     raise RemoteProtocolError(why, sender=None, phase=phase, check=check)

@@ -132,7 +132,7 @@ class Client(OneLife):
         """
         phase = self.phase
         if phase is not Phase.MASKED_INPUT:
-            del vector, weight  # or the frame of an error would hold a private input
+            del vector, weight  # else the frame of an error would keep a private input
         match phase:
             case Phase.ADVERTISE_KEYS:
                 return self.advertise_keys()
@@ -254,5 +254,5 @@ class Client(OneLife):
         self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
     ) -> None:
         if message.session != session:
-            why = "a message of another session"
+            why = "the message is of another session"
             raise RemoteProtocolError(why, sender=None, phase=self.phase, check="session")

@@ -24,21 +24,26 @@ def encode_input(
         The vector or the weight is invalid.
     """
     if weight is None and params.max_weight is not None:
-        raise ParameterError(f"a weight is needed, between 0 and {params.max_weight}")
+        raise ParameterError(
+            f"the weight is missing; pass an int from 0 to {params.max_weight}"
+        )
     if weight is not None:
         if params.max_weight is None:
-            raise ParameterError("a weight was given; this round's sum is unweighted")
+            raise ParameterError(
+                "a weight was given, but this round's sum is unweighted; leave the weight out"
+            )
         if not is_integer(weight) or not 0 <= weight <= params.max_weight:
             # the weight is private, so its value is not repeated
             raise ParameterError(
-                f"weight must be an int from 0 to {params.max_weight}, and this one, of "
-                f"type {type(weight).__name__}, is not"
+                f"weight must be an int from 0 to {params.max_weight}; this one, of type "
+                f"{type(weight).__name__}, is not"
             )
     factor = 1 if weight is None else int(weight)
     values, clipped = params.encoding.encode(vector, params.ring, factor, entropy)
     if values.size != params.length:
         raise ParameterError(
-            f"the vector has {values.size} elements; this round sums {params.length}"
+            f"the vector has {values.size} elements; the vectors of this round have "
+            f"{params.length}"
         )
     if weight is None:
         return values, clipped

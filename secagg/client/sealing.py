@@ -96,19 +96,21 @@ def open_from(
         A length is wrong, one does not open, or does not hold field elements.
     """
 
-    def refusal(check: str, why: str) -> RemoteProtocolError:
+    def violation(check: str, why: str) -> RemoteProtocolError:
         return RemoteProtocolError(why, sender=None, phase=Phase.MASKED_INPUT, check=check)
 
     if len(sealed) != SEALED_BYTES * len(senders):
-        raise refusal("length", f"not one sealed share for each of {len(senders)}")
+        raise violation(
+            "length", f"expected one sealed share for each of {len(senders)} senders"
+        )
     self_shares, mask_shares = {me: own.own_share}, {}
     for i, v in enumerate(senders):
         piece = sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
         opened = keys.open_sealed(own.opening[v], own.session, v, me, piece)
         if opened is None:
-            raise refusal("sealed share", f"client {v}'s share does not open")
+            raise violation("sealed share", f"client {v}'s sealed share fails authentication")
         if not (np.frombuffer(opened, dtype="<u8") < M61).all():
-            raise refusal("share", f"client {v}'s share is not a field element")
+            raise violation("share", f"client {v}'s share is not a field element")
         self_shares[v] = opened[:SHARE_BYTES]
         mask_shares[v] = opened[SHARE_BYTES:]
     return self_shares, mask_shares

@@ -39,8 +39,8 @@ def take(entropy: Entropy, size: int) -> bytes:
     drawn = entropy(size)
     if len(drawn) != size:
         raise ParameterError(
-            f"the source of entropy gave {len(drawn)} bytes when asked for {size}; pass one "
-            "that gives as many as it is asked for, such as os.urandom"
+            f"the source of entropy returned {len(drawn)} bytes instead of {size}; pass one "
+            "that returns as many as asked, such as os.urandom"
         )
     return drawn
 

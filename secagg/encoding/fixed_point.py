@@ -130,7 +130,8 @@ class FixedPoint:
         )
         if bad >= 0:
             raise ParameterError(
-                f"element {bad} of the vector is NaN or infinite; a sum would be lost with it"
+                f"element {bad} of the vector is NaN or infinite; replace it, or the sum "
+                "would be lost"
             )
         if clipped and self.beyond_clip == "refuse":
             raise ParameterError(
@@ -230,7 +231,7 @@ class Integers:
         if outside.any():
             raise ParameterError(
                 f"element {int(outside.argmax())} of the vector lies outside [0, {self.max}]; "
-                "these elements are refused, not clipped"
+                "correct it or raise max"
             )
         lanes = ring.zeros(integers.size)
         lanes[:] = integers.astype(np.uint64) * np.uint64(weight)
@@ -246,8 +247,8 @@ class Integers:
 def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
     if isinstance(vector, np.ma.MaskedArray):
         raise ParameterError(
-            "the vector is a masked array, whose hidden elements would be in the sum; say what "
-            "they are with .filled(value)"
+            "the vector is a masked array, whose hidden elements would be in the sum; "
+            "replace them with .filled(value)"
         )
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
         raise ParameterError(f"the vector must be a 1-d numpy array, not {_shape(vector)}")
@@ -255,7 +256,7 @@ def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
         raise ParameterError(
             f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
         )
-    return cast("Vector", np.asarray(vector))  # no subclass with its own idea of comparing
+    return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
 
 
 def _check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
@@ -268,7 +269,9 @@ def _check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
 
 def _check_lanes(total: Lanes, ring: Ring) -> None:
     if total.dtype != ring.dtype:
-        raise ParameterError(f"the sum's dtype is {total.dtype}; in {ring} it is {ring.dtype}")
+        raise ParameterError(
+            f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"
+        )
 
 
 def _shape(value: object) -> str:

@@ -116,9 +116,9 @@ def remedy(n: int, corrupt: float, dropout: float, sigma: int) -> str:
     try:
         k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
     except ParameterError:
-        return "no graph among so few gives that, nor does the complete one"
-    if k is None and n > MOST_SEARCHED + 2:  # more may do, and are not tried
-        return f"no graph of up to {MOST_SEARCHED} neighbours gives that"
+        return "no graph of so few clients is safe enough, not even the complete one"
+    if k is None and n > MOST_SEARCHED + 2:  # more may suffice; they are not tried
+        return f"no graph of up to {MOST_SEARCHED} neighbours is safe enough"
     return f"take neighbours={k} and threshold={t}"
 
 
@@ -193,9 +193,9 @@ def _not_private(
 ) -> Fraction:
     """Bound the probability that E1 or E2 fails; cached, as every client asks."""
     if n - bad - gone < 2:
-        return Fraction(1)  # the sum of the honest is the vector of one
+        return Fraction(1)  # the honest clients' sum is one vector
     limit = _corrupt_limit(k, threshold, security)
-    if k == n - 1:  # nothing is left to chance
+    if k == n - 1:  # on the complete graph nothing is random
         return Fraction(bad >= limit)
     leak = tails.too_many_corrupt(n, bad, k, limit)
     return min(Fraction(1), leak + tails.in_pieces(n, bad + gone, k))
@@ -255,19 +255,19 @@ def _search(
 
 def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendation:
     """Return the complete graph's thresholds; nothing there is left to chance."""
-    # more than half of the n holders, always; and beyond the reach of the corrupt
+    # more than half of the n holders, and more than the corrupt clients can reach
     lowest = max(n // 2, bad if security == "semi-honest" else (n + bad) // 2) + 1
     highest = n - gone
     if n - bad - gone < 2:
-        why = "fewer than two are left, whose sum is one client's vector"
+        why = "fewer than two honest ones are left, and their sum is a single vector"
     elif lowest > highest:
-        why = f"it takes a threshold of {lowest}, and {highest} are sure to answer"
+        why = f"the threshold must be {lowest}, but only {highest} are sure to answer"
     else:
         why = ""
     if why:
         raise ParameterError(
-            f"with {bad} of {n} clients corrupt and {gone} dropping out, not even the complete "
-            f"graph is safe: {why}; expect less of both, or gather more clients"
+            f"with {bad} of {n} clients corrupt and {gone} dropping out, not even the "
+            f"complete graph is safe: {why}; lower corrupt or dropout, or add clients"
         )
     return Recommendation(None, lowest, highest, float("inf"), float("inf"))
 

@@ -88,7 +88,7 @@ def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -
     limit = -bits(bound / n)
     if high <= limit or low > limit:
         return high <= limit
-    # beyond MOST_COUNTED this is the upper bound once more, and the answer no
+    # beyond MOST_COUNTED this is the upper bound again, so the answer is no
     return n * at_least(n - 1, marked, neighbours, count) <= bound
 
 

@@ -106,7 +106,7 @@ class Registry(Mapping[int, bytes]):
     def __init__(self, keys: Mapping[int, bytes]) -> None:
         if not isinstance(keys, Mapping):
             raise ParameterError(
-                f"a registry is made of a mapping of id to key, not of {type(keys).__name__}"
+                f"keys must be a mapping of client id to key, not {type(keys).__name__}"
             )
         self._keys: dict[int, bytes] = {}
         owner: dict[bytes, int] = {}
@@ -117,13 +117,13 @@ class Registry(Mapping[int, bytes]):
             if not _is_strong(key):
                 raise ParameterError(
                     f"client {u}'s identity key {key.hex()} is not canonical or of low order, "
-                    "so that anybody could sign for it; register Identity.public, and leave "
-                    "out clients that have none yet"
+                    "so its signatures can be forged; register Identity.public or leave the "
+                    "client out"
                 )
             if key in owner:
                 raise ParameterError(
-                    f"clients {owner[key]} and {u} have the same identity key; one of them "
-                    "could speak for both"
+                    f"clients {owner[key]} and {u} have the same identity key; register "
+                    "different ones"
                 )
             owner[key] = int(u)
             self._keys[int(u)] = key
@@ -173,8 +173,8 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
         )
     if not params.active and registry is not None:
         raise ParameterError(
-            f"a registry was given and security is {params.security!r}, where nobody signs; "
-            "take security='active' or leave it out"
+            f"a registry was given, but security {params.security!r} has no signatures; take "
+            "security='active' or leave it out"
         )
 
 
@@ -189,8 +189,8 @@ def check_identity(
         )
     if not params.active and identity is not None:
         raise ParameterError(
-            f"an identity was given and security is {params.security!r}, where nobody signs; "
-            "take security='active' or leave it out"
+            f"an identity was given, but security {params.security!r} has no signatures; take "
+            "security='active' or leave it out"
         )
     if registry is None:
         return
@@ -198,7 +198,7 @@ def check_identity(
         raise ParameterError("security 'active' needs identity=secagg.Identity(seed)")
     if registry.get(client_id) != identity.public:
         raise ParameterError(
-            f"the registry has no entry, or another key, for client {client_id}: register "
+            f"the registry has no entry or another key for client {client_id}; register "
             "identity.public under its id"
         )
 

@@ -190,20 +190,20 @@ def decode(
         Check "version", "size" or "encoding": not exactly one message of this kind.
     """
 
-    def refuse(check: str, why: str) -> RemoteProtocolError:
+    def violation(check: str, why: str) -> RemoteProtocolError:
         return RemoteProtocolError(why, sender=sender, phase=phase, check=check)
 
     if not isinstance(data, bytes) or not data:
-        raise refuse("encoding", "the message is empty or not bytes")
+        raise violation("encoding", "the message is empty or not bytes")
     if data[0] != VERSION:
-        raise refuse("version", f"version {data[0]}; this library speaks {VERSION}")
+        raise violation("version", f"version {data[0]}; this library supports {VERSION}")
     limit = max_bytes(kind, params)
     if len(data) > limit:
-        raise refuse("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
-    # the decoder's own words may quote the content, so they are not even chained
+        raise violation("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
+    # not chained: the decoder's error may quote the content
     with suppress(ValueError, RecursionError):
         return msgspec.msgpack.decode(memoryview(data)[1:], type=kind)
-    raise refuse("encoding", f"these bytes are not a {kind.__name__}")
+    raise violation("encoding", f"these bytes are not a {kind.__name__}")
 
 
 def max_bytes(kind: type[Struct], params: RoundParams) -> int:

@@ -82,7 +82,7 @@ class RoundParams:
     def __post_init__(self) -> None:
         for name in ("n_clients", "threshold", "length", "neighbours", "max_weight"):
             value = getattr(self, name)
-            if isinstance(value, np.integer):  # their products would wrap
+            if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
         self._check_security()
         self._check_cohort()
@@ -109,8 +109,8 @@ class RoundParams:
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         if self.n_clients == 2 and not self.allow_two_clients:
             raise ParameterError(
-                "n_clients is 2: each client would learn the other's input from the sum; "
-                "pass allow_two_clients=True to accept that"
+                "n_clients is 2: each client would learn the other's input; take 3 or more, "
+                "or pass allow_two_clients=True to accept that"
             )
         if self.neighbours is not None:
             if self.n_clients == 2:
@@ -118,9 +118,9 @@ class RoundParams:
             check_integer("neighbours", self.neighbours, 2, self.n_clients - 1)
             if self.neighbours % 2:
                 raise ParameterError(
-                    f"neighbours is {self.neighbours}; a Harary graph is regular for every "
-                    f"cohort only when it is even: take {self.neighbours - 1} or, among more "
-                    f"than {self.neighbours + 1} clients, {self.neighbours + 1}"
+                    f"neighbours is {self.neighbours} and must be even, for a regular graph: "
+                    f"take {self.neighbours - 1} or, among more than {self.neighbours + 1} "
+                    f"clients, {self.neighbours + 1}"
                 )
         check_integer("threshold", self.threshold, 1, 1 << 20)
         self._check_threshold()
@@ -131,10 +131,7 @@ class RoundParams:
             rule = f"{high} holders of each share: take more than half, {low} to {high}"
         else:
             low, high = 2, self.neighbours
-            rule = (
-                f"{high} neighbours: take {low} to {high}; secagg.graph.recommend finds the "
-                "one that is safe"
-            )
+            rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
         if not low <= self.threshold <= high:
             wrong = "large" if self.threshold > high else "small"
             raise ParameterError(f"threshold is {self.threshold}, too {wrong} for {rule}")
@@ -143,33 +140,31 @@ class RoundParams:
         security: str = self.security  # of a type that is not checked when it is passed
         if security not in ("semi-honest", "active"):
             hint = (
-                "; that is a server for secagg.graph.recommend to find a graph against, and "
-                "such a graph's rounds are 'semi-honest'"
+                "; 'semi-malicious' is for secagg.graph.recommend, whose graphs are for "
+                "'semi-honest' rounds"
             )
             raise ParameterError(
                 f"security must be 'semi-honest' or 'active', not {security!r}"
                 f"{hint if security == 'semi-malicious' else ''}"
             )
-        # before the threshold, which is judged by other rules where there are neighbours
+        # before the threshold, whose rules differ where there are neighbours
         if self.active and self.neighbours is not None:
             raise ParameterError(
-                f"neighbours is {self.neighbours} and security 'active': a server that lies "
-                "would draw the graph and could give a client only neighbours it controls; "
-                "choosing them jointly (Bell et al. 2020, §4) is not built, so take "
-                "neighbours=None, the complete graph"
+                f"neighbours is {self.neighbours}, but a lying server would draw the graph: "
+                "security 'active' needs the complete one, neighbours=None"
             )
 
     def _check_active(self) -> None:
         if 3 * self.threshold <= 2 * self.n_clients:
             raise ParameterError(
-                f"threshold is {self.threshold}, too small for {self.n_clients} clients when "
-                "the server may lie: it could have two sets of survivors unmasked; take more "
-                f"than two thirds, {2 * self.n_clients // 3 + 1} to {self.n_clients}"
+                f"threshold is {self.threshold}, too small for {self.n_clients} clients if "
+                "the server may lie; take more than two thirds, "
+                f"{2 * self.n_clients // 3 + 1} to {self.n_clients}"
             )
         if not self.session:
             raise ParameterError(
-                "session is empty: against a server that lies, every round needs a name of "
-                "its own, or old signatures would be good for new rounds; pass session=b'…'"
+                "session is empty, but the signatures of an active round name it; pass "
+                "session=b'…', a new one for every round"
             )
 
     def _check_headroom(self) -> None:
@@ -187,12 +182,11 @@ class RoundParams:
         if packed >= 1 << 32:
             raise ParameterError(
                 f"length {self.length} at {self.ring.bits} bits makes a message of {packed} "
-                "bytes, and 2^32 - 1 is the most; split the vector over several rounds"
+                "bytes, above 2^32 - 1; split the vector over several rounds"
             )
         if largest >= 1 << 63:
             raise ParameterError(
-                f"sums up to {largest} do not fit the int64 they are returned in; encode "
-                "smaller values"
+                f"sums up to {largest} do not fit an int64; encode smaller values"
             )
 
     @cached_property
@@ -247,5 +241,5 @@ class RoundParams:
 
 def _remedy(bits: int) -> str:
     if bits > 64:
-        return "no ring is that large: lower the clip, the fractional bits or the weights"
+        return "no modulus is that large: lower the clip, the fractional bits or the weights"
     return f"take modulus_bits={bits} or more, or encode smaller values"

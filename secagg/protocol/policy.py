@@ -77,7 +77,7 @@ class ClientPolicy:
         """Raise `ParameterError` for parameters that fall short of this policy."""
         if self.require_active and not params.active:
             raise ParameterError(
-                f"security is {params.security!r} and this client insists on 'active'"
+                f"security is {params.security!r}, but this client requires 'active'"
             )
         if params.threshold < self.min_threshold:
             raise ParameterError(
@@ -120,9 +120,9 @@ class ClientPolicy:
             else "no threshold is safe from so many"
         )
         raise ParameterError(
-            f"threshold {params.threshold} is too small for {n} clients of which up to "
-            f"{self.corrupt:.3g}, that is {corrupt}, collude with the server: they {what}; "
-            f"{remedy}, or say what else is expected with ClientPolicy(corrupt=…)"
+            f"threshold {params.threshold} is too small for {n} clients if {self.corrupt:.3g} "
+            f"of them, that is {corrupt}, collude with the server: they {what}; {remedy}, "
+            "or lower corrupt"
         )
 
     def _check_graph(self, params: RoundParams, neighbours: int) -> None:
@@ -132,8 +132,7 @@ class ClientPolicy:
         bits = finder.privacy_bits(n, neighbours, params.threshold, *expected)
         raise ParameterError(
             f"{neighbours} neighbours and threshold {params.threshold} among {n} clients give "
-            f"{bits:.1f} bits of privacy where up to {self.corrupt:.3g} of them collude and "
-            f"{self.dropout:.3g} drop out; this client insists on {self.sigma}: "
-            f"{finder.remedy(n, *expected, self.sigma)}, or say what else is expected with "
-            "ClientPolicy(corrupt=…, dropout=…, sigma=…)"
+            f"{bits:.1f} bits of privacy, not {self.sigma}, if {self.corrupt:.3g} collude and "
+            f"{self.dropout:.3g} drop out; {finder.remedy(n, *expected, self.sigma)}, or "
+            "lower corrupt, dropout or sigma"
         )

@@ -93,8 +93,8 @@ class Recovery:
             self._failures[senders] += 1
             return secret
         raise RemoteProtocolError(
-            f"the {len(present)} shares of client {owner}'s secret do not give the one it "
-            "published, and too many are wrong to say which",
+            f"the {len(present)} shares of client {owner}'s secret do not rebuild the "
+            "published one, and too many are wrong to identify them",
             sender=None,
             phase=Phase.UNMASKING,
             check="shares",

@@ -70,7 +70,10 @@ class Server:
         if journal is not None:
             check_log(journal)
         if journal is not None and journal.params.digest != params.digest:
-            raise ParameterError("the journal is for other parameters than the server's")
+            raise ParameterError(
+                "the journal's parameters differ from the server's; make a journal with the "
+                "same ones"
+            )
         self.params = params
         seed = entropy(SEED_BYTES)
         self._stage: Stage | _Over = Advertising(params, registry, seed)
@@ -192,7 +195,10 @@ class Server:
             The round is not finished, or has failed.
         """
         if not isinstance(self._stage, _Over) or self._stage.result is None:
-            raise LocalProtocolError(f"there is no result in phase {self.phase}")
+            raise LocalProtocolError(
+                f"there is no result in phase {self.phase}; close every phase of the round "
+                "first"
+            )
         return self._stage.result
 
     def _receive(self, client_id: int, data: bytes) -> None:
@@ -201,9 +207,13 @@ class Server:
         if tag in self._accepted.get(client_id, ()):
             return
         if stage.expected is not None and client_id not in stage.expected:
-            raise self._refusal(client_id, "unknown client", "it is not part of this round")
+            raise self._violation(
+                client_id, "unknown client", "this client is not part of the round"
+            )
         if client_id in self._received:
-            raise self._refusal(client_id, "repeated", "another message of it was accepted")
+            raise self._violation(
+                client_id, "repeated", "another message of this client was accepted"
+            )
         try:
             stage.take(client_id, data)
             self._write((client_id, data))
@@ -217,7 +227,7 @@ class Server:
 
     def _close_round(self) -> dict[int, bytes]:
         stage = self._running("close_round")
-        stage.asks = {}  # sent: their memory is free for the next
+        stage.asks = {}  # already sent; frees the memory
         try:
             # first, because a close cannot be rejected: a failed one must not be retried
             self._write((None, b""))
@@ -243,17 +253,17 @@ class Server:
             if client_id is not None:
                 self._receive(client_id, data)
                 return
-            with suppress(TooFewSurvivors, RemoteProtocolError):  # it fails as it failed
+            with suppress(TooFewSurvivors, RemoteProtocolError):  # it fails again
                 self._close_round()
         except (RemoteProtocolError, LocalProtocolError) as error:
-            raise JournalError(f"entry {number} of the journal is refused: {error}") from error
+            raise JournalError(f"entry {number} of the journal is rejected: {error}") from error
 
     def _running(self, call: str) -> Stage:
         if isinstance(self._stage, _Over):
             raise out_of_order(call, self.phase, resumable=self._stage.resumable)
         return self._stage
 
-    def _refusal(self, client_id: int, check: str, why: str) -> RemoteProtocolError:
+    def _violation(self, client_id: int, check: str, why: str) -> RemoteProtocolError:
         return RemoteProtocolError(why, sender=client_id, phase=self.phase, check=check)
 
 

@@ -83,7 +83,7 @@ class Stage(ABC):
         """Abort the round if there are fewer survivors than needed."""
         if survivors < needed:
             raise TooFewSurvivors(
-                f"{survivors} {who} and it takes {needed}; nothing has been unmasked",
+                f"{survivors} {who}, but {needed} are needed; nothing has been unmasked",
                 phase=self.phase,
                 survivors=survivors,
                 needed=needed,
@@ -100,9 +100,11 @@ class SessionStage(Stage):
 
     def check_origin(self, u: int, message: FromClient) -> None:
         """Raise for a message that names another sender or session."""
-        self.require(message.sender == u, u, "sender", f"it names client {message.sender}")
+        self.require(
+            message.sender == u, u, "sender", f"the message names client {message.sender}"
+        )
         same = message.session == self.cohort.session
-        self.require(same, u, "session", "a message of another session")
+        self.require(same, u, "session", "the message is of another session")
 
 
 class Advertising(Stage):
@@ -121,11 +123,15 @@ class Advertising(Stage):
     def take(self, u: int, data: bytes) -> None:
         """Check and keep a client's public keys."""
         message = self.read(u, data, AdvertiseKeys)
-        self.require(message.sender == u, u, "sender", f"it names client {message.sender}")
+        self.require(
+            message.sender == u, u, "sender", f"the message names client {message.sender}"
+        )
         same = message.parameters == self.params.digest
-        self.require(same, u, "parameters", "its parameters differ from this server's")
+        self.require(same, u, "parameters", "the client's parameters differ from this server's")
         full = len(self._publics) >= self.params.n_clients
-        self.require(not full, u, "cohort", f"{self.params.n_clients} clients are in already")
+        self.require(
+            not full, u, "cohort", f"the round already has its {self.params.n_clients} clients"
+        )
         pair = (message.seal_key, message.mask_key)
         for key in pair:
             self.require(
@@ -140,12 +146,21 @@ class Advertising(Stage):
 
     def _check_signature(self, u: int, message: AdvertiseKeys) -> None:
         if self._registry is None:
-            self.require(not message.signature, u, "length", "a signature, where nobody signs")
+            self.require(
+                not message.signature,
+                u,
+                "length",
+                "a signature in a semi-honest round, which has none",
+            )
             return
-        self.require(u in self._registry, u, "unknown client", "it is not in the registry")
+        self.require(
+            u in self._registry, u, "unknown client", "the client is not in the registry"
+        )
         content = signed_keys(self.params.digest, u, message.seal_key, message.mask_key)
         signed = self._registry.verifies(u, content, message.signature)
-        self.require(signed, u, "signature", "it did not sign these keys for this round")
+        self.require(
+            signed, u, "signature", "the client did not sign these keys for this round"
+        )
 
     def close(self) -> Cohort:
         """Draw the graph."""
@@ -187,7 +202,9 @@ class Sharing(SessionStage):
         self.check_origin(u, message)
         receivers = len(self.cohort.graph.holders[u]) - 1
         whole = len(message.sealed) == SEALED_BYTES * receivers
-        self.require(whole, u, "length", f"not one sealed share for each of {receivers}")
+        self.require(
+            whole, u, "length", f"expected one sealed share for each of {receivers} receivers"
+        )
         self._commitments[u] = message.commitment
         self._sealed[u] = message.sealed
 
@@ -219,7 +236,7 @@ class Masking(SessionStage):
         try:
             _fast.unpack_bits(message.values, ring.bits, values)
         except ValueError:
-            why = f"not {values.size} elements of {ring.bits} bits"
+            why = f"expected {values.size} elements of {ring.bits} bits"
             self.require(False, u, "length", why)
         inside = ring.is_power_of_two or int(values.max()) < ring.modulus
         self.require(inside, u, "range", f"an element outside [0, {ring})")
@@ -232,8 +249,8 @@ class Masking(SessionStage):
         self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
             raise TooFewSurvivors(
-                f"the graph of the {len(u3)} survivors is in pieces, which would be unmasked "
-                "one by one; nothing has been unmasked",
+                f"the graph of the {len(u3)} survivors is not connected, which would reveal "
+                "the sum of each part; nothing has been unmasked",
                 phase=self.phase,
                 survivors=len(u3),
                 needed=len(u2),
@@ -248,7 +265,7 @@ class Masking(SessionStage):
         cohort, made = self.cohort, {}
         holders = cohort.graph.holders
         for u in sorted(u3):
-            name = id(holders[u])  # there the graph holds one tuple for all
+            name = id(holders[u])  # one tuple for all on the complete graph
             if name not in made:
                 made[name] = Question(cohort.seen_by(u, u3), cohort.seen_by(u, dropped))
         return {u: made[id(holders[u])] for u in sorted(u3)}
@@ -272,7 +289,7 @@ class Consistency(SessionStage):
         content = signed_survivors(self.cohort.session, u, survivors)
         registry = self.cohort.registry
         signed = registry is not None and registry.verifies(u, content, message.signature)
-        self.require(signed, u, "signature", "it did not sign these survivors")
+        self.require(signed, u, "signature", "the client did not sign these survivors")
         self._signatures[u] = message.signature
 
     def close(self) -> Summed:

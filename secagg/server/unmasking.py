@@ -40,7 +40,7 @@ class Unmasking(SessionStage):
         survivors, dropped = self._asked[u]
         owners = len(survivors) + len(dropped)
         whole = len(message.shares) == SHARE_BYTES * owners
-        self.require(whole, u, "length", f"not one share for each of {owners}")
+        self.require(whole, u, "length", f"expected one share for each of {owners} owners")
         limbs = np.frombuffer(message.shares, dtype="<u8").astype(np.uint64)
         self.require(bool((limbs < M61).all()), u, "share", "a share is not a field element")
         self._answers[u] = limbs.reshape(-1, SHARE_LIMBS)
@@ -49,7 +49,7 @@ class Unmasking(SessionStage):
         """Rebuild the secrets, remove the masks and decode the sum."""
         asked = (owner for lists in self._asked.values() for ids in lists for owner in ids)
         owners = sorted(set(asked))
-        # every count before any secret: below the threshold nothing is rebuilt at all
+        # count all shares first: below the threshold no secret is rebuilt
         for owner in owners:
             who = f"shares of client {owner}'s secret came"
             self.enough(

@@ -156,7 +156,7 @@ def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
         (("params", "--clients", "3"), "not even the complete graph"),
         (("params", "--clients", "100", "--corrupt", "1"), r"corrupt is 1\.0"),
         (("params", "--clients", "100", "--sigma", "0"), "sigma is 0"),
-        (("params", "--clients", "9", "--security", "active"), "server that lies would draw"),
+        (("params", "--clients", "9", "--security", "active"), "security 'active' has no"),
         (("params", "--clients", "9", "--security", "lying"), "security 'lying' has no graph"),
         (("params", "--clients", "100", "--modulus-bits", "9"), "no headroom"),
         ((*SMALL, "--neighbours", "5"), "neighbours is 5"),

@@ -126,7 +126,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"n": 2, "allow_two_clients": True, "neighbours": 2}, "None"),
         ({"n": 5, "threshold": 10**400}, "1329 bits"),
         ({"encoding": FixedPoint}, "encoding"),
-        ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "ring"),
+        ({"encoding": FixedPoint(2.0**60, 0), "max_weight": 9}, "no modulus"),
         ({"modulus_bits": 65}, "modulus_bits is 65"),
         ({"modulus": 1}, "modulus 1 "),
         ({"modulus": (1 << 62) + 1}, f"modulus {(1 << 62) + 1}"),
@@ -141,7 +141,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"security": "active", "session": b""}, "session=b'"),
         (
             {"n": 100, "neighbours": 12, "threshold": 67, "security": "active"},
-            "neighbours is 12 and security 'active'",
+            "neighbours is 12,.* 'active'",
         ),
         ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
     ],
@@ -299,7 +299,7 @@ def test_check05_colluders_never_reach_the_threshold(
 
 def test_check05_error_names_colluders_or_no_threshold() -> None:
     """The error names the colluders and when no threshold will do."""
-    with pytest.raises(ParameterError, match=r"0\.4,.* 40"):
+    with pytest.raises(ParameterError, match=r"0\.4 .* 40"):
         ClientPolicy(corrupt=0.4).check(make_params(100, 67, security="active"))
     with pytest.raises(ParameterError):
         ClientPolicy(corrupt=0.99).check(make_params(5, 5))

@@ -238,4 +238,7 @@ class Ciphertexts:
                 f"{other.group.key_id.hex()[:8]}; only those under one key can be added"
             )
         if len(other) != len(self):
-            raise ParameterError(f"{len(self)} ciphertexts and {len(other)} cannot be added")
+            raise ParameterError(
+                f"{len(self)} and {len(other)} ciphertexts cannot be added; their numbers "
+                "must be equal"
+            )

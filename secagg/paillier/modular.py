@@ -19,7 +19,7 @@ __all__ = ["Batch", "FixedBase", "Modulus", "to_batch"]
 
 Batch = NDArray[np.uint64]
 
-TABLE_BYTES = 64 << 20  # beyond it a table no longer pays: it falls out of every cache
+TABLE_BYTES = 64 << 20  # a larger table falls out of every cache
 
 
 def to_batch(numbers: Iterable[int], limbs: int) -> Batch:
@@ -131,7 +131,7 @@ class FixedBase:
         self._windowed = (
             0,
             np.zeros((0, 1, 0), dtype=np.uint64),
-        )  # one value: threads share it
+        )  # one value, replaced at once: threads share it
 
     @property
     def exponent_limbs(self) -> int:

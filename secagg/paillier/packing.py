@@ -72,7 +72,7 @@ class Packing:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
         for name in ("length", "summands", "max_weight"):
             value = getattr(self, name)
-            if isinstance(value, np.integer):  # their products would wrap
+            if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
         if not isinstance(self.session, bytes) or len(self.session) > 64:
             raise ParameterError(
@@ -110,7 +110,8 @@ class Packing:
         slots = (key_bits - 1) // self.slot_bits
         if slots < 1:
             raise ParameterError(
-                f"a slot takes {self.slot_bits} bits; a key of {key_bits} bits has no room"
+                f"a slot takes {self.slot_bits} bits, too many for a key of {key_bits} bits; "
+                "take a larger key"
             )
         return slots
 
@@ -148,7 +149,10 @@ class Packing:
             unexpected or out of range.
         """
         if self.max_weight is None and weight is not None:
-            raise ParameterError("a weight was given, but the packing has no max_weight")
+            raise ParameterError(
+                "a weight was given, but the packing has no max_weight; set it or leave the "
+                "weight out"
+            )
         if self.max_weight is not None:
             if weight is None:
                 raise ParameterError("the packing has a max_weight: give the vector's weight")
@@ -157,7 +161,7 @@ class Packing:
         lanes, clipped = self.encoding.encode(vector, LANES, own, entropy)
         if len(lanes) != self.length:
             raise ParameterError(
-                f"the vector has {len(lanes)} elements, the packing {self.length}"
+                f"the vector has {len(lanes)} elements; the packing is for {self.length}"
             )
         after = [1] if weight is None else [own, 1]
         return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
@@ -184,8 +188,8 @@ class Packing:
         beyond = (integers > self.max_element) | (integers < -self.max_element)
         if beyond.any():
             raise ParameterError(
-                f"element {int(beyond.argmax())} lies beyond {self.max_element}, what a slot "
-                "holds of one summand"
+                f"element {int(beyond.argmax())} lies beyond {self.max_element}, the most "
+                "that one summand may add to a slot"
             )
         slots, bits = self.slots(key_bits), self.slot_bits
         shifted = (integers + self.max_element).astype(np.uint64)
@@ -222,9 +226,7 @@ class Packing:
             _fast.unpack_bits(packed, bits, values)
             row[:] = values.view(np.int64) - self.max_sum
         if (np.abs(out) > self.max_sum).any():
-            raise ParameterError(
-                f"a slot holds more than the sum of {self.summands} packed vectors"
-            )
+            raise ParameterError(f"a slot exceeds the sum of {self.summands} packed vectors")
         return out
 
     def _ones(self, slots: int) -> int:

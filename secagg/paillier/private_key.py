@@ -62,7 +62,7 @@ class PrivateKey:
             h,
             exponent_bits,
             allow_insecure=allow_insecure,
-            allow_short_exponent=True,  # its maker chose them explicitly
+            allow_short_exponent=True,  # chosen explicitly when it was generated
         )
         _check_primes(p, q, structured=h is not None)
         group = self.public_key

@@ -204,8 +204,8 @@ def _checked_exponent(exponent_bits: int, bits: int, allow_short: bool) -> int:
     check_integer("exponent_bits", exponent_bits, short_exponent(bits), bits)
     if 2 * exponent_bits < bits and not allow_short:
         raise ParameterError(
-            f"exponents of {exponent_bits} bits are less than half as long as n, which takes a "
-            "further assumption: pass allow_short_exponent=True to make it"
+            f"exponents of {exponent_bits} bits, less than half of n's, take a further "
+            "assumption: pass allow_short_exponent=True to accept it"
         )
     return int(exponent_bits)
 
@@ -228,13 +228,13 @@ def fixed(value: int, bits: int) -> bytes:
 def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
     """Return the numbers of a key, n or p and q, then h, and the exponents' bits, or raise."""
     if len(data) < HEADER.size:
-        raise ParameterError(f"{len(data)} bytes are no key")
+        raise ParameterError(f"{len(data)} bytes are not a key")
     found, version, bits, exponent_bits = HEADER.unpack_from(data)
     if found != magic or version != VERSION:
         raise ParameterError(f"not a key of this kind and version {VERSION}")
     body, width = data[HEADER.size :], bits // 8
     if bits % 64 or len(body) != 2 * width:
-        raise ParameterError(f"{len(data)} bytes are no key of {bits} bits")
+        raise ParameterError(f"{len(data)} bytes are not a key of {bits} bits")
     return body[:width], body[width:], exponent_bits
 
 

@@ -11,7 +11,7 @@ from secagg._check import check_integer
 
 __all__ = ["in_slices", "set_threads", "threads"]
 
-LANES = 8  # the widest kernel works on so many numbers side by side
+LANES = 8  # numbers that the widest kernel computes side by side
 
 SLICES = 4  # for each thread
 
@@ -77,6 +77,6 @@ def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> 
 
     with ThreadPoolExecutor(workers - 1) as pool:
         others = [pool.submit(take_part) for _ in range(workers - 1)]
-        take_part()  # the caller takes its part
+        take_part()  # the caller's thread works too
         for other in others:
             other.result()

@@ -49,7 +49,7 @@ class EncryptedVector:
     subtracted: int = 0
     clipped: int = 0
 
-    __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + vector to us
+    __array_ufunc__: ClassVar[None] = None  # so that numpy leaves array + vector to __radd__
 
     def __repr__(self) -> str:
         clipped = f", {self.clipped} elements clipped" if self.clipped else ""
@@ -82,8 +82,8 @@ class EncryptedVector:
         """Return the vector for the 0 of `sum`; raise `ParameterError` for all else."""
         if not is_integer(other) or other != 0:
             raise ParameterError(
-                "to an encrypted vector only another, or the 0 of sum(), can be added, not "
-                f"this {type(other).__name__}; encrypt it first"
+                f"cannot add this {type(other).__name__} to an encrypted vector; encrypt it "
+                "first"
             )
         return self
 
@@ -134,7 +134,7 @@ class EncryptedVector:
         if added + subtracted > self.packing.summands:
             raise ParameterError(
                 f"{added + subtracted} summands; the packing has room for "
-                f"{self.packing.summands}: choose one for more"
+                f"{self.packing.summands}: choose one with room for more"
             )
         return replace(
             self, ciphertexts=compute(), added=added, subtracted=subtracted, clipped=0
@@ -216,13 +216,14 @@ def load_vector(
     if digest != packing.digest:
         raise remote(
             "packing",
-            f"not packed as {packing}; compare that with the sender's: encoding, length, "
-            "summands, max_weight and session must all be the same",
+            f"not packed as {packing}; encoding, length, summands, max_weight and session "
+            "must be those of the sender",
         )
     if not 1 <= added + subtracted <= packing.summands:
         raise remote(
             "summands",
-            f"of {added + subtracted} vectors; there is room for 1 to {packing.summands}",
+            f"the sum of {added + subtracted} vectors; the packing has room for 1 to "
+            f"{packing.summands}",
         )
     if summands is not None and (added, subtracted) != (summands, 0):
         raise remote(
@@ -257,20 +258,26 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     if not packing.encoding.signed:
         beyond = beyond or integers.max() > above or integers.min() < -below
     if beyond:
-        raise remote("slots", "a slot holds more than so many vectors can add up to")
+        raise remote(
+            "slots",
+            f"a slot exceeds the largest sum of {vector.added + vector.subtracted} vectors",
+        )
     summands = vector.added - vector.subtracted
     if count != summands:
         raise remote(
             "summands",
-            f"the header says {summands} vectors, the encrypted count {count}: the header was "
-            "altered, or what was added is not what clients sent",
+            f"the header states {summands} vectors, the encrypted count {count}: the header "
+            "or a summand was altered",
         )
     weight = None
     if packing.max_weight is not None:
         weight = int(slots[packing.length])
         lightest = -vector.subtracted * packing.max_weight
         if not lightest <= weight <= vector.added * packing.max_weight:
-            raise remote("weight", "the weight is none that so many vectors can have together")
+            raise remote(
+                "weight",
+                f"the weight is impossible for {vector.added + vector.subtracted} vectors",
+            )
     total, exact = packing.encoding.decode(integers.view(np.uint64), LANES)
     return DecryptedSum(
         sum=total,

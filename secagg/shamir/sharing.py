@@ -122,7 +122,7 @@ def combine(shares: Sequence[Share]) -> bytes:
     ) != len(shares):
         raise ParameterError("the points of the shares must be distinct and non-zero")
     if not all(is_integer(limb) and 0 <= limb < M61 for s in shares for limb in s.limbs):
-        raise ParameterError("a share has a limb that is no int in [0, 2^61 - 1)")
+        raise ParameterError("a share has a limb that is not an int in [0, 2^61 - 1)")
     points = np.array([s.x for s in shares], dtype=np.uint64)
     values = np.array([s.limbs for s in shares], dtype=np.uint64)
     t = first.threshold

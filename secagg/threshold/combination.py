@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import gmpy2
 
 from secagg.paillier import Ciphertexts
-from secagg.threshold.partials import refusal
+from secagg.threshold.partials import violation
 
 __all__ = ["combine_parts", "lagrange_at_zero"]
 
@@ -44,11 +44,11 @@ def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[
     for x, y in zip(group.modulus.unpack(above), group.modulus.unpack(below), strict=True):
         quotient, rest = divmod(x * gmpy2.invert(y, square) % square - 1, n)
         if rest:
-            raise refusal(
+            raise violation(
                 None,
                 "dealing",
-                "every proof holds and still the parts do not combine: the dealer's shares do "
-                "not belong together; have the key dealt anew",
+                "every proof is valid, but the parts do not combine: the dealer's shares are "
+                "inconsistent; have a new key dealt",
             )
         message = quotient * scale % n
         messages.append(int(message - n if 2 * message > n else message))

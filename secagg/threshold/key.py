@@ -18,7 +18,7 @@ from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
 from secagg.paillier.vectors import decode_sum
 from secagg.threshold.combination import combine_parts
-from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, refusal
+from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, violation
 from secagg.threshold.proofs import Statement, proof_bytes
 
 __all__ = ["MAX_TRUSTEES", "ThresholdKey"]
@@ -63,8 +63,8 @@ class ThresholdKey:
         check_integer("threshold", self.threshold, 1, self.trustees)
         if gmpy2.gcd(self.public_key.n, self.delta) != 1:  # combining divides by Δ modulo n
             raise ParameterError(
-                f"n has a factor of at most {self.trustees}, the number of trustees: it is no "
-                "product of two large primes"
+                f"n has a factor of at most {self.trustees}, the number of trustees; it must "
+                "be the product of two large primes"
             )
         square = self.public_key.modulus.value
         for value in (self.base, *self.images):
@@ -176,23 +176,23 @@ class ThresholdKey:
         for partial in partials:
             check_kind("each of partials", partial, PartialDecryption, "a PartialDecryption")
             if partial.key_id != self.key_id:
-                raise refusal(partial.index, "key", "made with a share of another key")
+                raise violation(partial.index, "key", "made with a share of another key")
         seen = Counter(partial.index for partial in partials)
         for index, times in seen.items():
             if times > 1:
-                raise refusal(index, "duplicate", f"given {times} times; give it once")
+                raise violation(index, "duplicate", f"given {times} times; give it once")
         digest = ciphertexts.digest()
         for partial in partials:
             if partial.digest != digest or len(partial.values) != len(ciphertexts):
-                raise refusal(
+                raise violation(
                     partial.index,
                     "ciphertexts",
-                    "of other ciphertexts than these; send one to_bytes() to every trustee "
-                    "and combine what was sent",
+                    "made of other ciphertexts; send the same to_bytes() to every trustee "
+                    "and combine its parts",
                 )
         if len(partials) < self.threshold:
             raise TooFewSurvivors(
-                f"{len(partials)} partial decryptions; it takes {self.threshold}",
+                f"{len(partials)} partial decryptions are too few; {self.threshold} are needed",
                 phase=PHASE,
                 survivors=len(partials),
                 needed=self.threshold,
@@ -208,11 +208,11 @@ class ThresholdKey:
                 bad.append(partial.index)
         if bad:
             named = ", ".join(f"trustee {index}" for index in bad)
-            raise refusal(
+            raise violation(
                 bad[0],
                 "proof",
-                f"no good proof from {named}; combine without: "
-                f"{len(partials) - len(bad)} good ones are left and {self.threshold} needed",
+                f"no valid proof from {named}; without these, {len(partials) - len(bad)} valid "
+                f"parts are left and {self.threshold} are needed",
             )
 
     def to_bytes(self) -> bytes:
@@ -231,22 +231,26 @@ class ThresholdKey:
         """
         data = as_bytes(data, "a key")
         if len(data) < HEADER.size + ID_BYTES:
-            raise refusal(None, "threshold_key", f"{len(data)} bytes are no key")
+            raise violation(None, "threshold_key", f"{len(data)} bytes are not a key")
         magic, version, threshold, trustees, size = HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION:
-            raise refusal(None, "threshold_key", f"no key of this kind and version {VERSION}")
+            raise violation(
+                None, "threshold_key", f"not a key of this kind and version {VERSION}"
+            )
         if hashlib.sha256(data[:-ID_BYTES]).digest() != data[-ID_BYTES:]:
-            raise refusal(None, "threshold_key", "damaged: it does not have the id it gives")
+            raise violation(
+                None, "threshold_key", "damaged: its digest differs from the id at its end"
+            )
         body = data[HEADER.size : -ID_BYTES]
         public_key = PublicKey.from_bytes(body[:size], allow_insecure=allow_insecure)
         modulus = public_key.modulus
         if len(body) != size + (1 + trustees) * modulus.width:
-            raise refusal(None, "threshold_key", f"{len(data)} bytes do not fit its header")
+            raise violation(None, "threshold_key", f"{len(data)} bytes do not fit its header")
         base, *images = (int(x) for x in modulus.unpack(modulus.unwrap(body[size:])))
         try:
             return cls(public_key, threshold, base, tuple(images))
         except ParameterError as error:
-            raise refusal(None, "threshold_key", str(error)) from None
+            raise violation(None, "threshold_key", str(error)) from None
 
     def _encoded(self) -> bytes:
         public = self.public_key.to_bytes()

@@ -9,7 +9,7 @@ from secagg.errors import RemoteProtocolError
 from secagg.paillier import Ciphertexts
 from secagg.paillier.ciphertexts import CiphertextGroup
 
-__all__ = ["PHASE", "PartialDecryption", "decode_partial", "refusal"]
+__all__ = ["PHASE", "PartialDecryption", "decode_partial", "violation"]
 
 PHASE = "threshold_decryption"
 HEADER = struct.Struct("<4sB32sB32s")  # magic, version, key id, trustee, digest
@@ -17,7 +17,7 @@ MAGIC = b"SAPD"
 VERSION = 1
 
 
-def refusal(sender: int | None, check: str, message: str) -> RemoteProtocolError:
+def violation(sender: int | None, check: str, message: str) -> RemoteProtocolError:
     """Return the error for an invalid message of a trustee."""
     return RemoteProtocolError(message, sender=sender, phase=PHASE, check=check)
 
@@ -66,21 +66,21 @@ def decode_partial(
 ) -> PartialDecryption:
     """Decode a trustee's bytes; see `ThresholdKey.load_partial`."""
     if len(data) < HEADER.size + proof_bytes:
-        raise refusal(None, "length", "too short for a partial decryption")
+        raise violation(None, "length", "too short for a partial decryption")
     magic, version, found, index, digest = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION:
-        raise refusal(None, "version", f"no partial decryption of version {VERSION}")
+        raise violation(None, "version", f"not a partial decryption of version {VERSION}")
     if found != key_id:
         mine, theirs = key_id.hex()[:8], found.hex()[:8]
-        raise refusal(None, "key", f"made with a share of the key {theirs}, not {mine}")
+        raise violation(None, "key", f"made with a share of the key {theirs}, not {mine}")
     if not 1 <= index <= trustees:
-        raise refusal(None, "trustee", f"trustee {index}; there are 1 to {trustees}")
+        raise violation(None, "trustee", f"trustee {index}; there are 1 to {trustees}")
     body = data[HEADER.size + proof_bytes :]
     count, rest = divmod(len(body), group.modulus.width)
     if rest:
-        raise refusal(index, "length", f"{len(body)} bytes are no whole number of values")
+        raise violation(index, "length", f"{len(body)} bytes are not a whole number of values")
     try:
         values = group.load(body, count)
     except RemoteProtocolError:
-        raise refusal(index, "values", "one of the values is not in Z*_{n²}") from None
+        raise violation(index, "values", "one of the values is not in Z*_{n²}") from None
     return PartialDecryption(found, index, digest, values, data[HEADER.size :][:proof_bytes])

@@ -120,7 +120,7 @@ class KeyShare:
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
         data = as_bytes(data, "a share")
         if len(data) != HEADER.size + key.public_key.modulus.width:
-            raise ParameterError(f"{len(data)} bytes are no share of this key")
+            raise ParameterError(f"{len(data)} bytes are not a share of this key")
         magic, version, key_id, index = HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION or key_id != key.key_id:
             raise ParameterError(

@@ -227,7 +227,7 @@ def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
     everybody = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
     message = refused(everybody, "proof", 2)
     assert "trustee 2, trustee 4;" in message
-    assert "3 good ones are left and 3 needed" in message
+    assert "3 valid parts are left and 3 are needed" in message
     assert KEY.combine(SENT, [x for x in everybody if x.index not in bad]) == MESSAGES
 
 

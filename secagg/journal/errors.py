@@ -17,7 +17,7 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: _SPOILT,
     sqlite3.SQLITE_CORRUPT: _SPOILT,
     sqlite3.SQLITE_FULL: "; make room, open it again and use Server.resume",
-    sqlite3.SQLITE_IOERR: "; see to the disk, open it again and use Server.resume",
+    sqlite3.SQLITE_IOERR: "; check the disk, open it again and use Server.resume",
 }
 
 
@@ -28,11 +28,11 @@ def errors_of(path: Path) -> Iterator[None]:
         yield
     except FileExistsError:
         why = (
-            "it, or a -wal of it, exists: use Journal.open, delete both, or choose another name"
+            "it or its -wal file exists: use Journal.open, delete both, or choose another name"
         )
     except BlockingIOError:
         why = _BUSY
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # its words may quote the file
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: it may quote the file
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         busy = code == sqlite3.SQLITE_BUSY
         why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"

@@ -102,7 +102,7 @@ class Journal:
                 file.write(empty.serialize())
                 file.flush()
                 os.fsync(file.fileno())
-                os.link(file.name, where)  # unlike a rename, never over another file
+                os.link(file.name, where)  # unlike a rename, never replaces a file
             os.fsync(folder)
         return cls.open(where, params)
 
@@ -148,7 +148,7 @@ class Journal:
             with self._lock.use() as connection:
                 _head(connection, self.params)
             while True:
-                # no statement stays open from one row to the next: it would hold up a writer
+                # no statement stays open between two rows: it would block a writer
                 with self._lock.use() as connection:
                     rows = connection.execute(_NEXT, (least,)).fetchall()
                     end = None if rows else _head(connection, self.params)
@@ -186,8 +186,8 @@ class Journal:
             count, chain = _head(connection, self.params)
             if count != number:
                 raise JournalError(
-                    f"it has {count} entries and the server knows of {number}; a round "
-                    "that has begun is continued by Server.resume",
+                    f"it has {count} entries, but the server knows {number}; use "
+                    "Server.resume to continue a round",
                 )
             chain = link(chain, entry)
             try:
@@ -222,15 +222,17 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
     """Recover the file for this connection alone, and raise unless it is a sound journal."""
     _limit(connection, params)
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    # a hostile file can have triggers, and views without an end
+    # a hostile file can have triggers, and views with endless rows
     schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
     if schema != [(table,) for table in _SCHEMA]:
         raise spoilt("it is not a journal of this version, or was altered")
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-        raise JournalError("SQLite cannot keep a write-ahead log beside it")
+        raise JournalError(
+            "SQLite cannot keep a write-ahead log beside it; choose a folder on a local disk"
+        )
     connection.execute("PRAGMA synchronous = FULL")
     _checkpoint(connection)
-    # the chain speaks for the rows, this for the pages that they and the next ones are on
+    # the chain validates the rows, this the pages that they and the next ones are on
     sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     pages, size = (
         connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
@@ -246,7 +248,10 @@ def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(room, (1 << 31) - 1))
     most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
     if most < room:
-        raise JournalError(f"a message can have {room} bytes, and SQLite stores {most} at most")
+        raise JournalError(
+            f"a message can have {room} bytes, but SQLite stores {most} at most; split the "
+            "vector over several rounds"
+        )
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
@@ -263,7 +268,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
         raise spoilt("it was altered")
     digest, count, chain = rows[0]
     if digest != params.digest:
-        raise JournalError("it belongs to a round with other parameters")
+        raise JournalError("it belongs to a round with other parameters; open it with those")
     return count, chain
 
 

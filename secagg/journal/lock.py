@@ -71,11 +71,11 @@ class FileLock:
             This process was forked from the holder, the lock is closed, or the file was
             deleted, moved or replaced.
         """
-        # before `_busy`, which a thread that the child does not have may hold
+        # before `_busy`, which a thread of the parent may have locked when it forked
         if os.getpid() != self._process:
             raise JournalError(
-                "it was opened by the process that this one was forked from; open it in the "
-                "process that uses it, once no other one does"
+                "it was opened in the process that forked this one; close it there, then "
+                "open it in this process"
             )
         with self._busy:
             if self._connection is None:
@@ -93,7 +93,7 @@ class FileLock:
             if connection is not None:
                 with suppress(sqlite3.Error):
                     connection.close()
-                # interrupted before this, it still has both, and can be closed again
+                # after an interrupt before this line, close() can be called again
                 self._connection = None
                 ctypes.pythonapi.Py_DecRef(ctypes.py_object(connection))
             if self._descriptor >= 0:  # a child forked a moment ago has the descriptor too
@@ -111,8 +111,8 @@ class FileLock:
             if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
                 return
         raise JournalError(
-            "the file was deleted, moved or replaced while it was open, and nothing more is "
-            "written to it: put the same file back and use Server.resume, or begin a new round"
+            "the file was deleted, moved or replaced while open: put the same file back and "
+            "use Server.resume, or begin a new round"
         )
 
     def _close_descriptor(self) -> None:

@@ -64,11 +64,11 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     try:
         result = aggregate(round)
     except TooFewSurvivors as error:
-        require(not sure, f"a round with enough clients was given up: {error}")
+        require(not sure, f"a round with enough clients was aborted: {error}")
         return
-    require(possible, f"too few clients were left for a sum, and there is one: {result}")
+    require(possible, f"too few clients were left for a sum, but there is one: {result}")
     strangers = sorted(set(result.survivors) - u3)
-    require(not strangers, f"clients {strangers} are in the sum and sent no input")
+    require(not strangers, f"clients {strangers} are in the sum but sent no input")
     missing = sorted(u3 - set(result.survivors))
     require(
         not (sure and missing), f"clients {missing} sent their input and are not in the sum"
@@ -76,7 +76,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     count = len(result.survivors)
     require(
         count >= params.min_survivors,
-        f"a sum over {count} clients came out, and it takes {params.min_survivors}",
+        f"the sum is over {count} clients, but {params.min_survivors} are needed",
     )
     check_result(round, result)
 
@@ -138,7 +138,7 @@ def assert_inputs_hidden(
             "twin_rounds()"
         )
     (sent, end), (others, other_end) = (_transcript(round, run) for round in (first, second))
-    require(end == other_end, f"it depends on the inputs how it ends: {end} or {other_end}")
+    require(end == other_end, f"the round's end depends on the inputs: {end} or {other_end}")
     everyone_left = not first.present(Phase.ADVERTISE_KEYS)
     require(bool(sent) or everyone_left, "nothing was recorded: record everything that is sent")
     for sender, receiver in sorted(sent.keys() | others.keys(), key=repr):
@@ -146,7 +146,7 @@ def assert_inputs_hidden(
         one, two = sent[sender, receiver], others[sender, receiver]
         require(
             len(one) == len(two),
-            f"{len(one)} or {len(two)} messages {there}: it depends on the inputs",
+            f"the number of messages {there} depends on the inputs: {len(one)} or {len(two)}",
         )
         for i, pair in enumerate(zip(one, two, strict=True)):
             _compare((first, second), sender, pair, f"message {i} {there}")
@@ -181,7 +181,10 @@ def _compare(
 ) -> None:
     """Compare a message with its twin of the other inputs."""
     sizes = [len(data) for data in pair]
-    require(sizes[0] == sizes[1], f"{where} has {sizes[0]} or {sizes[1]} bytes, by the inputs")
+    require(
+        sizes[0] == sizes[1],
+        f"the size of {where} depends on the inputs: {sizes[0]} or {sizes[1]} bytes",
+    )
     params = rounds[0].params
     masked = [_masked(params, sender, data) for data in pair]
     if sender is None or masked[0] is None or masked[1] is None:
@@ -197,7 +200,7 @@ def _compare(
     )
     require(
         by_masked == by_inputs,
-        f"{where}: masked inputs differ by something else than the inputs do",
+        f"{where}: the masked inputs differ in another way than the inputs",
     )
 
 

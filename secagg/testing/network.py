@@ -153,7 +153,7 @@ class _Run:
         u3 = sorted(self.accepted[Phase.MASKED_INPUT])
         require(
             list(result.survivors) == u3,
-            f"the sum is over {result.survivors}, and the inputs of {u3} arrived",
+            f"the sum is over {result.survivors}, but the inputs of {u3} arrived",
         )
         check_result(self.round, result)
         return result
@@ -170,12 +170,13 @@ class _Run:
             cut = u1 - min(self.round.params.holders, u1)
             require(
                 len(arrived) - cut < it_takes,
-                f"{len(arrived)} messages of {phase} arrived, and it was given up: {error}",
+                f"{len(arrived)} messages of {phase} arrived, but the round was aborted: "
+                f"{error}",
             )
             return False
         require(
             len(arrived) >= it_takes,
-            f"{phase} was closed with {len(arrived)} messages, and it takes {it_takes}",
+            f"{phase} was closed with {len(arrived)} messages, but it needs {it_takes}",
         )
         self.queue.extend(self.late)
         self.late.clear()
@@ -225,7 +226,7 @@ class _Run:
             self._hand_over(known[0])
         require(
             message.arrived or bool(message.pending),
-            f"all packets of {message} arrived, and it did not",
+            f"all packets of {message} arrived, but the message did not",
         )
 
     # ---- the ends
@@ -234,7 +235,7 @@ class _Run:
         first, message.arrived = not message.arrived, True
         if message.sender is not None:
             self._accept(message.sender, message)
-        elif message.receiver is not None and first:  # a client's program knows repetitions
+        elif message.receiver is not None and first:  # a client ignores repetitions
             self._answer(message.receiver, message.data)
 
     def _accept(self, u: int, message: _Message) -> None:
@@ -242,7 +243,7 @@ class _Run:
         try:
             self.server.receive(u, message.data)
         except RemoteProtocolError as error:
-            require(not in_time, f"{message} arrived in time and was refused: {error}")
+            require(not in_time, f"{message} arrived in time but was rejected: {error}")
         else:
             if in_time:
                 self.accepted.setdefault(message.due, set()).add(u)
@@ -255,5 +256,7 @@ class _Run:
         try:
             out = client.answer(data, round.vectors[u], round.weight(u))
         except RemoteProtocolError as error:
-            raise AssertionError(f"client {u} refused what the server sent: {error}") from error
+            raise AssertionError(
+                f"client {u} rejected the server's message: {error}"
+            ) from error
         self._send(u, None, out, due)

@@ -85,7 +85,7 @@ def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> l
     if isinstance(encoding, FixedPoint):
         if encoding.rounding != "nearest":
             raise ParameterError(
-                f"with rounding={encoding.rounding!r} the exact sum cannot be foretold; test "
+                f"with rounding={encoding.rounding!r} the exact sum is unpredictable; test "
                 "with rounding='nearest'"
             )
         clip, scale = encoding.clip, 2.0**encoding.fractional_bits

@@ -248,7 +248,7 @@ def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
     """With two neighbours each, a client that loses one of them takes no further part."""
     round = make_round(9, neighbours=2, dropouts={1: "masked_input"})
     testing.assert_exact_sum(round, lambda r: plain(r, range(2, 8)))
-    with pytest.raises(AssertionError, match=r"2 clients.* 3$"):
+    with pytest.raises(AssertionError, match=r"2 clients.* 3 "):
         testing.assert_exact_sum(round, lambda r: plain(r, (2, 3)))
 
 
@@ -456,7 +456,7 @@ def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[...,
     [
         (lambda r, u: [bytes(np.count_nonzero(r.vectors[u]))], r" \d+ or \d+ bytes"),
         (lambda r, u: [b"w%20d" % (r.weight(u) or 0)], "^message "),
-        (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), r"\d+ or \d+ messages"),
+        (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), r"messages .*: \d+ or \d+"),
     ],
 )
 def test_what_is_told_besides_is_found(

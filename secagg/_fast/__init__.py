@@ -55,7 +55,7 @@ TIERS: tuple[str, ...] = ("pure",)
 
 if os.environ.get("SECAGG_PURE") != "1":
     try:
-        import secagg._fast._kernels as _kernels  # its error names a missing file
+        import secagg._fast._kernels as _kernels  # this form names the missing file
     except ImportError as error:
         if os.environ.get("SECAGG_TIER") != "pure":
             warnings.warn(

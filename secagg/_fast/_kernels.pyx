@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Python's door to src/*.c: checks shapes and dtypes, releases the GIL, computes nothing.
+"""Wrappers of src/*.c: check shapes and dtypes, release the GIL, compute nothing.
 
 Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``; the C functions
 are declared in ``_kernels.pxd``.
@@ -201,7 +201,7 @@ def unpack_bits(const uint8_t[::1] data, bits, out):
     cdef unsigned b = bits
     cdef int status
     if data.shape[0] != (len(out) * bits + 7) // 8:
-        raise ValueError(f"{data.shape[0]} bytes do not hold {n} values of {bits} bits")
+        raise ValueError(f"{data.shape[0]} bytes are not {n} values of {bits} bits")
     with nogil:
         if out32 is not None:
             status = secagg_unpack32(&out32[0], &data[0], n, b)

@@ -1,4 +1,4 @@
-# The part of _kernels.pyx for large numbers: the door to src/modular.c.
+# The part of _kernels.pyx for large numbers: wrappers of src/modular.c.
 
 
 def modular_tiers():

@@ -170,7 +170,7 @@ def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64)
     _check_bits(bits, out.itemsize)
     octets = np.frombuffer(data, np.uint8)
     if octets.size != (out.size * bits + 7) // 8:
-        raise ValueError(f"{octets.size} bytes do not hold {out.size} values of {bits} bits")
+        raise ValueError(f"{octets.size} bytes are not {out.size} values of {bits} bits")
     string = np.unpackbits(octets, bitorder="little")
     if string[out.size * bits :].any():
         raise ValueError("a padding bit is set")

@@ -26,7 +26,7 @@ __all__ = [
 
 U64 = NDArray[np.uint64]
 
-_MOST_LIMBS = 256  # the kernels leave room for carries that suffices so far
+_MOST_LIMBS = 256  # up to here the kernels' room for carries suffices
 
 
 def modular_radix(limbs: int) -> int:
@@ -137,7 +137,7 @@ def _check_words(*arrays: U64) -> None:
 
 def _number(limbs: U64) -> int:
     """Return a gmpy2.mpz, which is faster than an int."""
-    from gmpy2 import mpz  # here: the protocol without Paillier does not need it
+    from gmpy2 import mpz  # imported here: secret sharing does not need gmpy2
 
     number: int = mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))
     return number

@@ -108,8 +108,8 @@ int secagg_modular_multiply(uint64_t *out, const uint64_t *a, const uint64_t *b,
     return end(&j);
 }
 
-/* Fixed windows: time and addresses depend on the sizes alone, not on base or exponent, though
- * an exponent such as p - 1 be secret. That every entry is read costs 3 % of a long power. */
+/* Fixed windows: time and addresses depend on the sizes alone, not on base or exponent: an
+ * exponent such as p - 1 is secret. Reading every entry costs 3 % of a long power. */
 int secagg_modular_power(uint64_t *out, const uint64_t *base, size_t count,
                          const uint64_t *exponent, size_t exponent_limbs,
                          const secagg_modulus *modulus)

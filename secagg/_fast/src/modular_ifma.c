@@ -128,8 +128,8 @@ IFMA static void add_square(eight *sums, const eight *a, size_t digits)
     }
 }
 
-/* The quotients q of a tile of columns, which sums + q N makes vanish but for the carry into
- * the column above them, which is returned. */
+/* The quotients q of a tile of columns, which sums + q N makes zero. Returns the carry into
+ * the column above them. */
 IFMA_INLINE eight quotients(eight q[TILE], const eight sums[TILE], const secagg_modular *c)
 {
     const eight inverse = all(c->inverse);

@@ -17,7 +17,7 @@ from secagg.threshold import KeyShare, ThresholdKey, deal, deal_insecure
 
 TRUSTEES, ENOUGH = 3, 2
 
-PILOT = 256  # ciphertexts; fewer are slower, each of them, as tables grow with the work
+PILOT = 256  # ciphertexts; each of fewer is slower, as tables grow with the work
 
 _LACK = "the sum lacks dropped-out clients"
 PUBLIC = System("he", "HE", "he", 1, f"{_LACK}; the key holder must be there", "the key holder")

@@ -19,7 +19,7 @@ from secagg.paillier import Packing, PrivateKey, set_threads
 ENCRYPT, OWNER, DECRYPT, ADD = "encrypt", "encrypt, key's owner", "decrypt", "add"
 
 SUMMANDS = 4095
-CIPHERTEXTS = 512  # two threads have more to do than to start
+CIPHERTEXTS = 512  # enough work to outweigh the start of two threads
 ADDITIONS = 50  # one is too short to be timed
 REPEATS = 5
 

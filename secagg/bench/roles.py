@@ -82,7 +82,7 @@ class Role(AbstractContextManager["Role"]):
 
 def _serve(link: Connection) -> None:
     """Make the party, then take its steps until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that asked for it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
         peak, party = Peak(), list[object]()
@@ -99,7 +99,9 @@ def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
             start = time.process_time()
             result = call()
             seconds = time.process_time() - start
-    except Exception as error:
+    except (SecAggError, OSError, MemoryError) as error:
+        link.send(str(error) or "out of memory")
+    except Exception as error:  # a bug, whose report needs the class
         link.send(f"{type(error).__name__}: {error}")
     else:
         link.send(Took(result, seconds, peak.grown()))

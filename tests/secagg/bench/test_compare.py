@@ -272,7 +272,7 @@ def test_errors_of_a_role_name_it() -> None:
         assert role.do(Party.grow, 1).result == 1  # and it goes on
         with pytest.raises(SecAggError):
             role.do(Party.die)
-    with pytest.raises(SecAggError, match="ParameterError: no party"):
+    with pytest.raises(SecAggError, match="the party failed: no party"):
         Role("party", refuse)
 
 

@@ -16,6 +16,7 @@ from benches.papers.show import LiveRuns, document, print_report, write
 from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
 from secagg.bench.table import as_json
 from secagg.bench.timing import INTERRUPTED, undisturbed
+from secagg.cli.console import App
 from secagg.errors import MissingExtra
 
 EXAMPLES = """
@@ -108,7 +109,7 @@ def reproduce(
             raise typer.Exit(1)
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+app = App()
 app.command(epilog=EXAMPLES)(reproduce)
 
 

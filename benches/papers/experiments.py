@@ -23,7 +23,7 @@ from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
 from secagg.bench.table import as_json
-from secagg.cli.console import Json
+from secagg.cli.console import App, Json
 from secagg.paillier import generate_keypair
 
 EXAMPLES = """
@@ -53,10 +53,7 @@ Rounds = Annotated[int, typer.Option(help="Iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
 Bits = Annotated[int, typer.Option(help="Length of the key.")]
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+app = App(
     epilog=EXAMPLES,
     help="FedMF under Paillier encryption, beside the same training in the clear.",
 )

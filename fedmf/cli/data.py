@@ -19,13 +19,9 @@ from fedmf.data.sets.folders import folder_of, found_folder
 from fedmf.data.sets.sources import Source
 from fedmf.errors import DataError
 from secagg.bench.table import as_json as to_json
-from secagg.cli.console import Json
+from secagg.cli.console import App, Json
 
-app = typer.Typer(
-    help="List, describe, fetch and verify the data sets.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = App(help="List, describe, fetch and verify the data sets.", no_args_is_help=True)
 
 SIZE = ("users", "items", "ratings")
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", show_default=False)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 
 try:
-    import typer
-
     from secagg.cli import bench, params, simulate
-    from secagg.cli.console import Version
+    from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
     if missing not in ("typer", "rich"):
@@ -20,12 +18,7 @@ except KeyboardInterrupt:
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+app = App(no_args_is_help=True)
 
 
 @app.callback()

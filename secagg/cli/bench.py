@@ -19,9 +19,9 @@ EXAMPLES = """
 
 secagg bench --clients 100 --length 10000 --no-per-float  [dim]# one case: half a minute[/dim]
 
-secagg bench --compare ss,he --out runs/compare  [dim]# all of them, and a picture[/dim]
+secagg bench --compare ss,he --out runs/compare  [dim]# all cases, and a picture[/dim]
 
-secagg bench --clients 943 --length 33640 --json  [dim]# as many as MovieLens 100K has[/dim]
+secagg bench --clients 943 --length 33640 --json  [dim]# the size of MovieLens 100K[/dim]
 """
 
 
@@ -30,38 +30,38 @@ def bench(
         str,
         typer.Option(
             "--compare",
-            help="ss, secret sharing; he, Paillier, with phe and TenSEAL's CKKS "
-            "if they are installed; or both.",
+            help="ss (secret sharing), he (Paillier, also phe and TenSEAL's CKKS if "
+            "installed) or both.",
         ),
     ] = "ss,he",
     clients: Annotated[
         str, typer.Option(help="Numbers of clients, separated by commas.")
     ] = CLIENTS,
-    length: Annotated[str, typer.Option(help="Numbers of elements, likewise.")] = LENGTHS,
+    length: Annotated[str, typer.Option(help="Vector lengths, separated by commas.")] = LENGTHS,
     budget: Annotated[
         float,
         typer.Option(
             help="Seconds for each party of a case. Longer work is measured on a sample, "
-            "scaled, and marked ~. SS is always measured whole."
+            "scaled and marked ~. SS is always measured in full."
         ),
     ] = BUDGET,
     per_float: Annotated[
         bool,
         typer.Option(
-            metavar="", help="Measure Paillier per float, too, by keys of 2048 and 3072 bits."
+            metavar="", help="Also measure Paillier per float, with keys of 2048 and 3072 bits."
         ),
     ] = True,
     as_json: Json = False,
     out: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Folder for compare.json and compare.svg."),
+        typer.Option(metavar="FOLDER", help="Save compare.json and compare.svg in a folder."),
     ] = None,
 ) -> None:
     """Measure sums by secret sharing against sums by homomorphic encryption.
 
-    For every number of clients and every length: seconds, bytes and memory of a client, of the
-    server and of the key holder, each in a process of its own, on one core. Ctrl-C ends it
-    early: the finished cases are printed, and saved with --out.
+    Report seconds, bytes and memory of a client, the server and the key holder for every number
+    of clients and every length. Each party has a process of its own, on one core. After Ctrl-C
+    the finished cases are printed, and saved with --out.
     """
     with command(), interruptible():
         wanted, cases = families(halves), grid(clients, length)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandFunctionType
 
 from secagg import __version__
 from secagg.bench.table import as_json, duration, volume
@@ -19,22 +21,22 @@ from secagg.protocol import RoundParams
 
 Document = dict[str, object]
 
-Clients = Annotated[int, typer.Option(help="n, the clients that take part.")]
+Clients = Annotated[int, typer.Option(help="Number of clients, n.")]
 Corrupt = Annotated[
-    float, typer.Option(help="The largest fraction of them that colludes with the server.")
+    float, typer.Option(help="Largest fraction of the clients that collude with the server.")
 ]
-Dropout = Annotated[float, typer.Option(help="The largest fraction that drops out.")]
-Length = Annotated[int, typer.Option(help="d, the elements of a vector.")]
-Clip = Annotated[float, typer.Option(help="The largest absolute value of an element.")]
+Dropout = Annotated[float, typer.Option(help="Largest fraction of the clients that drop out.")]
+Length = Annotated[int, typer.Option(help="Number of elements of a vector, d.")]
+Clip = Annotated[float, typer.Option(help="Largest absolute value of an element.")]
 ModulusBits = Annotated[
     int | None,
     typer.Option(
-        help="b of the modulus 2^b, and the bits of an element on the wire.",
+        help="Bits b of the modulus 2^b, and of an element in a message.",
         show_default="32, or as many as the sum needs",
     ),
 ]
 Sigma = Annotated[
-    int, typer.Option(help="A client is exposed with probability 2^-sigma at most.")
+    int, typer.Option(help="Largest probability that a client is exposed, as 2^-sigma.")
 ]
 Json = Annotated[
     bool,
@@ -60,6 +62,41 @@ Version = Annotated[
 ]
 
 
+class App(typer.Typer):
+    """Typer application with the settings that all applications of this project share."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(
+            cls=_Group,
+            add_completion=False,
+            rich_markup_mode="rich",
+            pretty_exceptions_enable=False,
+            **settings,
+        )
+
+    def command(
+        self, name: str | None = None, **settings: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Return the decorator that adds a command."""
+        return super().command(name, cls=_Command, **settings)
+
+
+class _Command(TyperCommand):
+    def get_help_option(self, ctx: Any) -> Any:
+        return _as_flag(super().get_help_option(ctx))
+
+
+class _Group(TyperGroup):
+    def get_help_option(self, ctx: Any) -> Any:
+        return _as_flag(super().get_help_option(ctx))
+
+
+def _as_flag(option: Any) -> Any:
+    if option is not None:
+        option.metavar = ""  # typer 0.29 lists --help with the type <bool>
+    return option
+
+
 @contextmanager
 def command() -> Iterator[None]:
     """End the command on an error or Ctrl-C with one line and its exit code.
@@ -69,7 +106,7 @@ def command() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader of the output has seen enough; click ends quietly
+        raise  # the reader closed the pipe; click ends quietly
     except (SecAggError, OSError, MemoryError, KeyboardInterrupt) as error:
         code, text = 1, "cannot go on: "
         match error:

@@ -25,8 +25,8 @@ from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
 from secagg.protocol.traffic import client_traffic
 from secagg.server.recovery import Recovery
 
-_ELEMENTS, _SHARES = 1 << 18, 512  # longer vectors, and more holders, are timed on so many
-_MASKS = 8  # are expanded together, and so are timed at once
+_ELEMENTS, _SHARES = 1 << 18, 512  # most that is timed; times of more are scaled
+_MASKS = 8  # number that is expanded together, and so timed together
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -45,7 +45,7 @@ def params(
         str,
         typer.Option(
             metavar="semi-honest|semi-malicious",
-            help="The server follows the protocol, or later asks different clients for "
+            help="Assumed server: it follows the protocol, or asks different clients for "
             "different kinds of share.",
         ),
     ] = "semi-honest",
@@ -54,14 +54,14 @@ def params(
     modulus_bits: options.ModulusBits = None,
     sigma: options.Sigma = 40,
     eta: Annotated[
-        int, typer.Option(help="The round fails with probability 2^-eta at most.")
+        int, typer.Option(help="Largest probability that dropouts end the round, as 2^-eta.")
     ] = 30,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
 
-    Times are of this machine's primitives, measured now. Bytes are the most of any client: it
-    stays to the end, and no neighbour drops out.
+    Times follow from measurements of primitives on this machine. Bytes are the largest of any
+    client, which stays to the end and loses no neighbour.
     """
     with options.command():
         server = to_adversary(security)
@@ -121,7 +121,7 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
     share, rebuild = _shares(params, dropped)
     client = 2 * make_pair + others * (2 * agree + 2 * seal + mask) + mask + take + share
     survivors = n - dropped
-    # masks between dropped-out clients are in no input
+    # no input has masks between two dropped-out clients
     pairs = dropped * others * survivors / max(1, n - 1)
     server = (
         n * 2 * check
@@ -168,7 +168,7 @@ def _vectors(params: RoundParams) -> tuple[float, float]:
 
 def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
     """Time sharing two secrets among the holders, and rebuilding one from the answers."""
-    # large cohorts are timed in small: threshold and holders in the same proportion
+    # time large cohorts at a smaller scale, with the same ratio of threshold to holders
     scale = max(1.0, params.holders / _SHARES)
     holders, t = int(params.holders / scale), max(1, int(params.threshold / scale))
     answered = max(t, round(holders * (1 - dropped / params.n_clients)))
@@ -180,12 +180,12 @@ def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
     ids, reused = list(range(holders)), Recovery(t)
 
     def rebuild() -> None:
-        # on the complete graph all secrets have the same holders, and so the same weights
+        # the complete graph has the same holders, and so the same weights, for all secrets
         recovery = reused if params.neighbours is None else Recovery(t)
         recovery.rebuild(0, ids, shares, lambda found: found == secret)
 
     split = mean_seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
-    # a polynomial's values at all points; a matrix of answers by t, and where it is not kept,
-    # the t² operations of each of its rows
+    # splitting: t coefficients at every point; rebuilding: a matrix of answers by t, and on a
+    # graph, where it is not cached, t² operations for each of its rows
     power = 2 if params.neighbours is None else 3
     return split * scale**2, mean_seconds(rebuild) * scale**power

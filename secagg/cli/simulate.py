@@ -23,7 +23,7 @@ secagg simulate --clients 100 --length 100000 --dropout 0.1
 
 secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
 
-secagg simulate --clients 50 --neighbours 0  [dim]# everyone shares with everyone[/dim]
+secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
 """
 
 _PHASES = list(NEXT["semi-honest"])
@@ -35,15 +35,15 @@ def simulate(
     neighbours: Annotated[
         int | None,
         typer.Option(
-            help="Other clients with which each shares keys: an even number, or 0 for all.",
-            show_default="as `secagg params` finds for the same options",
+            help="Neighbours of a client: an even number, or 0 for all other clients.",
+            show_default="recommended by `secagg params`",
         ),
     ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="Holders needed to rebuild a client's secrets.",
-            show_default="as `secagg params` finds; with --neighbours two thirds",
+            help="Number of shares that rebuild a client's secret.",
+            show_default="recommended by `secagg params`; two thirds with --neighbours",
         ),
     ] = None,
     dropout: options.Dropout = 0.05,

@@ -27,7 +27,7 @@ def test_repr_of_a_result_has_counts_only() -> None:
     assert repr(result) == "<SimulatedRound: 5 survivors, 1,000 elements, weight 10>"
 
 
-def test_the_sum_and_what_it_cost() -> None:
+def test_result_has_the_sum_and_its_costs() -> None:
     params = make_params(5, length=1000)
     vectors = {u: np.full(1000, u / 8) for u in (3, 5, 8, 13, 21)}
     result = simulate_round(vectors, params, dropouts={8: "masked_input"})
@@ -40,7 +40,7 @@ def test_the_sum_and_what_it_cost() -> None:
     assert result.bytes_up[3] > 4000 > result.bytes_up[8]
 
 
-def test_what_was_clipped_is_counted_over_the_survivors() -> None:
+def test_clipped_elements_are_counted_over_the_survivors() -> None:
     vectors = [np.array([0.0, 9.0, -9.0, 8.0])] * 4
     params = make_params(4)
     assert simulate_round(vectors, params).clipped == 8
@@ -51,7 +51,7 @@ def test_what_was_clipped_is_counted_over_the_survivors() -> None:
 
 
 @pytest.mark.parametrize("phase", DROPOUT_PHASES)
-def test_check18_a_client_lost_in_each_of_the_papers_rounds(phase: str) -> None:
+def test_check18_client_dropping_out_in_each_round(phase: str) -> None:
     """Rounds 0 to 4 by name; the input counts once it was sent."""
     params = make_params(6, encoding=Integers(max=100))
     vectors = [np.full(4, 10 + u) for u in range(6)]
@@ -61,7 +61,7 @@ def test_check18_a_client_lost_in_each_of_the_papers_rounds(phase: str) -> None:
     assert result.sum.tolist() == [75 if sent else 64] * 4
 
 
-def test_check18_clients_lost_in_every_round_at_once() -> None:
+def test_check18_clients_dropping_out_in_every_phase() -> None:
     params = make_params(12, 7, encoding=Integers(max=100))
     vectors = [np.full(4, 1 << (u % 6)) for u in range(12)]
     dropouts = dict(enumerate(DROPOUT_PHASES))
@@ -72,7 +72,7 @@ def test_check18_clients_lost_in_every_round_at_once() -> None:
         simulate_round(vectors, params, dropouts=dropouts | {5: "unmasking", 6: "unmasking"})
 
 
-def test_two_clients_by_name() -> None:
+def test_two_clients_need_allow_two_clients() -> None:
     params = make_params(2, 2, allow_two_clients=True)
     vectors = [np.ones(4), np.ones(4)]
     assert simulate_round(vectors, params, policy=TWO).sum.tolist() == [2.0] * 4
@@ -82,12 +82,12 @@ def test_two_clients_by_name() -> None:
     ("dropouts", "named"),
     [({9: "unmasking"}, "dropouts .*client 9"), ({0: "lunch"}, "client 0 .*'lunch'")],
 )
-def test_impossible_dropouts_are_refused(dropouts: dict[int, str], named: str) -> None:
+def test_impossible_dropouts_are_rejected(dropouts: dict[int, str], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         simulate_round([np.zeros(4)] * 5, make_params(5), dropouts=dropouts)
 
 
-def test_more_vectors_than_clients_are_refused() -> None:
+def test_more_vectors_than_clients_are_rejected() -> None:
     with pytest.raises(ParameterError, match="n_clients is 5"):
         simulate_round([np.zeros(4)] * 6, make_params(5))
 
@@ -101,7 +101,7 @@ def test_with_replayed_entropy_a_round_repeats_byte_for_byte() -> None:
     assert all(a != b for a, b in zip(first.sent, other.sent, strict=True))
 
 
-def test_progress_is_told_after_each_client() -> None:
+def test_progress_is_reported_after_each_client() -> None:
     seen: list[tuple[str, int, int]] = []
     simulate_round(
         [np.zeros(4)] * 4,
@@ -183,13 +183,13 @@ def test_ids_and_weights_must_fit_the_vectors(vectors, weights, named: str) -> N
         simulate_round(vectors, make_params(3, max_weight=5), weights=weights)
 
 
-def test_the_rows_of_a_matrix_are_vectors() -> None:
+def test_rows_of_a_matrix_are_vectors() -> None:
     matrix = np.arange(20, dtype=np.float64).reshape(5, 4) / 8
     result = simulate_round(matrix, make_params(5))
     assert result.sum.tolist() == matrix.sum(axis=0).tolist()
 
 
-def test_numpys_numbers_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     one = np.int64(1)
     params = RoundParams(
         n_clients=3 * one,

@@ -43,7 +43,7 @@ class LyingServer:
 
     Attributes
     ----------
-    refusals : dict of id to error
+    rejections : dict of id to error
         How each client ended, if it refused.
     """
 
@@ -53,7 +53,7 @@ class LyingServer:
         params = make_params(**({"n": 7} | changes), security=security)
         self.cohort = Cohort(params, seed=seed)
         self.colluders = set(colluders)
-        self.refusals: dict[int, RemoteProtocolError | LocalProtocolError] = {}
+        self.rejections: dict[int, RemoteProtocolError | LocalProtocolError] = {}
         self._shares: dict[tuple[str, int], set[int]] = defaultdict(set)
         self._masks: dict[int, set[tuple[bytes, int]]] = {}
 
@@ -65,7 +65,7 @@ class LyingServer:
         phases = self.cohort.phases()
         while phases[len(self.cohort.sent)] != until:
             phase = phases[len(self.cohort.sent)]
-            sent = self.tell(phase, (lies or {}).get(phase, truth))
+            sent = self.send(phase, (lies or {}).get(phase, truth))
             self.cohort.sent.append(sent)
             for u, data in sent.items():
                 try:
@@ -78,7 +78,7 @@ class LyingServer:
                 return {}
         return self.cohort.inbox
 
-    def tell(
+    def send(
         self, phase: str, lie: Lie = truth, whom: Iterable[int] | None = None
     ) -> dict[int, bytes]:
         """Give clients what is in their inbox, altered; return what they answer."""
@@ -94,14 +94,14 @@ class LyingServer:
         try:
             answer = self.cohort.answer(u, data)
         except (RemoteProtocolError, LocalProtocolError) as error:
-            self.refusals.setdefault(u, error)
+            self.rejections.setdefault(u, error)
             return None
         self._study(u, phase, data, answer)
         return answer
 
     def checks(self) -> dict[int, str]:
         """By which check each client refused."""
-        return {u: getattr(error, "check", "local") for u, error in self.refusals.items()}
+        return {u: getattr(error, "check", "local") for u, error in self.rejections.items()}
 
     def known(self) -> set[tuple[str, int]]:
         """Return the secrets, b or s of a client, that t shares were given or told of."""

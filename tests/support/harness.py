@@ -32,15 +32,15 @@ __all__ = [
     "Cohort",
     "ReplayedEntropy",
     "altered",
+    "client_rejects",
     "finish",
     "make_identity",
     "make_params",
     "make_vector",
     "pieces",
     "read",
-    "refused",
-    "refuses",
     "registry_of",
+    "server_rejects",
 ]
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
@@ -117,7 +117,7 @@ def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-def refuses(client: Client, call: Callable[[], bytes], check: str) -> None:
+def client_rejects(client: Client, call: Callable[[], bytes], check: str) -> None:
     """The call fails by that check, and the client is over and empty for good."""
     with pytest.raises(RemoteProtocolError) as caught:
         call()
@@ -134,7 +134,7 @@ def refuses(client: Client, call: Callable[[], bytes], check: str) -> None:
             other()
 
 
-def refused(server: Server, sender: int, data: bytes, check: str) -> None:
+def server_rejects(server: Server, sender: int, data: bytes, check: str) -> None:
     phase, waiting = server.phase, server.waiting
     with pytest.raises(RemoteProtocolError) as caught:
         server.receive(sender, data)

@@ -85,7 +85,7 @@ def test_any_bytes_like(kernels, kind):
 
 @every
 @pytest.mark.parametrize("bit", range(1, 8))
-def test_set_padding_is_refused(kernels, bit):
+def test_set_padding_is_rejected(kernels, bit):
     """9 bits of 16 are used: any of the 7 others is an error."""
     out = np.zeros(3, np.uint32)
     with pytest.raises(ValueError, match="padding"):
@@ -96,7 +96,7 @@ def test_set_padding_is_refused(kernels, bit):
 
 @every
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0"])
-def test_wrong_length_is_refused(kernels, data):
+def test_wrong_length_is_rejected(kernels, data):
     with pytest.raises(ValueError, match="bytes"):
         kernels.unpack_bits(data, 3, np.zeros(3, np.uint32))
 
@@ -115,7 +115,7 @@ def test_wrong_length_is_refused(kernels, data):
         (np.zeros(8, np.uint32)[::2], 8),
     ],
 )
-def test_refuses_wrong_shapes(kernels, values, bits):
+def test_rejects_wrong_shapes(kernels, values, bits):
     with pytest.raises(ValueError, match=r"."):
         kernels.pack_bits(values, bits)
     with pytest.raises(ValueError, match=r"."):

@@ -57,12 +57,12 @@ def expected() -> str:
     or os.environ.get("SECAGG_NO_EXTENSION") == "1",
     reason="pure Python was asked for",
 )
-def test_compiled_code_runs_unless_told_otherwise():
+def test_compiled_code_runs_by_default():
     assert _fast.COMPILED
     assert _fast.TIER != "pure"
 
 
-def test_the_choice_is_one_of_those_available():
+def test_choice_is_one_of_those_available():
     assert _fast.TIER in _fast.TIERS
     assert _fast.TIERS[-1] == "pure"
     assert (_fast.TIER != "pure") == _fast.COMPILED
@@ -80,13 +80,13 @@ def test_every_tier_can_be_forced_and_gives_the_same_results(tier):
     assert int(radix) == RADIX[tier]
 
 
-def test_pure_leaves_nothing_else_to_choose():
+def test_pure_mode_rejects_other_tiers():
     assert probe(SECAGG_PURE="1").stdout.split()[:3] == ["pure", "False", "pure"]
     done = probe(SECAGG_PURE="1", SECAGG_TIER="portable")
     assert "ParameterError: SECAGG_TIER=portable " in done.stderr
 
 
-def test_an_unknown_tier_is_refused_by_name():
+def test_unknown_tier_raises_with_its_name():
     done = probe(SECAGG_TIER="abacus")
     assert done.returncode != 0
     assert "ParameterError: SECAGG_TIER=abacus " in done.stderr
@@ -95,7 +95,7 @@ def test_an_unknown_tier_is_refused_by_name():
     assert "aesni, portable" in str(caught.value)
 
 
-def test_the_best_tier_is_the_default():
+def test_best_tier_is_the_default():
     assert _fast.choose_tier(None, ("ifma", "aesni", "portable", "pure")) == "ifma"
     assert _fast.choose_tier("", ("portable", "pure")) == "portable"
 
@@ -122,13 +122,13 @@ def test_both_sides_offer_the_same_functions():
     assert functions | {"keystream"} == set(reference.__all__) | {"choose_tier"}
 
 
-def test_the_tiers_are_in_order():
+def test_tiers_are_in_order():
     ladder = ["ifma", "aesni", "portable", "pure"]
     assert [tier for tier in ladder if tier in _fast.TIERS] == list(_fast.TIERS)
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
-def test_masks_of_an_unknown_tier_do_not_exist():
+def test_masks_of_an_unknown_tier_raise():
     from secagg._fast import _kernels
 
     with pytest.raises(ValueError, match="abacus"):

@@ -134,7 +134,7 @@ def test_stochastic_rounding_has_the_right_mean(kernels, y):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 255, 256, 700])
 @pytest.mark.parametrize("random", [None, np.zeros(701, np.uint64)])
-def test_the_first_non_finite_element_is_named(kernels, bad, place, random):
+def test_first_non_finite_element_is_named(kernels, bad, place, random):
     x = np.full(701, 9.0)
     x[place:] = bad
     found = kernels.encode(x, np.zeros(701, np.uint32), 8.0, 16.0, 1, 2**32, random)
@@ -189,7 +189,7 @@ X, OUT, NOISE = np.zeros(4), np.zeros(4, np.uint32), np.zeros(4, np.uint64)
         ("modulus", 2**33),
     ],
 )
-def test_encode_refuses_what_cannot_be(kernels, change, value):
+def test_encode_rejects_invalid_arguments(kernels, change, value):
     arguments = {
         "x": X, "out": OUT, "clip": 8.0, "scale": 16.0, "weight": 1, "modulus": 2**32,
         "random": NOISE,
@@ -202,7 +202,7 @@ def test_encode_refuses_what_cannot_be(kernels, change, value):
 
 @every
 @pytest.mark.parametrize("modulus", [0, 1, 2**62 + 1, 2**65])
-def test_64_bit_lanes_refuse_wrong_moduli(kernels, modulus):
+def test_64_bit_lanes_reject_wrong_moduli(kernels, modulus):
     wide = np.zeros(4, np.uint64)
     with pytest.raises(ValueError, match="modulus"):
         kernels.encode(X, wide, 8.0, 16.0, 1, modulus, None)
@@ -221,6 +221,6 @@ def test_64_bit_lanes_refuse_wrong_moduli(kernels, modulus):
         (NOISE, X.reshape(2, 2)),
     ],
 )
-def test_decode_refuses_wrong_shapes(kernels, values, out):
+def test_decode_rejects_wrong_shapes(kernels, values, out):
     with pytest.raises(ValueError, match=r"."):
         kernels.decode(values, out, 2**32, 1.0)

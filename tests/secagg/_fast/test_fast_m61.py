@@ -161,7 +161,7 @@ SQUARE = np.ones((4, 4), np.uint64)
 @pytest.mark.parametrize(
     "b", [ROW[:3], SQUARE, ROW.astype(np.int64), ROW.astype(float), np.ones(8, np.uint64)[::2]]
 )
-def test_binary_kernels_refuse_wrong_shapes(field, kernel, b):
+def test_binary_kernels_reject_wrong_shapes(field, kernel, b):
     with pytest.raises(ValueError, match=r"."):
         getattr(field, kernel)(ROW, b)
     with pytest.raises(ValueError, match=r"."):
@@ -169,7 +169,7 @@ def test_binary_kernels_refuse_wrong_shapes(field, kernel, b):
 
 
 @every
-def test_other_kernels_refuse_wrong_shapes(field):
+def test_other_kernels_reject_wrong_shapes(field):
     for kernel, arguments in [
         ("m61_inv", (SQUARE,)),
         ("m61_inv", (ROW.astype(np.uint32),)),

@@ -121,7 +121,7 @@ def test_words_against_plain_integers(masks, lane, keys, signs, start, size):
 
 @every
 @lanes
-def test_the_last_words_of_a_stream(masks, lane):
+def test_last_words_of_a_stream(masks, lane):
     acc = np.zeros(4, lane)
     start, width = 2**60 - 4, acc.itemsize
     masks.mask_words(acc, KEY, b"\0", start)
@@ -215,7 +215,7 @@ def read_only() -> np.ndarray:
         (read_only(), KEY, b"\0", 0),
     ],
 )
-def test_refuses_wrong_shapes(masks, acc, keys, negate, start):
+def test_rejects_wrong_shapes(masks, acc, keys, negate, start):
     with pytest.raises(ValueError, match=r"."):
         masks.mask_words(acc, keys, negate, start)
     with pytest.raises(ValueError, match=r"."):
@@ -225,7 +225,7 @@ def test_refuses_wrong_shapes(masks, acc, keys, negate, start):
 
 @every
 @pytest.mark.parametrize("modulus", [-1, 0, 1, 2**62 + 1, 2**64])
-def test_refuses_wrong_moduli(masks, modulus):
+def test_rejects_wrong_moduli(masks, modulus):
     with pytest.raises(ValueError, match="modulus"):
         masks.mask_mod(np.zeros(4, np.uint64), KEY, b"\0", modulus)
 

@@ -92,7 +92,7 @@ def test_every_size(modular, limbs):
 
 
 @every
-def test_the_largest_modulus(modular):
+def test_largest_modulus(modular):
     n = (1 << 16384) - 1
     case = Case(modular, n)
     a = [n - 1, n - 2, n // 2, n // 3, *case.draw(6)]
@@ -110,7 +110,7 @@ def test_more_powers_than_share_a_slice_of_the_table(modular):
 
 
 @every
-def test_the_widest_window(modular):
+def test_widest_window(modular):
     case = Case(modular, 2**61 - 1)
     table = case.table(7, 1, 16)
     exponents = [0, 1, 65535, 40503]
@@ -134,7 +134,7 @@ def test_numbers_above_the_modulus_are_reduced(modular, n, seed):
 
 
 @every
-def test_the_modulus_one_has_only_zero(modular):
+def test_modulus_one_has_only_zero(modular):
     case = Case(modular, 1)
     assert case.multiply([0] * 3, [0] * 3) == [0] * 3
     assert case.power([0] * 3, 0, 1) == [0] * 3
@@ -143,7 +143,7 @@ def test_the_modulus_one_has_only_zero(modular):
 
 
 @every
-def test_no_numbers_are_no_work(modular):
+def test_empty_batch_gives_an_empty_result(modular):
     case = Case(modular, 2**127 - 1)
     assert case.multiply([], []) == []
     assert case.power([], 5, 1) == []
@@ -151,7 +151,7 @@ def test_no_numbers_are_no_work(modular):
 
 
 @every
-def test_results_may_replace_what_was_read(modular):
+def test_results_may_replace_their_operands(modular):
     case = Case(modular, 2**521 - 1, 5)
     a, b = case.draw(11), case.draw(11)
     product = [x * y % case.n for x, y in zip(a, b, strict=True)]

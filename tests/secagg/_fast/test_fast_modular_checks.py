@@ -61,7 +61,7 @@ def test_shapes_of_powers_are_checked(modular):
 
 @every
 @pytest.mark.parametrize("beyond", [12, 13, 31, 63, 64, 76, 127])
-def test_an_exponent_beyond_the_table_is_refused(modular, beyond):
+def test_exponent_beyond_the_table_is_rejected(modular, beyond):
     case = Case(modular, 2**127 - 1)
     table = case.table(3, 4, 3)
     assert case.power_fixed(table, [2**12 - 1], 2, 3) == [pow(3, 2**12 - 1, 2**127 - 1)]
@@ -73,7 +73,7 @@ def test_an_exponent_beyond_the_table_is_refused(modular, beyond):
 
 
 @every
-def test_an_even_modulus_is_refused(modular):
+def test_even_modulus_is_rejected(modular):
     case = Case(modular, 2**127 - 1)
     for n in (2**127 - 2, 2**63 - 1):
         with pytest.raises(ValueError, match="limb"):
@@ -81,7 +81,7 @@ def test_an_even_modulus_is_refused(modular):
 
 
 @every
-def test_a_modulus_beyond_the_headroom_is_refused(modular):
+def test_modulus_beyond_the_headroom_is_rejected(modular):
     one = np.ones((1, 257), np.uint64)
     for call in (
         lambda: modular.modular_radix(257),
@@ -94,7 +94,7 @@ def test_a_modulus_beyond_the_headroom_is_refused(modular):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="needs the compiled code")
-def test_numbers_of_an_unknown_tier_do_not_exist():
+def test_numbers_of_an_unknown_tier_raise():
     from secagg._fast import _kernels
 
     with pytest.raises(ValueError, match="abacus"):

@@ -59,7 +59,7 @@ def plain(*holder: float, shared: bool = False) -> Keyed:
     return Keyed(PLAIN, "", Plain, Plain, partial(Plain, *holder), slots=8, shared=shared)
 
 
-def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
+def test_scaled_figure_is_proportional_and_marked() -> None:
     assert (Figure(3.0).value, Figure(3.0).measured) == (3.0, True)
     sample = Figure(2.0, 10, 300)
     assert (sample.value, sample.measured) == (60.0, False)
@@ -72,7 +72,7 @@ def test_a_figure_is_scaled_in_proportion_and_says_so() -> None:
     assert (Load(Figure(1.0), 300) + Load(Figure(2.0), 100)).memory == 300
 
 
-def test_a_sample_is_whole_units_within_the_budget() -> None:
+def test_sample_is_whole_units_within_the_budget() -> None:
     assert sample(1000, 10, 0.1, budget=1.0) == 100
     assert sample(1000, 10, 0.1, budget=0.99) == 90
     assert sample(1000, 10, 5.0, budget=1.0) == 10  # one unit at least
@@ -80,7 +80,7 @@ def test_a_sample_is_whole_units_within_the_budget() -> None:
     assert sample(7, 10, 0.0, budget=1.0) == 7
 
 
-def test_what_fits_the_budget_is_measured_whole() -> None:
+def test_work_within_the_budget_is_measured_whole() -> None:
     row = keyed.measure(plain(), Case(20, 100), budget=60.0)
     assert row.holder is not None
     for load in (row.client, row.server, row.holder):
@@ -92,7 +92,7 @@ def test_what_fits_the_budget_is_measured_whole() -> None:
     assert row.clients_run == keyed.DISTINCT
 
 
-def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
+def test_work_beyond_the_budget_is_sampled_and_scaled() -> None:
     row = keyed.measure(plain(), Case(20, 100), budget=1e-12)
     assert row.holder is not None
     client, server, holder = row.client.seconds, row.server.seconds, row.holder.seconds
@@ -105,7 +105,7 @@ def test_what_does_not_is_measured_on_a_sample_and_scaled() -> None:
     assert row.error == 0.0
 
 
-def test_a_slow_holder_is_given_less() -> None:
+def test_slow_key_holder_gets_a_smaller_sample() -> None:
     """It takes 50 ms for whatever it decrypts, and has 20."""
     row = keyed.measure(plain(0.0, 0, 0.05), Case(20, 100), budget=0.02)
     assert row.holder is not None
@@ -115,7 +115,7 @@ def test_a_slow_holder_is_given_less() -> None:
     assert row.holder_bytes_in == Figure(64, 1, 13)
 
 
-def test_slots_that_are_reserved_count() -> None:
+def test_reserved_slots_are_counted() -> None:
     packed = replace(plain(), slots=10, reserved=1)
     assert [packed.ciphertexts(d) for d in (9, 10, 19, 20)] == [1, 2, 2, 3]
     row = keyed.measure(packed, Case(4, 100), budget=1e-12)
@@ -123,7 +123,7 @@ def test_slots_that_are_reserved_count() -> None:
     assert row.bytes_up.amount == 9 * 8
 
 
-def test_the_total_goes_to_every_trustee() -> None:
+def test_total_goes_to_every_trustee() -> None:
     row = keyed.measure(replace(plain(), trustees=3), Case(4, 8), budget=60.0)
     assert row.holder_bytes_in == Figure(3 * 64, 1, 1)
 
@@ -148,7 +148,7 @@ def test_samples_are_counted_in_packed_ciphertexts() -> None:
         assert way.ciphertexts(length) == he.packing(length, 5).plaintexts(512)
 
 
-def test_only_where_tables_are_made_a_first_vector_takes_longer(
+def test_first_vector_takes_longer_only_where_tables_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A party takes a quarter of a second to make, a first vector 7 s, and later ones 5 s."""
@@ -178,7 +178,7 @@ def test_with_a_shared_key_every_client_decrypts() -> None:
     assert sampled.client.memory is None
 
 
-def test_a_wrong_sum_is_refused() -> None:
+def test_wrong_sum_is_rejected() -> None:
     with pytest.raises(SecAggError, match=r"plain: .*0\.5"):
         keyed.measure(plain(0.5), Case(9, 10), budget=60.0)
 
@@ -210,7 +210,7 @@ def test_every_system_sums_the_same_vectors() -> None:
 
 
 @pytest.mark.parametrize(("clients", "length"), [(2, 10), (100_001, 10), (10, 0), (10, 10**9)])
-def test_cases_out_of_range_are_refused(clients: int, length: int) -> None:
+def test_cases_out_of_range_are_rejected(clients: int, length: int) -> None:
     with pytest.raises(ParameterError):
         Case(clients, length)
 
@@ -241,11 +241,11 @@ class Party:
         return os.getpid()
 
 
-def refuse() -> Party:
+def fails() -> Party:
     raise ParameterError("no party")
 
 
-def test_a_role_has_a_process_and_its_own_memory() -> None:
+def test_role_has_a_process_and_its_own_memory() -> None:
     with Role("party", Party) as role, Role("other", Party) as other:
         assert role.do(Party.grow, MEGABYTES).result == MEGABYTES
         assert 0.9 * MEGABYTES <= role.memory < 2 * MEGABYTES
@@ -254,7 +254,7 @@ def test_a_role_has_a_process_and_its_own_memory() -> None:
         assert len(processes | {os.getpid()}) == 3
 
 
-def test_what_went_before_hides_no_peak() -> None:
+def test_earlier_peak_does_not_hide_a_later_one() -> None:
     Party().grow(4 * MEGABYTES)
     peak = Peak()
     with peak.watching():
@@ -273,17 +273,17 @@ def test_errors_of_a_role_name_it() -> None:
         with pytest.raises(SecAggError):
             role.do(Party.die)
     with pytest.raises(SecAggError, match="the party failed: no party"):
-        Role("party", refuse)
+        Role("party", fails)
 
 
-def test_a_role_ends_with_its_block() -> None:
+def test_role_ends_with_its_block() -> None:
     with Role("party", Party) as role:
         process = role.do(Party.process).result
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
 
 
-def test_a_role_is_ended_in_the_middle_of_its_work() -> None:
+def test_role_ends_in_the_middle_of_its_work() -> None:
     """As by Ctrl-C, which is not for the role itself."""
     with Role("party", Party) as role:
         role.do(Party.interrupt)

@@ -36,7 +36,7 @@ def invoke(*arguments: str, **environment: str) -> Result:
 
 
 @pytest.mark.large
-def test_the_document_has_a_row_for_every_system_and_case() -> None:
+def test_document_has_a_row_for_every_system_and_case() -> None:
     ran = invoke(*TOY, "--clients", "6,9", "--json")
     assert (ran.exit_code, ran.stderr) == (0, "")
     shown = json.loads(ran.stdout)
@@ -79,7 +79,7 @@ def test_every_system_sums_right_when_it_is_measured_whole() -> None:
         assert all(load.seconds.measured and load.memory is not None for load in loads)
 
 
-def test_the_table_marks_what_was_scaled() -> None:
+def test_table_marks_scaled_figures() -> None:
     pytest.importorskip("phe")
     ran = invoke(*TOY, COLUMNS="120")
     assert ran.exit_code == 0, ran.stderr
@@ -105,7 +105,7 @@ def test_secret_sharing_alone_scales_nothing() -> None:
     assert "Once" not in ran.stdout
 
 
-def test_no_per_float_leaves_that_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_per_float_omits_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     one = Candidate(ss.SS, lambda case, *_: widest(case.clients, case.length))
     monkeypatch.setattr(run, "candidates", lambda *_: ([one], {}))
     monkeypatch.setattr(run, "per_floats", None)
@@ -115,7 +115,7 @@ def test_no_per_float_leaves_that_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Two threads" not in ran.stdout
 
 
-def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
+def test_out_saves_a_document_and_a_picture(tmp_path: Path) -> None:
     ran = invoke(*TOY, "--compare", "ss", "--json", "--out", str(tmp_path / "new" / "folder"))
     assert ran.exit_code == 0, ran.stderr
     saved = tmp_path / "new" / "folder"
@@ -123,9 +123,7 @@ def test_it_saves_a_document_and_a_picture(tmp_path: Path) -> None:
     assert (saved / "compare.svg").read_text().startswith("<svg ")
 
 
-def test_what_cannot_be_saved_in_the_end_is_printed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_failed_save_prints_the_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def save(_: Comparison) -> None:
         raise OSError("no room")
 
@@ -153,7 +151,7 @@ def test_unwritable_folder_is_rejected_before_measuring(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
+def test_trial_write_keeps_the_files_content(tmp_path: Path) -> None:
     (tmp_path / "compare.json").write_text("before")
     saving(tmp_path / "compare.json", tmp_path / "compare.svg")
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [
@@ -161,7 +159,7 @@ def test_trying_a_file_leaves_what_is_in_it(tmp_path: Path) -> None:
     ]
 
 
-def test_without_phe_and_tenseal_their_lines_are_missing(
+def test_without_phe_and_tenseal_their_rows_are_absent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without phe and tenseal their lines are missing and it says so."""
@@ -203,7 +201,7 @@ def test_without_matplotlib_it_fails_before_measuring(
         (("--budget", "nan"), "budget must be seconds above 0, not nan"),
     ],
 )
-def test_bad_options_are_refused_in_one_line_before_it_measures(
+def test_bad_options_fail_in_one_line_before_measuring(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
 ) -> None:
     monkeypatch.setattr(run, "candidates", None)
@@ -231,7 +229,7 @@ def test_ctrl_c_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "Traceback" not in ran.stderr
 
 
-def test_ctrl_c_leaves_the_cases_that_are_done(
+def test_ctrl_c_keeps_the_finished_cases(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The second of three is interrupted, in its second system, and then the saving, too."""

@@ -37,7 +37,7 @@ def test_every_table_has_its_place(
         bench.written(PAGE, bench.tables(comparison))
 
 
-def test_a_table_has_the_rows_of_its_case(
+def test_table_has_the_rows_of_its_case(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "SHOWN", (Case(9, 5),))
@@ -47,7 +47,7 @@ def test_a_table_has_the_rows_of_its_case(
     assert re.match(r"SS: k = \d+, t = \d+, 0 drop out\.$", setting)
 
 
-def test_the_page_is_filled_in() -> None:
+def test_page_is_filled_in() -> None:
     """Each table has a row for every system, and one of the tables figures that were scaled."""
     for case in bench.SHOWN:
         text = PAGE.partition(f"<!-- {case.clients} x {case.length} -->")[2]
@@ -66,7 +66,7 @@ def test_the_page_is_filled_in() -> None:
     assert "encrypt, key's owner | 3072 bits" in PAGE
 
 
-def test_the_commands_of_the_page_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to where they begin to measure."""
     asked = []
 
@@ -93,7 +93,7 @@ def test_help_measures_nothing(
 
 
 @pytest.mark.parametrize("options", [(), ("--write",)])
-def test_the_page_is_written_only_if_asked_for(
+def test_page_is_written_only_if_asked_for(
     options: tuple[str, ...],
     comparison: Comparison,
     monkeypatch: pytest.MonkeyPatch,
@@ -118,7 +118,7 @@ def test_the_page_is_written_only_if_asked_for(
         assert list(tmp_path.iterdir()) == [bench.DOC]
 
 
-def test_what_was_interrupted_is_no_page(
+def test_interrupted_run_writes_no_page(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bench, "compare", lambda *_, **__: replace(comparison, complete=False))

@@ -43,7 +43,7 @@ def test_per_float_is_in_proportion_to_floats_and_peer(
     assert threads() == 5
 
 
-def test_what_is_timed_per_float_is_the_library() -> None:
+def test_per_float_times_the_library_itself() -> None:
     key = keypair(512)
     works = per_float._works(key)
     vector = works[per_float.ENCRYPT].call()

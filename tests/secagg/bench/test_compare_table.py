@@ -31,7 +31,7 @@ def test_tables_fit_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("scaled", ["server", "holder", "bytes_up", "holder_bytes_in"])
-def test_whatever_is_scaled_is_explained(scaled: str) -> None:
+def test_scaled_figures_are_explained(scaled: str) -> None:
     load, sent, part = Load(Figure(1.0), 1), Figure(1.0), Figure(1.0, 1, 2)
     row = replace(
         widest(), client=load, server=load, holder=load,
@@ -43,7 +43,7 @@ def test_whatever_is_scaled_is_explained(scaled: str) -> None:
     assert any(note.startswith("~:") for note in report.notes(Comparison([row], [], {}, 1.0)))
 
 
-def test_the_notes_say_how_much_faster_a_keys_owner_is() -> None:
+def test_notes_state_the_speedup_of_the_key_owner() -> None:
     one = PerFloat("encrypt", 512, 2.1, 100.0, 47.6, 1.0)
     floats = [one, replace(one, operation="encrypt, key's owner", seconds=1.5)]
     told = list(report.notes(Comparison([], floats, {}, 1.0)))

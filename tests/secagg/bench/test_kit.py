@@ -72,7 +72,7 @@ def test_text_has_the_same_cells_without_marks() -> None:
     assert second.split() == ["c", "–", "0.9000", "no"]
 
 
-def test_a_row_of_another_length_is_rejected() -> None:
+def test_row_of_another_length_is_rejected() -> None:
     with pytest.raises(ValueError, match="zip"):
         as_markdown(Table(columns=(Column("a"),), rows=(("b", "c"),)))
 
@@ -136,7 +136,7 @@ def test_json_of_infinity_or_an_object_is_rejected() -> None:
         as_json(object())
 
 
-def test_a_write_that_fails_leaves_the_old_file(
+def test_write_that_fails_leaves_the_old_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "file"
@@ -182,7 +182,7 @@ def strike() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_interruptible_hears_one_ctrl_c_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruptible_handles_one_ctrl_c_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """An impatient one does not disturb; a later one is heard: the first may have been lost."""
     clock = [100.0]
     monkeypatch.setattr(timing.time, "monotonic", lambda: clock[0])
@@ -226,7 +226,7 @@ def test_in_another_thread_no_handler_is_installed() -> None:
     assert within == [before]
 
 
-def test_a_callers_handler_is_kept() -> None:
+def test_callers_handler_is_kept() -> None:
     def theirs(*_: object) -> None: ...
 
     signal.signal(signal.SIGINT, theirs)

@@ -94,7 +94,7 @@ def test_params_prints_a_table() -> None:
     assert document("params", "--clients", "5")["privacy_bits"] is None
 
 
-def test_params_says_what_is_promised_against_each_server() -> None:
+def test_params_states_the_promise_against_each_server() -> None:
     small = invoke("params", "--clients", "30", "--security", "semi-malicious").stdout
     assert re.search(r"privacy +both secrets of one client are rebuilt: never *\n", small)
     assert re.search(r"\n +not counted: dropouts that such a server invents *\n", small)
@@ -117,7 +117,7 @@ def test_simulate_runs_a_round_and_reports_it() -> None:
     assert shown["peak_memory"] > 1 << 20
 
 
-def test_simulate_takes_what_params_finds_or_two_thirds() -> None:
+def test_simulate_defaults_to_params_or_two_thirds() -> None:
     found = document("simulate", "--clients", "40", "--length", "9", "--dropout", "0.1")
     assert (found["neighbours"], found["threshold"]) == tuple(recommend(40, 0.05, 0.1))
     advised = document("params", "--clients", "40", "--length", "9")
@@ -166,7 +166,7 @@ def test_simulate_prints_a_table_and_on_a_terminal_its_progress() -> None:
         ((*SMALL, "--clip", "0"), "clip"),
     ],
 )
-def test_what_is_refused_is_told_in_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_arguments_print_one_line(arguments: tuple[str, ...], message: str) -> None:
     ran = invoke(*arguments)
     assert ran.exit_code == 2
     assert ran.stdout == ""
@@ -175,7 +175,7 @@ def test_what_is_refused_is_told_in_one_line(arguments: tuple[str, ...], message
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_sum_is_reported_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     real = secagg.cli.simulate.simulate_round
 
     def wrong(*arguments: object, **options: object) -> object:
@@ -191,7 +191,7 @@ def test_a_sum_that_is_not_exact_is_never_called_exact(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("command", ["params", "simulate"])
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_full_disk_is_told_in_one_line(command: str, options: tuple[str, ...]) -> None:
+def test_full_disk_prints_one_line(command: str, options: tuple[str, ...]) -> None:
     """In a process of its own, with a real file that nothing can be written to."""
     code = "from secagg.cli import main; main()"
     arguments = [sys.executable, "-c", code, command, "--clients", "9", "--length", "5"]
@@ -209,7 +209,7 @@ def test_a_full_disk_is_told_in_one_line(command: str, options: tuple[str, ...])
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_reader_that_has_seen_enough_is_no_error(options: tuple[str, ...]) -> None:
+def test_closed_pipe_prints_no_error(options: tuple[str, ...]) -> None:
     code = "from secagg.cli import main; main()"
     reader, writer = os.pipe()
     os.close(reader)
@@ -236,7 +236,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(options: tuple[str, ...]) -> 
         (OSError("no such thing"), "secagg: cannot go on: no such thing\n"),
     ],
 )
-def test_the_machines_limits_are_told_in_one_line(
+def test_errors_of_the_machine_print_one_line(
     monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
     def fails(*_: object, **__: object) -> None:
@@ -269,7 +269,7 @@ def test_ctrl_c_in_the_middle_of_the_round(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
-def test_without_the_extra_the_command_says_what_to_install(module: str) -> None:
+def test_missing_extra_prints_the_install_command(module: str) -> None:
     code = f"""
 import sys
 class Missing:
@@ -293,7 +293,7 @@ def test_help_has_examples() -> None:
     assert "secagg simulate --clients 100" in invoke("simulate", "--help", **environment).stdout
 
 
-def test_random_vectors_are_made_anew_and_the_same() -> None:
+def test_random_vectors_are_recomputed_at_each_access() -> None:
     vectors = RandomVectors(5, 1000, 2.0, seed=3)
     assert list(vectors) == list(range(5))
     assert np.array_equal(vectors[4], vectors[4])
@@ -308,7 +308,7 @@ def test_random_vectors_are_made_anew_and_the_same() -> None:
     ("n", "neighbours", "length", "dropped"),
     [(20, None, 100, 2), (20, None, 1 << 20, 0), (30, 8, 100, 3), (2048, None, 100, 512)],
 )
-def test_an_estimate_counts_what_was_timed(
+def test_estimate_multiplies_times_by_counts(
     monkeypatch: pytest.MonkeyPatch, n: int, neighbours: int | None, length: int, dropped: int
 ) -> None:
     """With every primitive taking a second, the counts of docs/parameters.md are left."""
@@ -334,7 +334,7 @@ def test_an_estimate_counts_what_was_timed(
     )
 
 
-def test_a_primitive_is_timed_by_its_mean_without_the_first_call(
+def test_primitive_time_is_the_mean_without_the_first_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]

@@ -16,7 +16,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from harness import LOW_ORDER, Cohort, altered, make_params, pieces, read, refuses
+from harness import LOW_ORDER, Cohort, altered, client_rejects, make_params, pieces, read
 from secagg import (
     Client,
     ClientPolicy,
@@ -74,7 +74,7 @@ def test_check01_every_session_has_fresh_keys() -> None:
     assert [len(seed) for seed in drawn] == [32] * 4
 
 
-def test_check01_b_is_what_is_drawn_in_the_session() -> None:
+def test_check01_b_is_drawn_in_the_session() -> None:
     """Not a constant: the third draw, after the two key pairs' seeds."""
     cohort = Cohort(make_params(3))
     cohort.advance(1)
@@ -84,7 +84,7 @@ def test_check01_b_is_what_is_drawn_in_the_session() -> None:
     assert len(set(seeds)) == 3
 
 
-def test_check01_b_is_committed_to_in_its_session() -> None:
+def test_check01_commitments_differ_in_every_session() -> None:
     commitments = {
         read(sent, ShareKeys).commitment
         for seed in range(2)
@@ -165,14 +165,14 @@ def test_check02_never_both_shares_of_one_peer() -> None:
 
 
 @pytest.mark.parametrize("twice", [[1], [2], [0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]])
-def test_check02_a_peer_named_both_ways_costs_the_answer(twice: list[int]) -> None:
+def test_check02_peer_named_both_ways_aborts_the_answer(twice: list[int]) -> None:
     """Also where the lists have as many names as there are clients."""
     for survivors in ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]):
         _, client, request = at_phase(3)
         changed = {"survivors": ids(survivors), "dropped": ids(twice)}
         changed = altered(request, UnmaskRequest, **changed)
         check = "both shares" if set(survivors) & set(twice) else "missing id"
-        refuses(client, lambda c=client, m=changed: c.unmask(m), check)
+        client_rejects(client, lambda c=client, m=changed: c.unmask(m), check)
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ def test_check02_a_peer_named_both_ways_costs_the_answer(twice: list[int]) -> No
         ([], [0, 1, 2, 3, 4, 5], "self"),
     ],
 )
-def test_check03_a_malformed_unmask_request_reveals_nothing(
+def test_check03_malformed_unmask_request_reveals_nothing(
     survivors: list[int], dropped: list[int], check: str
 ) -> None:
     _, client, request = at_phase(3)
     forged = altered(request, UnmaskRequest, survivors=ids(survivors), dropped=ids(dropped))
-    refuses(client, lambda: client.unmask(forged), check)
+    client_rejects(client, lambda: client.unmask(forged), check)
 
 
 def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
@@ -207,7 +207,7 @@ def test_check03_only_clients_that_shared_keys_can_be_named() -> None:
     request = cohort.advance(1)[2]
     client = cohort.clients[2]
     forged = altered(request, UnmaskRequest, dropped=ids([5]))
-    refuses(client, lambda: client.unmask(forged), "unknown id")
+    client_rejects(client, lambda: client.unmask(forged), "unknown id")
 
 
 # ---- sizes against the client's own policy
@@ -235,14 +235,14 @@ def keep_three(entries: dict[int, list[bytes]]) -> None:
         del entries[u]
 
 
-def test_check04_a_shrunken_roster_is_refused() -> None:
+def test_check04_shrunken_roster_is_rejected() -> None:
     _, client, roster = at_phase(1)
     short = rewritten(roster, keep_three)
-    refuses(client, lambda: client.share_keys(short), "size")
+    client_rejects(client, lambda: client.share_keys(short), "size")
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_check04_the_clients_own_minimum_holds_in_every_round(phases: int) -> None:
+def test_check04_own_minimum_applies_in_every_round(phases: int) -> None:
     """The threshold is 3; a client that insists on 6 never goes on with 5."""
     params = make_params(6, 4)
     strict = ClientPolicy(min_clients=6)
@@ -255,23 +255,23 @@ def test_check04_the_clients_own_minimum_holds_in_every_round(phases: int) -> No
         lambda: insisting.masked_input(data, np.zeros(4)),
         lambda: insisting.unmask(data),
     ][phases - 1]
-    refuses(insisting, call, "size")
+    client_rejects(insisting, call, "size")
 
 
-def test_check04_too_few_senders_are_refused() -> None:
+def test_check04_too_few_senders_are_rejected() -> None:
     _, client, shares = at_phase(2)
     message = read(shares, Shares)
     short = altered(
         shares, Shares, senders=message.senders[:16], sealed=message.sealed[: 2 * SEALED_BYTES]
     )
-    refuses(client, lambda: client.masked_input(short, np.zeros(4)), "size")
+    client_rejects(client, lambda: client.masked_input(short, np.zeros(4)), "size")
 
 
 def test_check06_fewer_than_three_inputs_are_never_unmasked() -> None:
     """n = 3, t = 2: two survivors would learn each other's input."""
     _, client, request = at_phase(3, n=3)
     forged = altered(request, UnmaskRequest, survivors=ids([1, 2]), dropped=ids([0]))
-    refuses(client, lambda: client.unmask(forged), "size")
+    client_rejects(client, lambda: client.unmask(forged), "size")
 
 
 # ---- rosters
@@ -279,7 +279,7 @@ def test_check06_fewer_than_three_inputs_are_never_unmasked() -> None:
 
 @pytest.mark.parametrize("low", LOW_ORDER)
 @pytest.mark.parametrize("which", [0, 1])
-def test_check07_a_key_of_low_order_is_refused(low: bytes, which: int) -> None:
+def test_check07_key_of_low_order_is_rejected(low: bytes, which: int) -> None:
     """The sealing key when it is first used, the masking key when it is."""
     cohort, client, roster = at_phase(1)
 
@@ -288,7 +288,7 @@ def test_check07_a_key_of_low_order_is_refused(low: bytes, which: int) -> None:
 
     forged = rewritten(roster, plant)
     if which == 0:
-        refuses(client, lambda: client.share_keys(forged), "public key")
+        client_rejects(client, lambda: client.share_keys(forged), "public key")
     else:
         # client 0 itself chose that key, and the server let it pass
         chosen = SimpleNamespace(public=low, seed=bytes(32))
@@ -298,7 +298,7 @@ def test_check07_a_key_of_low_order_is_refused(low: bytes, which: int) -> None:
             cohort.inbox[u] = rewritten(cohort.inbox[u], plant)
         sent = cohort.step()
         shares = shares_for(2, sent, client._state.session)
-        refuses(client, lambda: client.masked_input(shares, np.zeros(4)), "public key")
+        client_rejects(client, lambda: client.masked_input(shares, np.zeros(4)), "public key")
 
 
 def shares_for(receiver: int, sent: dict[int, bytes], session: bytes) -> bytes:
@@ -330,12 +330,12 @@ def corrupt(entries: dict[int, list[bytes]], u: int, which: int, value: bytes) -
         (lambda e: e.update({9: [os.urandom(32), os.urandom(32)]}), "cohort"),
     ],
 )
-def test_check07_duplicate_own_and_foreign_keys_are_refused(
+def test_check07_duplicate_own_and_foreign_keys_are_rejected(
     change: Callable[[dict[int, list[bytes]]], None], check: str
 ) -> None:
     _, client, roster = at_phase(1)
     forged = rewritten(roster, change)
-    refuses(client, lambda: client.share_keys(forged), check)
+    client_rejects(client, lambda: client.share_keys(forged), check)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_check21_roster_with_duplicates_is_rejected(
     """A roster with duplicate ids or lengths that differ is refused."""
     _, client, roster = at_phase(1)
     forged = altered(roster, Roster, **changes)
-    refuses(client, lambda: client.share_keys(forged), check)
+    client_rejects(client, lambda: client.share_keys(forged), check)
 
 
 def test_on_a_graph_the_roster_is_the_whole_neighbourhood() -> None:
@@ -366,7 +366,7 @@ def test_on_a_graph_the_roster_is_the_whole_neighbourhood() -> None:
     known = unpack_ids(read(roster, Roster).ids)
     drop = next(u for u in known if u != 2)
     forged = altered(rewritten(roster, lambda e: e.pop(drop)), Roster, size=9)
-    refuses(client, lambda: client.share_keys(forged), "neighbours")
+    client_rejects(client, lambda: client.share_keys(forged), "neighbours")
 
 
 # ---- sealed shares
@@ -378,46 +378,46 @@ def with_sealed(data: bytes, change: Callable[[list[bytes]], object]) -> bytes:
     return altered(data, Shares, sealed=b"".join(sealed))
 
 
-def test_check09_swapped_sealed_shares_are_refused() -> None:
+def test_check09_swapped_sealed_shares_are_rejected() -> None:
     def swap(sealed: list[bytes]) -> None:
         sealed[0], sealed[1] = sealed[1], sealed[0]
 
     _, client, shares = at_phase(2)
-    refuses(
+    client_rejects(
         client,
         lambda: client.masked_input(with_sealed(shares, swap), np.zeros(4)),
         "sealed share",
     )
 
 
-def test_check09_a_clients_own_ciphertext_is_not_taken_back() -> None:
+def test_check09_own_ciphertext_is_not_accepted_back() -> None:
     """Client 2's shares for client 0, handed back as client 0's shares for it."""
     cohort, client, shares = at_phase(2)
     own = pieces(read(cohort.sent[1][2], ShareKeys).sealed, SEALED_BYTES)
     reflected = with_sealed(shares, lambda sealed: sealed.__setitem__(0, own[0]))
-    refuses(client, lambda: client.masked_input(reflected, np.zeros(4)), "sealed share")
+    client_rejects(client, lambda: client.masked_input(reflected, np.zeros(4)), "sealed share")
 
 
-def test_check09_the_client_is_not_its_own_sender() -> None:
+def test_check09_client_is_not_its_own_sender() -> None:
     _, client, shares = at_phase(2)
     own = altered(shares, Shares, senders=ids([1, 2, 3, 4, 5]))
-    refuses(client, lambda: client.masked_input(own, np.zeros(4)), "reflection")
+    client_rejects(client, lambda: client.masked_input(own, np.zeros(4)), "reflection")
 
 
-def test_check09_a_share_from_another_session_is_refused() -> None:
+def test_check09_share_from_another_session_is_rejected() -> None:
     """The same entropy, so the same keys everywhere; only the session's name differs."""
     _, client, shares = at_phase(2)
     _, _, elsewhere = at_phase(2, session=b"another")
     replayed = altered(shares, Shares, sealed=read(elsewhere, Shares).sealed)
-    refuses(client, lambda: client.masked_input(replayed, np.zeros(4)), "sealed share")
+    client_rejects(client, lambda: client.masked_input(replayed, np.zeros(4)), "sealed share")
 
 
-def test_check09_an_altered_share_is_refused() -> None:
+def test_check09_altered_share_is_rejected() -> None:
     def flip(sealed: list[bytes]) -> None:
         sealed[3] = sealed[3][:-1] + bytes([sealed[3][-1] ^ 1])
 
     _, client, shares = at_phase(2)
-    refuses(
+    client_rejects(
         client,
         lambda: client.masked_input(with_sealed(shares, flip), np.zeros(4)),
         "sealed share",
@@ -439,17 +439,17 @@ def test_check20_shares_from_elsewhere_are_rejected(
     """Shares of the wrong session length or sender are refused."""
     _, client, shares = at_phase(2)
     forged = altered(shares, Shares, **changes)
-    refuses(client, lambda: client.masked_input(forged, np.zeros(4)), check)
+    client_rejects(client, lambda: client.masked_input(forged, np.zeros(4)), check)
 
 
-def test_check20_an_unmask_request_of_another_session_is_refused() -> None:
+def test_check20_unmask_request_of_another_session_is_rejected() -> None:
     _, client, request = at_phase(3)
     forged = altered(request, UnmaskRequest, session=bytes(32))
-    refuses(client, lambda: client.unmask(forged), "session")
+    client_rejects(client, lambda: client.unmask(forged), "session")
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_check20_a_message_of_another_round_ends_the_client(phases: int) -> None:
+def test_check20_message_of_another_round_ends_the_client(phases: int) -> None:
     cohort, client, _ = at_phase(phases)
     wrong = cohort.sent[phases - 1][2]
     call = [
@@ -457,13 +457,13 @@ def test_check20_a_message_of_another_round_ends_the_client(phases: int) -> None
         lambda: client.masked_input(wrong, np.zeros(4)),
         lambda: client.unmask(wrong),
     ][phases - 1]
-    refuses(client, call, "encoding")
+    client_rejects(client, call, "encoding")
 
 
 # ---- masks and weights
 
 
-def test_check16_the_weight_is_only_sent_under_a_mask() -> None:
+def test_check16_weight_is_only_sent_under_a_mask() -> None:
     """Two rounds that differ in the weights alone differ in the masked values alone."""
     params = make_params(4, max_weight=1000, modulus_bits=48)
     rounds = [Cohort(params), Cohort(params)]
@@ -493,7 +493,7 @@ def test_check16_weights_add_up_and_zero_has_no_mean() -> None:
 
 
 @pytest.mark.parametrize("weight", [10, -1, 1 << 40, 2.0, True, "3", None])
-def test_check16_weight_beyond_its_bound_is_not_repeated(weight: object) -> None:
+def test_check16_weight_beyond_its_bound_is_not_in_the_error(weight: object) -> None:
     """Beyond it the sum would wrap; and the weight is private, so no message shows it."""
     _, client, shares = at_phase(2, max_weight=9)
     with pytest.raises(ParameterError, match="weight") as caught:
@@ -560,7 +560,7 @@ def test_answer_leaves_no_vector_in_frames_of_an_error(phase: int) -> None:
 
 def test_answer_after_a_violation_is_out_of_order() -> None:
     _, client, _ = at_phase(3)
-    refuses(client, lambda: client.answer(b"\x01"), "encoding")
+    client_rejects(client, lambda: client.answer(b"\x01"), "encoding")
     with pytest.raises(LocalProtocolError):
         client.answer(b"")
 
@@ -623,14 +623,14 @@ def test_check29_nothing_secret_in_reprs_or_errors() -> None:
                 assert not any(shown in text for text in texts)
 
 
-def test_check29_a_failed_client_holds_nothing() -> None:
+def test_check29_failed_client_keeps_no_secret() -> None:
     _, client, _ = at_phase(3)
-    refuses(client, lambda: client.unmask(b"\x01"), "encoding")
+    client_rejects(client, lambda: client.unmask(b"\x01"), "encoding")
     assert _reachable(client._state) == []
 
 
 @pytest.mark.parametrize("phases", [2, 3, 4])
-def test_check29_nothing_but_the_state_holds_secrets(phases: int) -> None:
+def test_check29_only_the_state_has_secrets(phases: int) -> None:
     """The client itself, not only its state: every other attribute is public."""
     cohort = Cohort(make_params(4))
     client = cohort.clients[2]
@@ -643,7 +643,7 @@ def test_check29_nothing_but_the_state_holds_secrets(phases: int) -> None:
 # ---- what a client's sharings look like to its holders
 
 
-def test_check10_a_clients_sharings_have_t_coefficients() -> None:
+def test_check10_clients_sharings_have_t_coefficients() -> None:
     """Every limb of b and of s, as the holders hold it: t coefficients, not t − 1."""
     cohort = Cohort(make_params(6, 4))
     cohort.advance(2)
@@ -669,11 +669,11 @@ def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: in
     limbs[limb] = value
     forged = key_functions.seal(state.opening[0], state.session, 0, 2, limbs.tobytes())
     changed = with_sealed(shares, lambda sealed: sealed.__setitem__(0, forged))
-    refuses(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
+    client_rejects(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
 
 
 @pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
-def test_check21_a_client_needs_an_id_of_64_bits(bad: object) -> None:
+def test_check21_client_needs_an_id_of_64_bits(bad: object) -> None:
     with pytest.raises(ParameterError, match="client_id"):
         Client(bad, make_params(5))
     assert Client((1 << 64) - 1, make_params(5)).client_id == (1 << 64) - 1
@@ -708,7 +708,7 @@ def test_check01_two_threads_get_one_output_per_mask() -> None:
     ]
 
 
-def test_check01_a_fork_is_not_a_second_client() -> None:
+def test_check01_forked_client_raises() -> None:
     _, client, shares = at_phase(2)
     reader, writer = os.pipe()
     child = os.fork()
@@ -746,7 +746,7 @@ def test_check29_violation_carries_no_frames_with_secrets(phases: int) -> None:
         frame = frame.tb_next
 
 
-def test_check29_a_refused_weight_is_not_repeated() -> None:
+def test_check29_rejected_weight_is_not_in_the_error() -> None:
     _, client, shares = at_phase(2, max_weight=9)
     with pytest.raises(ParameterError) as caught:
         client.masked_input(shares, np.zeros(4), 123456)
@@ -754,7 +754,7 @@ def test_check29_a_refused_weight_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
-def test_what_is_not_bytes_is_the_callers_mistake(phases: int) -> None:
+def test_message_that_is_not_bytes_raises_parameter_error(phases: int) -> None:
     """Transports hand over bytearrays and memoryviews; those are bytes enough."""
     cohort, client, data = at_phase(phases)
     arguments = [np.zeros(4)] if phases == 2 else []

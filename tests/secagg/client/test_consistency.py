@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harness import Cohort, altered, finish, make_params, pieces, read, refused
+from harness import Cohort, altered, finish, make_params, pieces, read, server_rejects
 from secagg import TooFewSurvivors
 from secagg.protocol.messages import (
     ConsistencyRequest,
@@ -29,19 +29,19 @@ def test_check23_signature_of_another_session_is_rejected() -> None:
     """Though it is the sender's own, and right: as a message it is not what it says."""
     cohort, sent = at_round_3()
     kind = ConsistencySignature
-    refused(cohort.server, 2, altered(sent[2], kind, sender=3), "sender")
-    refused(cohort.server, 2, altered(sent[2], kind, session=os.urandom(32)), "session")
-    refused(cohort.server, 2, sent[3], "sender")
+    server_rejects(cohort.server, 2, altered(sent[2], kind, sender=3), "sender")
+    server_rejects(cohort.server, 2, altered(sent[2], kind, session=os.urandom(32)), "session")
+    server_rejects(cohort.server, 2, sent[3], "sender")
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_check23_a_signature_counts_once() -> None:
+def test_check23_signature_counts_once() -> None:
     cohort, sent = at_round_3()
     cohort.server.receive(2, sent[2])
     cohort.server.receive(2, sent[2])
     other = altered(sent[2], ConsistencySignature, signature=os.urandom(64))
-    refused(cohort.server, 2, other, "repeated")
+    server_rejects(cohort.server, 2, other, "repeated")
     assert cohort.server.waiting == {0, 1, 3, 4, 5, 6}
 
 
@@ -75,7 +75,7 @@ def test_check23_signatures_may_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("security", ["active", "semi-honest"])
-def test_answer_that_all_share_is_made_and_kept_once(
+def test_shared_answer_is_made_and_stored_once(
     security: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On the complete graph, from round 3 on; n of them would be n² signatures."""
@@ -96,7 +96,7 @@ def test_answer_that_all_share_is_made_and_kept_once(
     assert cohort.server.result().integers.tolist() == cohort.expected([0, *range(2, 7)])
 
 
-def test_on_a_graph_each_is_asked_about_its_own_neighbours() -> None:
+def test_graph_client_is_asked_about_its_own_neighbours() -> None:
     cohort = Cohort(make_params(10, neighbours=4))
     cohort.advance(3)
     assert len(set(cohort.inbox.values())) == 10

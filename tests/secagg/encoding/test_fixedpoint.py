@@ -15,14 +15,14 @@ RING = Ring(1 << 32)
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic"])
-def test_check15_nan_and_infinity_are_refused_by_position(bad: float, rounding: str) -> None:
+def test_check15_nan_and_infinity_raise_with_their_position(bad: float, rounding: str) -> None:
     vector = np.zeros(9)
     vector[6] = bad
     with pytest.raises(ParameterError, match="element 6"):
         FixedPoint(clip=1.0, rounding=rounding).encode(vector, RING)
 
 
-def test_check15_clipping_is_counted_or_refused() -> None:
+def test_check15_clipping_is_counted_or_rejected() -> None:
     vector = np.array([0.5, 1.0, -1.0, 1.5, -7.0])
     lanes, clipped = FixedPoint(clip=1.0, fractional_bits=4).encode(vector, RING)
     assert clipped == 2
@@ -89,12 +89,12 @@ def test_decoding_gives_back_the_vector_to_its_resolution(
         (np.array(["a"]), "dtype"),
     ],
 )
-def test_a_wrong_vector_is_refused_by_name(vector: object, named: str) -> None:
+def test_wrong_vector_raises_with_its_name(vector: object, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         FixedPoint(clip=1.0).encode(vector, RING)
 
 
-def test_float32_and_strided_vectors_are_taken_as_they_are() -> None:
+def test_float32_and_strided_vectors_are_accepted() -> None:
     vector = np.arange(10, dtype=np.float32)[::2] / 8
     integers, _ = FixedPoint(clip=4.0, rounding="nearest").encode_integers(vector)
     assert integers.tolist() == [0, 16_384, 32_768, 49_152, 65_536]
@@ -112,12 +112,12 @@ def test_float32_and_strided_vectors_are_taken_as_they_are() -> None:
         ({"clip": 1e6, "fractional_bits": 50}, "2\\^61"),
     ],
 )
-def test_a_bad_setting_is_refused_by_name(settings: dict[str, object], named: str) -> None:
+def test_bad_setting_raises_with_its_name(settings: dict[str, object], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         FixedPoint(**settings)
 
 
-def test_integers_outside_their_range_are_refused() -> None:
+def test_integers_outside_their_range_are_rejected() -> None:
     encoding = Integers(max=5)
     lanes, clipped = encoding.encode(np.array([0, 5]), RING, 3)
     assert (lanes.tolist(), clipped) == ([0, 15], 0)
@@ -131,7 +131,7 @@ def test_integers_outside_their_range_are_refused() -> None:
 
 
 @pytest.mark.parametrize("clip", [2.3, 2.5, 2.7])
-def test_check14_a_clip_between_two_steps_counts_as_the_upper(clip: float) -> None:
+def test_check14_clip_between_two_steps_counts_as_the_upper(clip: float) -> None:
     """Stochastic rounding takes 2.3 up to 3: headroom must allow for it."""
     encoding = FixedPoint(clip=clip, fractional_bits=0)
     assert encoding.max_encoded == 3
@@ -140,13 +140,13 @@ def test_check14_a_clip_between_two_steps_counts_as_the_upper(clip: float) -> No
         make_params(5, modulus=30, encoding=encoding)
 
 
-def test_fixed_point_beyond_two_to_the_61_is_refused() -> None:
+def test_fixed_point_beyond_two_to_the_61_is_rejected() -> None:
     assert FixedPoint(clip=2.0**61, fractional_bits=0)
     with pytest.raises(ParameterError, match=r"2\^61"):
         FixedPoint(clip=2.0**61 + 512, fractional_bits=0)
 
 
-def test_a_dtype_wider_than_eight_bytes_is_refused() -> None:
+def test_dtype_wider_than_eight_bytes_is_rejected() -> None:
     with pytest.raises(ParameterError, match="dtype"):
         FixedPoint(clip=1.0).encode(np.zeros(2, np.longdouble), RING)
 
@@ -181,7 +181,7 @@ def test_byte_order_strides_and_read_only_do_not_matter(change) -> None:
 @pytest.mark.parametrize(
     ("encoding", "vector"), [(FixedPoint(8.0), np.zeros(2)), (Integers(9), np.array([1, 2]))]
 )
-def test_a_weight_that_would_wrap_is_refused(
+def test_weight_that_would_wrap_is_rejected(
     encoding: FixedPoint | Integers, vector: np.ndarray, weight: object
 ) -> None:
     with pytest.raises(ParameterError, match="weight"):

@@ -42,7 +42,7 @@ def is_good(
 
 @given(st.integers(3, 90), FRACTIONS, FRACTIONS, SECURITY, st.integers(5, 45))
 @settings(deadline=None)
-def test_it_is_the_smallest_that_is_good(
+def test_recommended_graph_is_the_smallest_good_one(
     n: int, corrupt: float, dropout: float, security: str, sigma: int
 ) -> None:
     """Against a search over every (k, t)."""
@@ -76,7 +76,7 @@ def test_it_is_the_smallest_that_is_good(
         assert found.completion_bits >= eta - 1e-9
 
 
-def test_it_unpacks_and_carries_what_it_achieves() -> None:
+def test_recommendation_unpacks_and_has_its_bits() -> None:
     found = secagg.graph.recommend(1000, 0.05, 0.05)
     k, t = found
     assert isinstance(found, Recommendation)
@@ -161,7 +161,7 @@ def small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         (4_000, 3_998, 200),
     ],
 )
-def test_a_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
+def test_policy_decides_in_few_steps(n: int, k: int, t: int) -> None:
     params = make_params(n, t, neighbours=k, encoding=secagg.Integers(max=1))
     error = None
 
@@ -206,7 +206,7 @@ def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int)
 
 
 @pytest.mark.usefixtures("small_numbers")
-def test_a_remedy_is_not_searched_for_without_end() -> None:
+def test_search_for_a_remedy_is_bounded() -> None:
     """If nearly everyone colludes or drops out, it would take many thousand neighbours."""
     params = make_params(1 << 20, 2, neighbours=4, encoding=secagg.Integers(max=1))
     policy = secagg.ClientPolicy(corrupt=0.48, dropout=0.48)
@@ -235,7 +235,7 @@ def test_most_of_a_search_is_decided_without_a_sum(
 # ---- what is returned
 
 
-def test_a_recommendation_cannot_be_altered_and_can_be_copied() -> None:
+def test_recommendation_cannot_be_altered_and_can_be_copied() -> None:
     found = recommend(1000, 0.05, 0.05)
     for name in ("threshold", "privacy_bits", "other"):
         with pytest.raises(AttributeError):
@@ -248,7 +248,7 @@ def test_a_recommendation_cannot_be_altered_and_can_be_copied() -> None:
 
 
 @pytest.mark.large
-def test_type_checkers_know_that_only_k_can_be_none(tmp_path: Path) -> None:
+def test_type_checkers_infer_that_only_k_can_be_none(tmp_path: Path) -> None:
     user = tmp_path / "user.py"
     user.write_text(
         "import secagg\n"
@@ -272,7 +272,7 @@ def test_type_checkers_know_that_only_k_can_be_none(tmp_path: Path) -> None:
     assert re.findall(r"user\.py:(\d+): error", ran.stdout) == ["7"], ran.stdout + ran.stderr
 
 
-def test_lying_server_needs_the_clients_own_answer_counted() -> None:
+def test_lying_server_counts_the_clients_own_answer() -> None:
     """The client itself gives a share of its b: with x corrupt, 2t ≤ k + 1 + x exposes it.
 
     Every way for the k − x honest neighbours to be asked for one kind each, and the client for
@@ -332,7 +332,7 @@ def test_counts_are_rounded_up_from_the_decimal_that_was_written() -> None:
         ((4, 0.0, 0.5), "0 of 4 .* 2 "),
     ],
 )
-def test_what_cannot_be_had_is_refused_by_name(
+def test_impossible_demands_raise_with_their_name(
     arguments: tuple[object, ...], named: str
 ) -> None:
     with pytest.raises(ParameterError, match=named):
@@ -348,6 +348,8 @@ def test_what_cannot_be_had_is_refused_by_name(
         ((10, 4, 3, 0.0, 2), "dropout is 2"),
     ],
 )
-def test_bits_of_nothing_are_refused_by_name(arguments: tuple[object, ...], named: str) -> None:
+def test_privacy_bits_of_bad_arguments_raise_with_their_name(
+    arguments: tuple[object, ...], named: str
+) -> None:
     with pytest.raises(ParameterError, match=named):
         privacy_bits(*arguments)

@@ -30,18 +30,18 @@ def test_check25_harary_is_regular_symmetric_and_connected(
 
 
 @pytest.mark.parametrize("k", [None, 4, 5, 9])
-def test_with_enough_neighbours_everyone_holds_everyones_shares(k: int | None) -> None:
+def test_enough_neighbours_give_the_complete_graph(k: int | None) -> None:
     graph = draw([5, 1, 9, 3, 7], k, os.urandom(32))
     assert set(graph.holders.values()) == {(1, 3, 5, 7, 9)}
 
 
-def test_the_graph_follows_from_the_seed_and_the_ids_alone() -> None:
+def test_graph_follows_from_the_seed_and_the_ids_alone() -> None:
     ids = range(30)
     assert draw(ids, 4, bytes(32)) == draw(list(reversed(ids)), 4, bytes(32))
     assert draw(ids, 4, bytes(32)) != draw(ids, 4, bytes(31) + b"\1")
 
 
-def test_the_order_on_the_ring_is_that_of_digests() -> None:
+def test_order_on_the_ring_is_that_of_digests() -> None:
     """SHA-256("secagg/1 graph" ‖ seed ‖ id as u64 little-endian), ascending."""
     seed, ids = bytes(range(32)), [7, 3, 1 << 63, 0, 300]
     label = b"secagg/1 graph" + seed
@@ -51,7 +51,7 @@ def test_the_order_on_the_ring_is_that_of_digests() -> None:
         assert set(holders[u]) == {ring[i - 1], u, ring[(i + 1) % 5]}
 
 
-def test_check25_pieces_are_seen() -> None:
+def test_check25_disconnected_survivors_are_detected() -> None:
     ring = Graph({0: (0, 1, 3), 1: (0, 1, 2), 2: (1, 2, 3), 3: (0, 2, 3)})
     assert ring.is_connected({0, 1, 2})
     assert not ring.is_connected({0, 2})

@@ -108,7 +108,7 @@ def test_e2_for_many_clients_agrees_with_simulated_rings() -> None:
     assert pairs == pytest.approx(rounds * bound, abs=5 * math.sqrt(rounds * bound))
 
 
-def test_fewer_missing_are_never_called_riskier_than_more() -> None:
+def test_risk_never_falls_with_more_missing() -> None:
     for n, k in RINGS:
         bounds = [tails.in_pieces(n, m, k) for m in range(n + 1)]
         assert bounds == sorted(bounds)
@@ -143,7 +143,7 @@ def draw_tail(n: int, data: st.DataObject) -> tuple[int, int, int]:
 
 
 @given(CASES, st.integers(0, 60))
-def test_rare_is_what_the_sum_says(case: tuple[int, st.DataObject], power: int) -> None:
+def test_is_rare_agrees_with_the_sum(case: tuple[int, st.DataObject], power: int) -> None:
     n, (marked, k, count) = case[0], draw_tail(*case)
     bound = Fraction(1, 1 << power)
     exact = min(Fraction(1), n * tails.at_least(n - 1, marked, k, count))

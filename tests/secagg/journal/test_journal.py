@@ -65,7 +65,7 @@ def crashed(path: Path) -> Path:
 # ---- making and opening
 
 
-def test_check28_what_was_written_is_read(path: Path) -> None:
+def test_check28_written_entries_are_read_back(path: Path) -> None:
     assert read(path) == ENTRIES
     with Journal.open(path, PARAMS) as opened:
         write(opened, ENTRIES, first=len(ENTRIES))
@@ -81,7 +81,7 @@ def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> Non
             assert read(ram_path / "alone") == ENTRIES[: number + 1]
 
 
-def test_check28_a_commit_is_synced(path: Path) -> None:
+def test_check28_commit_is_synced(path: Path) -> None:
     """No test can cut the power; the settings can be read."""
     with Journal.open(path, PARAMS) as opened, opened._lock.use() as connection:
         settings = [
@@ -91,7 +91,7 @@ def test_check28_a_commit_is_synced(path: Path) -> None:
     assert settings == ["wal", 2, "exclusive"]
 
 
-def test_create_makes_and_open_opens(path: Path, ram_path: Path) -> None:
+def test_create_makes_a_file_and_open_reads_it(path: Path, ram_path: Path) -> None:
     with pytest.raises(JournalError):
         Journal.create(path, PARAMS)
     assert read(path) == ENTRIES
@@ -116,16 +116,16 @@ def test_wal_of_a_deleted_file_is_not_the_new_files(
         Journal.create(image, PARAMS)
 
 
-def test_a_journal_belongs_to_its_parameters(path: Path) -> None:
+def test_journal_of_other_parameters_is_rejected(path: Path) -> None:
     with pytest.raises(JournalError):
         Journal.open(path, make_params(5, session=b"another"))
 
 
-def test_only_its_owner_may_read_it(path: Path) -> None:
+def test_journal_is_readable_by_its_owner_only(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_name_can_have_any_characters(ram_path: Path) -> None:
+def test_file_name_can_have_any_characters(ram_path: Path) -> None:
     for name in ("a b?mode=ro#%41", "ü"):
         with Journal.create(str(ram_path / name), PARAMS) as made:
             write(made, ENTRIES)
@@ -134,7 +134,7 @@ def test_a_name_can_have_any_characters(ram_path: Path) -> None:
     assert sorted(file.name for file in ram_path.iterdir()) == ["a b?mode=ro#%41", "ü"]
 
 
-def test_a_closed_journal_says_so(path: Path) -> None:
+def test_closed_journal_raises(path: Path) -> None:
     opened = Journal.open(path, PARAMS)
     opened.close()
     opened.close()
@@ -152,7 +152,7 @@ def test_check28_two_servers_cannot_write_to_one_journal(path: Path) -> None:
         opened.append(6, ENTRIES[1])
 
 
-def test_it_may_be_used_from_one_thread_after_another(path: Path) -> None:
+def test_threads_may_use_a_journal_in_turn(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         thread = threading.Thread(target=opened.append, args=(6, ENTRIES[1]))
         thread.start()
@@ -186,7 +186,7 @@ def other_process(path: Path) -> str:
     return done.stdout
 
 
-def test_check28_while_it_is_open_nobody_else_opens_it(path: Path) -> None:
+def test_check28_open_journal_cannot_be_opened_again(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         for _ in range(2):  # the first refusal must not give the file free
             with pytest.raises(JournalError):
@@ -203,7 +203,7 @@ def test_check28_while_it_is_open_nobody_else_opens_it(path: Path) -> None:
 # ---- truncated, altered, hostile
 
 
-def test_check28_a_truncated_file_is_refused_at_any_length(path: Path) -> None:
+def test_check28_truncated_file_is_rejected_at_any_length(path: Path) -> None:
     whole = path.read_bytes()
     rng = random.Random(28)
     lengths = {0, 1, 15, 16, 99, 100, len(whole) - 1, *rng.sample(range(len(whole)), 150)}
@@ -217,7 +217,7 @@ def test_check28_a_truncated_file_is_refused_at_any_length(path: Path) -> None:
 
 
 @pytest.mark.large
-def test_check28_an_altered_byte_is_refused_or_means_nothing(path: Path) -> None:
+def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
     """Some bytes of a file stand for nothing; then the journal also goes on as it should."""
     whole = path.read_bytes()
     rng = random.Random(28)
@@ -322,7 +322,7 @@ ALTERATIONS = {
 
 
 @pytest.mark.parametrize("statements", ALTERATIONS.values(), ids=ALTERATIONS)
-def test_check28_an_altered_journal_is_refused(path: Path, statements: str) -> None:
+def test_check28_altered_journal_is_rejected(path: Path, statements: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(statements)
         connection.commit()
@@ -331,7 +331,7 @@ def test_check28_an_altered_journal_is_refused(path: Path, statements: str) -> N
     assert str(path) in str(caught.value)
 
 
-def test_a_row_beyond_any_message_is_not_even_read(path: Path) -> None:
+def test_row_longer_than_any_message_is_not_read(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE entries SET data = zeroblob(9000000) WHERE number = 1")
         connection.commit()
@@ -339,7 +339,7 @@ def test_a_row_beyond_any_message_is_not_even_read(path: Path) -> None:
         Journal.open(path, PARAMS)
 
 
-def test_a_journal_relabelled_for_other_parameters_is_refused(path: Path) -> None:
+def test_journal_relabelled_for_other_parameters_is_rejected(path: Path) -> None:
     other = make_params(5, session=b"another")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE head SET params = ?", (other.digest,))
@@ -348,7 +348,7 @@ def test_a_journal_relabelled_for_other_parameters_is_refused(path: Path) -> Non
         Journal.open(path, other)
 
 
-def test_rows_of_another_journal_are_refused(path: Path, ram_path: Path) -> None:
+def test_rows_of_another_journal_are_rejected(path: Path, ram_path: Path) -> None:
     """Same parameters, same length, same clients."""
     other = [(None, b"\1" * 32), *ENTRIES[1:]]
     with Journal.create(ram_path / "other", PARAMS) as made:
@@ -363,7 +363,7 @@ def test_rows_of_another_journal_are_refused(path: Path, ram_path: Path) -> None
 
 
 @pytest.mark.parametrize("at", [0, 100])
-def test_what_sqlite_refuses_has_a_remedy_too(path: Path, at: int) -> None:
+def test_damaged_sqlite_file_raises_journal_error(path: Path, at: int) -> None:
     """Not a database, or malformed."""
     whole = path.read_bytes()
     path.write_bytes(whole[:at] + bytes(16) + whole[at + 16 :])
@@ -374,13 +374,13 @@ def test_what_sqlite_refuses_has_a_remedy_too(path: Path, at: int) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\0" * 8192, b"SQLite format 3\0", random.Random(1).randbytes(20_000)]
 )
-def test_what_is_no_journal_is_refused(ram_path: Path, content: bytes) -> None:
+def test_file_that_is_no_journal_is_rejected(ram_path: Path, content: bytes) -> None:
     (ram_path / "round").write_bytes(content)
     with pytest.raises(JournalError):
         Journal.open(ram_path / "round", PARAMS)
 
 
-def test_check28_spoilt_wal_loses_nothing_acknowledged(
+def test_check28_damaged_wal_loses_no_acknowledged_entry(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between the commit and the move into the file: the entry is there or it is not."""
@@ -402,7 +402,7 @@ def test_check28_spoilt_wal_loses_nothing_acknowledged(
     assert seen == {6, 7}
 
 
-def test_an_older_file_with_a_newer_wal_is_refused_or_whole(
+def test_older_file_with_a_newer_wal_is_rejected_or_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = path.read_bytes()
@@ -435,7 +435,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
 
 
 @pytest.mark.parametrize("room", [0, 1000, 5000, 20_000])
-def test_check28_full_disk_acknowledges_nothing_and_goes_on(
+def test_check28_full_disk_acknowledges_nothing_then_resumes(
     ram_path: Path, full_disk: Callable[[int], None], room: int
 ) -> None:
     """On a full disk nothing is acknowledged and the round goes on later."""
@@ -462,7 +462,7 @@ def test_check28_full_disk_acknowledges_nothing_and_goes_on(
         assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
-def test_where_nothing_can_be_written_the_error_is_ours(path: Path, ram_path: Path) -> None:
+def test_unwritable_path_raises_journal_error(path: Path, ram_path: Path) -> None:
     for folder in (ram_path / "missing", path):
         with pytest.raises(JournalError, match=f" {folder}: "):
             Journal.create(folder / "round", PARAMS)
@@ -477,7 +477,7 @@ def test_where_nothing_can_be_written_the_error_is_ours(path: Path, ram_path: Pa
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_without_permission_is_an_error_of_ours(path: Path, ram_path: Path) -> None:
+def test_folder_without_permission_raises_journal_error(path: Path, ram_path: Path) -> None:
     ram_path.chmod(0o500)
     try:
         for call in (Journal.open, Journal.create):
@@ -487,7 +487,7 @@ def test_a_folder_without_permission_is_an_error_of_ours(path: Path, ram_path: P
         ram_path.chmod(0o700)
 
 
-def test_an_interrupted_write_closes_the_journal(
+def test_interrupted_write_closes_the_journal(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -510,7 +510,7 @@ def test_messages_too_long_for_sqlite_are_rejected_early(ram_path: Path) -> None
     assert list(ram_path.iterdir()) == []
 
 
-def test_the_largest_message_of_a_round_fits(ram_path: Path) -> None:
+def test_largest_message_of_a_round_fits(ram_path: Path) -> None:
     params = make_params(3, length=1_000_000)
     with Journal.create(ram_path / "round", params) as made:
         made.append(0, (1, bytes(4_000_256)))
@@ -561,7 +561,7 @@ def test_check28_nothing_stored_reveals_an_input(
     assert sum(len(secret) >= 16 for secret in secrets) > 100
 
 
-def test_a_finished_round_is_finished_again(ram_path: Path) -> None:
+def test_finished_round_resumes_as_finished(ram_path: Path) -> None:
     params = make_params(10, neighbours=6, max_weight=9)
     cohort = resumable(params, ram_path / "round")
     cohort.advance(4, without=[2])

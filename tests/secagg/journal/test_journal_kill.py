@@ -143,7 +143,7 @@ def test_check28_killed_in_the_middle_of_each_write(
 
 
 @pytest.mark.large
-def test_check28_clients_finish_though_the_server_keeps_dying(
+def test_check28_clients_finish_despite_repeated_kills(
     start: Start,
 ) -> None:
     """One server process for each message; all that the clients know is what they were sent."""

@@ -190,7 +190,7 @@ def header(data: bytes, **changes: object) -> bytes:
         ({"subtracted": 1}, "summands"),
     ],
 )
-def test_check35_a_tampered_header_is_refused(changes, check):
+def test_check35_tampered_header_is_rejected(changes, check):
     with pytest.raises(RemoteProtocolError) as caught:
         PUBLIC.load_vector(header(vector().to_bytes(), **changes), PACKING)
     assert caught.value.check == check
@@ -200,7 +200,7 @@ def test_check35_a_tampered_header_is_refused(changes, check):
     "changes",
     [{"added": 1}, {"added": 3}, {"added": 2, "subtracted": 1}, {"added": 0, "subtracted": 2}],
 )
-def test_check34_wrong_count_in_the_header_is_noticed(changes):
+def test_check34_wrong_count_in_the_header_is_detected(changes):
     """A wrong count in the header of a sum is noticed when it is read."""
     data = header((vector() + vector(1)).to_bytes(), **changes)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -240,7 +240,7 @@ def test_check35_vectors_of_another_kind_are_rejected(other):
             operation()
 
 
-def test_a_foreign_key_is_refused():
+def test_foreign_key_is_rejected():
     other = keypair(seed="other")
     theirs = other.public_key.encrypt_vector(np.zeros(30), PACKING)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -252,7 +252,7 @@ def test_a_foreign_key_is_refused():
         KEY.decrypt_vector(theirs)
 
 
-def test_every_length_but_one_is_refused():
+def test_vector_bytes_of_any_other_length_are_rejected():
     data = vector().to_bytes()
     for wrong in (b"", data[:40], data[: HEADER.size], data[:-1], data + b"\0", data * 2):
         with pytest.raises(RemoteProtocolError) as caught:
@@ -262,7 +262,7 @@ def test_every_length_but_one_is_refused():
 
 @given(st.binary(max_size=400), st.integers(0, 300))
 @examples(200)
-def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
+def test_check26_any_bytes_are_a_vector_or_rejected(noise, keep):
     data = (vector().to_bytes()[:keep] + noise)[:1000]
     try:
         PUBLIC.load_vector(data, PACKING, summands=None)
@@ -272,7 +272,7 @@ def test_check26_any_bytes_are_a_vector_or_refused(noise, keep):
 
 @given(st.integers(2**508, 2**510), st.booleans())
 @examples(30)
-def test_check34_ciphertexts_that_are_no_sum_are_noticed(size, negative):
+def test_check34_ciphertexts_that_are_no_sum_are_detected(size, negative):
     """The first of two plaintexts has 22 slots of 23 bits, which this lies beyond."""
     assert PACKING.slots(PUBLIC.bits) * PACKING.slot_bits < 508
     plaintexts = [-size if negative else size, 0]
@@ -282,7 +282,7 @@ def test_check34_ciphertexts_that_are_no_sum_are_noticed(size, negative):
     assert caught.value.check == "slots"
 
 
-def test_check34_vector_without_its_count_is_noticed():
+def test_check34_vector_without_its_count_is_detected():
     """A vector without its count is noticed when it is read."""
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(EncryptedVector(PACKING, PUBLIC.encrypt([0, 0])))
@@ -298,7 +298,7 @@ def test_check34_vector_without_its_count_is_noticed():
         (Integers(7), 1, {7: True, -7: True, 8: False, -8: False}),
     ],
 )
-def test_check34_slot_overflowing_by_one_is_noticed(encoding, added, values):
+def test_check34_slot_overflowing_by_one_is_detected(encoding, added, values):
     """A slot that overflows by one is noticed when it is read."""
     packing = Packing(encoding=encoding, length=3, summands=2)
     for value, fits in values.items():
@@ -315,7 +315,7 @@ def test_check34_slot_overflowing_by_one_is_noticed(encoding, added, values):
             assert caught.value.check == "slots"
 
 
-def test_check34_weight_beyond_the_maximum_is_noticed():
+def test_check34_weight_beyond_the_maximum_is_detected():
     """A weight beyond what clients may give is noticed when it is read."""
     packing = Packing(encoding=Integers(7), length=1, summands=4, max_weight=3)
     for weight, fits in ((3, True), (0, True), (4, False), (-1, False)):
@@ -345,7 +345,7 @@ def test_check34_weighted_sum_counts_apart_from_its_weight(weight):
         assert caught.value.check == "summands"
 
 
-def test_the_count_tells_nothing_of_a_vector_that_was_multiplied():
+def test_count_does_not_detect_a_multiplied_vector():
     """As the documents say: whoever adds can make one client's vector count as five."""
     read = KEY.decrypt_vector(vector() * 5)
     assert read.summands == 5
@@ -381,7 +381,7 @@ def test_sum_adds_vectors_up():
 
 
 @pytest.mark.parametrize("other", [1, 0.0, False, None, np.zeros(30), np.int64(1), "0"])
-def test_nothing_but_the_zero_of_sum_stands_before_a_vector(other):
+def test_only_the_zero_of_sum_is_added_to_a_vector(other):
     kind = type(other).__name__
     with pytest.raises(ParameterError, match=kind):
         _ = other + vector()
@@ -390,18 +390,18 @@ def test_nothing_but_the_zero_of_sum_stands_before_a_vector(other):
     assert (3 * vector()).added == (np.int64(3) * vector()).added == 3
 
 
-def test_an_array_as_a_factor_is_refused_and_not_shown():
+def test_array_as_factor_raises_without_its_values():
     with pytest.raises(ParameterError, match="ndarray"):
         _ = np.full(30, 12345.5) * vector()
 
 
 @pytest.mark.parametrize("factor", [0, 1.0, True, None])
-def test_factors_that_make_no_sum_are_refused(factor):
+def test_factors_that_make_no_sum_are_rejected(factor):
     with pytest.raises(ParameterError, match="factor"):
         _ = vector() * factor
 
 
-def test_other_kinds_of_arguments_are_refused_by_name():
+def test_arguments_of_other_kinds_raise_with_their_name():
     with pytest.raises(ParameterError, match="packing"):
         PUBLIC.encrypt_vector(np.zeros(30), FixedPoint(8.0))  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="packing"):
@@ -415,7 +415,7 @@ def test_other_kinds_of_arguments_are_refused_by_name():
             PUBLIC.load_vector(vector().to_bytes(), PACKING, summands)
 
 
-def test_check17_the_size_and_header_say_nothing_of_the_content():
+def test_check17_size_and_header_are_independent_of_content():
     sent = [PUBLIC.encrypt_vector(np.full(30, x), PACKING).to_bytes() for x in (0.0, 1.0, 8.0)]
     assert {len(data) for data in sent} == {HEADER.size + PACKING.plaintexts(512) * 128}
     assert len({data[: HEADER.size] for data in sent}) == 1

@@ -30,7 +30,7 @@ def numbers(n: int, count: int) -> list[int]:
 
 @given(MODULI, st.integers(0, 20), st.integers(0, 1 << 200))
 @examples(60)
-def test_products_and_powers_are_pythons(n, count, exponent):
+def test_products_and_powers_equal_pythons(n, count, exponent):
     modulus = Modulus(n)
     a, b = numbers(n, count), numbers(n, count)[::-1]
     batch_a, batch_b = modulus.pack(a), modulus.pack(b)
@@ -46,7 +46,7 @@ def test_products_and_powers_are_pythons(n, count, exponent):
 
 @given(MODULI, st.integers(1, 300), st.data())
 @examples(40)
-def test_powers_of_a_fixed_base_are_pythons(n, bits, data):
+def test_powers_of_a_fixed_base_equal_pythons(n, bits, data):
     modulus = Modulus(n)
     base = data.draw(st.integers(0, n - 1))
     powers = FixedBase(modulus, base, bits)
@@ -63,7 +63,7 @@ def test_powers_of_a_fixed_base_are_pythons(n, bits, data):
         assert modulus.unpack(powers.power(rows)) == [pow(base, e, n) for e in exponents]
 
 
-def test_a_fixed_base_makes_the_table_that_it_lacks():
+def test_fixed_base_makes_a_missing_table():
     modulus = Modulus(2**127 - 1)
     powers = FixedBase(modulus, 3, 64)
     rows = np.array([[5], [2**64 - 1]], dtype=np.uint64)
@@ -112,7 +112,7 @@ def test_slices_cover_everything_once(threads):
         assert sorted(seen) == list(range(count))
 
 
-def test_what_a_thread_raises_is_raised(threads):
+def test_error_in_a_thread_is_raised(threads):
     def fail(rows: slice) -> None:
         if rows.stop == 100:
             raise ParameterError("the last slice")
@@ -122,7 +122,7 @@ def test_what_a_thread_raises_is_raised(threads):
 
 
 @pytest.mark.parametrize("count", [0, -1, 1025, True, 1.5])
-def test_an_impossible_number_of_threads_is_refused(count):
+def test_impossible_number_of_threads_is_rejected(count):
     with pytest.raises(ParameterError):
         parallel.set_threads(count)
 

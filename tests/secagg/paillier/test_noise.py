@@ -40,7 +40,7 @@ def test_all_noise_is_an_nth_residue():
         assert pow(int(x), (p - 1) * (q - 1), (p * q) ** 2) == 1
 
 
-def test_the_owners_noise_covers_all_nth_residues():
+def test_owners_noise_covers_all_nth_residues():
     """Squares and others, modulo p and modulo q: all four kinds turn up equally often."""
     p, q = KEY.primes
     noise = OwnerNoise(p, q, PUBLIC.modulus)
@@ -93,7 +93,7 @@ def test_check36_roots_are_units_and_all_of_them():
 
 @pytest.mark.parametrize("noise", ["half-length", "textbook"])
 @pytest.mark.parametrize("group", ["public", "own"])
-def test_a_source_that_gives_too_little_is_refused(noise, group):
+def test_entropy_source_that_returns_too_little_raises(noise, group):
     """Noise of no entropy is 1: the message would lie open."""
     key = keypair(noise=noise)
     where = key.public_key if group == "public" else key._own
@@ -102,14 +102,14 @@ def test_a_source_that_gives_too_little_is_refused(noise, group):
             where.encrypt([1] * 3, short)
 
 
-def test_blinding_refuses_ciphertexts_under_another_key():
+def test_blinding_rejects_ciphertexts_under_another_key():
     theirs = foreign().public_key.encrypt([1])
     for group in (PUBLIC, KEY._own):
         with pytest.raises(ParameterError):
             group.rerandomise(theirs)
 
 
-def test_check29_what_the_owner_encrypts_does_not_hold_the_key():
+def test_check29_owners_ciphertexts_do_not_contain_the_key():
     packing = Packing(encoding=Integers(7), length=4, summands=3)
     vector = KEY.encrypt_vector(np.arange(4), packing)
     total = vector + PUBLIC.encrypt_vector(np.arange(4), packing)

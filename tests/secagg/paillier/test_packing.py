@@ -65,7 +65,7 @@ def test_check34_sums_differences_and_multiples_of_slots(packing, data):
 
 @given(packings())
 @examples(50)
-def test_check34_a_slot_has_guard_bits_for_all_summands(packing):
+def test_check34_slot_has_guard_bits_for_all_summands(packing):
     one = (2 * packing.max_element).bit_length()
     guard = packing.slot_bits - one
     assert (1 << packing.slot_bits) > 2 * packing.max_sum
@@ -75,7 +75,7 @@ def test_check34_a_slot_has_guard_bits_for_all_summands(packing):
     assert packing.slots(KEY_BITS) * packing.slot_bits <= KEY_BITS - 1
 
 
-def test_check34_the_top_slot_overflows_by_one():
+def test_check34_top_slot_overflows_by_one():
     packing = Packing(encoding=Integers(7), length=3, summands=2)
     bits = packing.slot_bits
     assert packing.plaintexts(KEY_BITS) == 1
@@ -89,7 +89,7 @@ def test_check34_the_top_slot_overflows_by_one():
         packing.unpack([full + (1 << (bits * 3)) * 2], KEY_BITS)
 
 
-def test_an_element_beyond_a_slot_is_refused():
+def test_element_beyond_a_slot_is_rejected():
     packing = Packing(encoding=Integers(7), length=2, summands=2)
     for bad in ([8, 0, 1], [-8, 0, 1], [0, 0, 8]):
         with pytest.raises(ParameterError, match="7"):
@@ -126,7 +126,7 @@ def test_an_element_beyond_a_slot_is_refused():
         ({"summands": 2**40 + 1}, "summands"),
     ],
 )
-def test_impossible_packings_are_refused(change, match):
+def test_impossible_packings_are_rejected(change, match):
     with pytest.raises(ParameterError, match=match):
         Packing(**{"encoding": FixedPoint(8.0), "length": 5, "summands": 10} | change)
 
@@ -171,14 +171,14 @@ def test_check35_every_public_parameter_is_in_the_digest():
     assert Packing(**base).digest == Packing(**base).digest
 
 
-def test_a_key_without_room_for_a_slot_is_refused():
+def test_key_without_room_for_a_slot_is_rejected():
     packing = Packing(encoding=Integers(2**60), length=1, summands=1)
     assert packing.slots(63) == 1
     with pytest.raises(ParameterError):
         packing.slots(62)
 
 
-def test_weights_are_asked_for_and_bounded():
+def test_weights_are_required_and_bounded():
     plain = Packing(encoding=Integers(7), length=2, summands=2)
     weighted = Packing(encoding=Integers(7), length=2, summands=2, max_weight=5)
     vector = np.array([1, 2])

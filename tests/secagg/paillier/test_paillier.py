@@ -22,7 +22,7 @@ MESSAGES = st.lists(st.integers(-(N // 2), N // 2), max_size=10)
 @pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
 @given(messages=MESSAGES)
 @examples(15)
-def test_what_is_encrypted_is_decrypted(noise, messages):
+def test_encrypted_messages_are_decrypted(noise, messages):
     key = keypair(noise=noise)
     bound = int(key.public_key.n) // 2
     messages = [max(-bound, min(bound, m)) for m in messages]
@@ -47,7 +47,7 @@ def test_check36_equal_messages_give_distinct_ciphertexts():
         assert len(set(ciphertexts)) == 40
 
 
-def test_check36_what_was_computed_is_blinded_before_it_is_shown():
+def test_check36_computed_ciphertexts_are_blinded_when_written():
     total = PUBLIC.encrypt([1, 2]) + PUBLIC.encrypt([3, 4])
     shown = [total.to_bytes(), total.to_bytes(), PUBLIC.modulus.wrap(total.batch)]
     assert len(set(shown)) == 3
@@ -59,7 +59,7 @@ def test_check36_what_was_computed_is_blinded_before_it_is_shown():
     assert fresh.to_bytes() == fresh.to_bytes()
 
 
-def test_check36_a_forked_process_draws_other_noise():
+def test_check36_forked_process_draws_other_noise():
     PUBLIC.encrypt([1] * 40)  # tables are made: nothing else may be shared
     reader, writer = os.pipe()
     child = os.fork()
@@ -88,7 +88,7 @@ def test_check36_ciphertexts_have_a_fixed_width():
 @pytest.mark.parametrize(
     "bad", ["zero", "n", "n squared", "beyond", "p", "multiple of q", "negative"]
 )
-def test_check36_what_is_no_ciphertext_is_refused(bad):
+def test_check36_invalid_ciphertexts_are_rejected(bad):
     p, q = KEY.primes
     value = {
         "zero": 0,
@@ -111,13 +111,13 @@ def test_check36_what_is_no_ciphertext_is_refused(bad):
 
 
 @pytest.mark.parametrize("size", [0, 127, 129, 256])
-def test_ciphertexts_of_another_length_are_refused(size):
+def test_ciphertexts_of_another_length_are_rejected(size):
     with pytest.raises(RemoteProtocolError) as caught:
         PUBLIC.load(b"\1" * size, 1)
     assert caught.value.check == "length"
 
 
-def test_a_foreign_key_is_refused():
+def test_foreign_key_is_rejected():
     other = keypair(seed="other")
     mine, theirs = PUBLIC.encrypt([1]), other.public_key.encrypt([1])
     with pytest.raises(ParameterError):
@@ -133,13 +133,13 @@ def test_a_foreign_key_is_refused():
 
 
 @pytest.mark.parametrize("message", [N // 2 + 1, -N // 2 - 1, N, 1.0, True, "1"])
-def test_messages_that_do_not_fit_are_refused(message):
+def test_messages_that_do_not_fit_are_rejected(message):
     with pytest.raises(ParameterError, match="message 1"):
         PUBLIC.encrypt([0, message])
 
 
 @pytest.mark.parametrize("factor", [1.5, True, N])
-def test_factors_that_do_not_fit_are_refused(factor):
+def test_factors_that_do_not_fit_are_rejected(factor):
     with pytest.raises(ParameterError, match="factor"):
         _ = PUBLIC.encrypt([1]) * factor
 

@@ -33,7 +33,7 @@ N = int(PUBLIC.n)
 @pytest.mark.parametrize(
     "bits", [256, *(pytest.param(bits, marks=pytest.mark.large) for bits in (512, 1024))]
 )
-def test_check37_primes_and_h_are_what_the_noise_is_sound_for(bits):
+def test_check37_primes_and_h_meet_the_conditions_of_the_noise(bits):
     key = keypair(bits)
     p, q = key.primes
     public = key.public_key
@@ -48,7 +48,7 @@ def test_check37_primes_and_h_are_what_the_noise_is_sound_for(bits):
     assert public.exponent_bits == bits // 2
 
 
-def test_check37_the_short_exponent_has_to_be_asked_for():
+def test_check37_short_exponent_is_opt_in():
     assert keypair(1024).public_key.exponent_bits == 512
     assert keypair(1024, "short-exponent").public_key.exponent_bits == 448
     assert keypair(1024, "textbook").public_key.exponent_bits is None
@@ -81,7 +81,7 @@ def test_check37_unfit_primes_are_rejected_and_not_shown(case):
     assert not any(str(prime) in str(caught.value) for prime in primes)
 
 
-def test_check37_without_h_primes_are_no_less_checked():
+def test_check37_primes_are_validated_without_h():
     """Nothing else notices here: with h, most of these give an h that is none."""
     p, q = KEY.primes
     longer = int(gmpy2.next_prime(1 << 255)), int(gmpy2.next_prime(1 << 256))
@@ -124,11 +124,11 @@ def test_check38_default_is_3072_bits_and_less_is_insecure():
         PrivateKey.from_bytes(KEY.to_bytes())
 
 
-def test_check38_what_is_not_constant_time_is_said():
+def test_check38_docstring_warns_of_varying_time():
     assert "Not constant-time" in str(PrivateKey.__doc__)
 
 
-def test_check29_nothing_secret_is_shown():
+def test_check29_repr_and_errors_show_no_secret():
     shown = repr(KEY) + str(KEY) + repr(PUBLIC) + repr(PUBLIC.encrypt([3]))
     for secret in KEY.primes:
         assert str(secret) not in shown
@@ -137,7 +137,7 @@ def test_check29_nothing_secret_is_shown():
 
 
 @pytest.mark.parametrize("noise", ["half-length", "textbook", "short-exponent"])
-def test_keys_survive_their_bytes(noise):
+def test_keys_survive_encoding(noise):
     key = keypair(noise=noise)
     public = PublicKey.from_bytes(key.public_key.to_bytes(), allow_insecure=True)
     private = PrivateKey.from_bytes(key.to_bytes(), allow_insecure=True)
@@ -152,7 +152,7 @@ def test_keys_survive_their_bytes(noise):
     assert private.decrypt(key.public_key.encrypt([-5])) == [-5]
 
 
-def test_the_key_id_stands_for_the_whole_public_key():
+def test_key_id_stands_for_the_whole_public_key():
     other_noise = PublicKey(N, allow_insecure=True)
     shorter = PublicKey(N, PUBLIC.h, 250 + 198, allow_insecure=True)
     ids = {
@@ -164,7 +164,7 @@ def test_the_key_id_stands_for_the_whole_public_key():
     assert len(ids) == 4
 
 
-def test_every_damaged_bit_of_a_private_key_is_noticed():
+def test_every_damaged_bit_of_a_private_key_is_detected():
     data = KEY.to_bytes()
     for position in range(len(data)):
         damaged = bytearray(data)
@@ -182,7 +182,7 @@ def test_every_damaged_bit_of_a_private_key_is_noticed():
     st.binary(max_size=200) | st.binary(max_size=150).map(lambda b: PUBLIC.to_bytes()[:9] + b)
 )
 @examples(200)
-def test_any_bytes_are_a_public_key_or_refused(data):
+def test_any_bytes_are_a_public_key_or_rejected(data):
     try:
         PublicKey.from_bytes(data, allow_insecure=True)
     except RemoteProtocolError as error:
@@ -206,7 +206,7 @@ def test_check37_n_of_small_factors_is_rejected(n):
         PublicKey(n, allow_insecure=True)
 
 
-def test_check37_short_exponents_have_to_be_accepted_by_name():
+def test_check37_short_exponents_need_allow_short_exponent():
     for bits, short in ((1024, 448), (2048, 448), (3072, 512), (4096, 512)):
         assert short_exponent(bits) == short
     private = keypair(1024, "short-exponent")
@@ -283,7 +283,7 @@ def test_keys_are_equal_wherever_they_came_from():
     assert private != PUBLIC
 
 
-def test_another_file_is_not_called_a_damaged_key():
+def test_another_file_is_rejected_as_private_key():
     with pytest.raises(ParameterError):
         PrivateKey.from_bytes(PUBLIC.to_bytes(), allow_insecure=True)
     with pytest.raises(ParameterError, match="noise"):
@@ -307,12 +307,12 @@ def test_another_file_is_not_called_a_damaged_key():
         ((1 << 8256) - 1, None, None),
     ],
 )
-def test_public_keys_that_cannot_be_are_refused(arguments):
+def test_invalid_public_keys_are_rejected(arguments):
     with pytest.raises(ParameterError):
         PublicKey(*arguments, allow_insecure=True)
 
 
-def test_check37_an_element_of_the_wrong_jacobi_symbol_is_no_h():
+def test_check37_element_of_the_wrong_jacobi_symbol_is_no_h():
     wrong = next(x for x in range(2, 100) if gmpy2.jacobi(x, N) == -1)
     with pytest.raises(ParameterError, match="h"):
         PublicKey(N, wrong, 256, allow_insecure=True)

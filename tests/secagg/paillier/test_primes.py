@@ -45,7 +45,7 @@ def factors_of(n: int) -> set[int]:
         *(pytest.param(b, random_safe_prime, marks=pytest.mark.large) for b in SIZES[1:]),
     ],
 )
-def test_a_prime_is_what_its_factors_say(make: Maker, bits: int) -> None:
+def test_prime_follows_from_its_factors(make: Maker, bits: int) -> None:
     for seed in range(3):
         prime = make(bits, InsecureReplayedEntropy(seed))
         assert prime.p == 2 * prime.r * prime.p_prime + 1
@@ -99,7 +99,7 @@ def test_prime_from_the_smallest_r_is_within_the_range() -> None:
 
 
 @pytest.mark.parametrize("make", SAFE_LATER)
-def test_the_generator_has_full_order_and_is_the_smallest(make: Maker) -> None:
+def test_generator_has_full_order_and_is_the_smallest(make: Maker) -> None:
     for seed in range(4):
         prime = make(128, InsecureReplayedEntropy(seed))
         orders = [(prime.p - 1) // f for f in factors_of(prime.p - 1)]
@@ -112,7 +112,7 @@ def test_the_generator_has_full_order_and_is_the_smallest(make: Maker) -> None:
 
 
 @pytest.mark.large
-def test_a_generator_of_a_small_group_goes_through_all_of_it() -> None:
+def test_generator_of_a_small_group_goes_through_all_of_it() -> None:
     r = next(r for r in range(3, 1 << 10, 6) if gmpy2.is_prime(2 * r * 65539 + 1))
     prime = StructuredPrime(r, 65539)
     reached, x = set(), 1
@@ -122,7 +122,7 @@ def test_a_generator_of_a_small_group_goes_through_all_of_it() -> None:
     assert len(reached) == prime.p - 1
 
 
-def test_an_element_of_small_order_is_no_generator() -> None:
+def test_element_of_small_order_is_no_generator() -> None:
     """2 has order 2 r here, which only the factor p' tells."""
     prime = StructuredPrime(635, 111427)
     assert pow(2, 2 * 635, prime.p) == 1
@@ -152,13 +152,13 @@ def test_prime_depends_on_the_given_entropy_only(
 
 
 @pytest.mark.parametrize("make", SAFE_LATER)
-def test_the_structure_of_a_made_prime_is_recovered(make: Maker) -> None:
+def test_structure_of_a_made_prime_is_recovered(make: Maker) -> None:
     for bits in SIZES:
         prime = make(bits, InsecureReplayedEntropy(bits))
         assert recover(prime.p) == prime
 
 
-def test_a_larger_smooth_part_is_recovered_too() -> None:
+def test_larger_smooth_part_is_recovered_too() -> None:
     p_prime = random_prime(128, InsecureReplayedEntropy(0)).p
     r = next(
         r for i in range(1, 1 << 16, 2) if gmpy2.is_prime(2 * (r := 3**30 * i) * p_prime + 1)
@@ -185,7 +185,7 @@ def test_primes_of_another_kind_have_no_structure_to_recover() -> None:
         assert recover(p) is None
 
 
-def test_nothing_can_be_built_of_the_wrong_parts() -> None:
+def test_prime_of_wrong_parts_raises() -> None:
     prime = random_prime(128, InsecureReplayedEntropy(0))
     wrong_r = next(
         r for r in range(1, 1 << 16, 2) if not gmpy2.is_prime(2 * r * prime.p_prime + 1, 30)
@@ -215,7 +215,7 @@ def test_nothing_can_be_built_of_the_wrong_parts() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_a_size_out_of_range_is_refused(make: Maker) -> None:
+def test_size_out_of_range_is_rejected(make: Maker) -> None:
     for bits in (63, 16385, -1, 0, True, "512", 128.0):
         with pytest.raises(ParameterError, match="bits"):
             make(bits)
@@ -235,9 +235,7 @@ def test_neither_a_prime_nor_its_factors_are_in_the_repr() -> None:
     st.sampled_from([2, 4, 4 * 1000003]),
     st.integers(min_value=0, max_value=400),
 )
-def test_the_sieve_leaves_exactly_what_no_small_prime_divides(
-    start: int, step: int, count: int
-) -> None:
+def test_sieve_leaves_numbers_without_small_factors(start: int, step: int, count: int) -> None:
     window = range(start | 1, (start | 1) + step * count, step)
     small = [q for q in range(3, 1000) if all(q % f for f in range(2, q))]
     expected = [all(n % q for q in small) for n in window]
@@ -252,7 +250,7 @@ def test_the_sieve_leaves_exactly_what_no_small_prime_divides(
         (5, [0b11111101, 0b11110110, 0b00001100], 4),  # of three bits of each byte
     ],
 )
-def test_what_lies_beyond_the_bound_is_drawn_anew_and_not_folded(
+def test_draw_beyond_the_bound_is_repeated_not_folded(
     bound: int, draws: list[int], number: int
 ) -> None:
     left = list(draws)

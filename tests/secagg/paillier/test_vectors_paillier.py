@@ -171,7 +171,7 @@ def test_check27_paillier_vectors(case: Vector) -> None:
 
 
 @pytest.mark.parametrize("name", ["half", "short"])
-def test_check37_the_owners_noise_is_drawn_modulo_both_primes(name: str) -> None:
+def test_check37_owners_noise_is_drawn_modulo_both_primes(name: str) -> None:
     """Each ciphertext takes one draw modulo p and one modulo q, and no exponent of h."""
     case = next(c for c in VECTORS["vectors"] if c["key"] == name)
     packing, private = packing_of(case["packing"]), private_key(name)
@@ -220,7 +220,7 @@ def test_check27_paillier_sums_differences_and_multiples(case: Vector) -> None:
             check_sum(each, private, computed["elements"], computed["weight"])
 
 
-def test_check27_paillier_no_more_than_there_is_room_for() -> None:
+def test_check27_paillier_sums_beyond_capacity_are_rejected() -> None:
     for case in VECTORS["vectors"]:
         packing, key = packing_of(case["packing"]), public_key(case["key"])
         vector = key.load_vector(b(case["clients"][0]["bytes"]), packing)
@@ -237,7 +237,7 @@ def test_check27_paillier_no_more_than_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["arriving"]["cases"], ids=lambda c: c["name"])
-def test_check27_paillier_vectors_refused_on_arrival(case: Vector) -> None:
+def test_check27_paillier_vectors_rejected_on_arrival(case: Vector) -> None:
     key, packing = (VECTORS["arriving"][name] for name in ("key", "packing"))
     assert case["error"] == "RemoteProtocolError"
     with pytest.raises(RemoteProtocolError) as caught:
@@ -248,7 +248,7 @@ def test_check27_paillier_vectors_refused_on_arrival(case: Vector) -> None:
 @pytest.mark.parametrize(
     "case", VECTORS["reading"]["cases"], ids=lambda c: f"{c['packing']}: {c['name']}"
 )
-def test_check27_paillier_sums_refused_as_they_are_read(case: Vector) -> None:
+def test_check27_paillier_sums_rejected_when_decrypted(case: Vector) -> None:
     name, packing = VECTORS["reading"]["key"], packing_of(case["packing"])
     key = private_key(name)
     vector = key.public_key.load_vector(b(case["bytes"]), packing, summands=None)
@@ -263,20 +263,20 @@ def test_check27_paillier_sums_refused_as_they_are_read(case: Vector) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_public_keys"], ids=lambda c: c["name"])
-def test_check27_paillier_public_keys_refused(case: Vector) -> None:
+def test_check27_paillier_public_keys_rejected(case: Vector) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         PublicKey.from_bytes(b(case["bytes"]), allow_insecure=True)
     assert caught.value.check == case["check"]
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_private_keys"], ids=lambda c: c["name"])
-def test_check27_paillier_private_keys_refused(case: Vector) -> None:
+def test_check27_paillier_private_keys_rejected(case: Vector) -> None:
     with pytest.raises(ParameterError):
         PrivateKey.from_bytes(b(case["bytes"]), allow_insecure=True)
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_ciphertexts"], ids=lambda c: c["name"])
-def test_check27_paillier_ciphertexts_refused(case: Vector) -> None:
+def test_check27_paillier_ciphertexts_rejected(case: Vector) -> None:
     key, data = public_key(case["key"]), b(case["bytes"])
     for load_it in (
         lambda: key.load(data, 1),
@@ -287,7 +287,7 @@ def test_check27_paillier_ciphertexts_refused(case: Vector) -> None:
         assert caught.value.check == "ciphertext"
 
 
-def test_check27_paillier_plaintexts_refused() -> None:
+def test_check27_paillier_plaintexts_rejected() -> None:
     case = VECTORS["refused_plaintexts"]
     for m in case["plaintexts"]:
         with pytest.raises(ParameterError):

@@ -12,13 +12,13 @@ import pytest
 from harness import (
     Cohort,
     altered,
+    client_rejects,
     finish,
     make_identity,
     make_params,
     pieces,
     read,
-    refused,
-    refuses,
+    server_rejects,
 )
 from secagg import (
     Client,
@@ -64,7 +64,7 @@ def at_phase(phases: int, **changes: object) -> tuple[Cohort, Client, bytes]:
 # ---- the round
 
 
-def test_the_phases_are_those_of_the_transition_table() -> None:
+def test_phases_are_those_of_the_transition_table() -> None:
     for security, table in NEXT.items():
         cohort = Cohort(make_params(5, security=security))
         seen = [cohort.server.phase]
@@ -102,7 +102,7 @@ def test_check19_active_below_threshold_unmasks_nothing(
         cohort.server.result()
 
 
-def test_clients_lost_in_every_round_at_once() -> None:
+def test_clients_dropping_out_in_every_phase() -> None:
     vectors = np.random.default_rng(0).integers(0, 100, (20, 9))
     cohort = make_params(20, security="active", length=9)
     dropouts = dict(zip(range(5), NEXT["active"], strict=True))
@@ -122,7 +122,7 @@ def test_clients_lost_in_every_round_at_once() -> None:
         ({"session": b""}, r"session=b\'"),
     ],
 )
-def test_check05_the_active_variant_has_its_own_rules(
+def test_check05_active_variant_has_its_own_rules(
     changes: dict[str, object], named: str
 ) -> None:
     with pytest.raises(ParameterError, match=named):
@@ -137,7 +137,7 @@ def test_check05_active_thresholds_exceed_two_thirds(n: int) -> None:
         make_params(n, least - 1, security="active")
 
 
-def test_check04_a_client_can_insist_on_the_active_variant() -> None:
+def test_check04_client_can_require_the_active_variant() -> None:
     policy = ClientPolicy(require_active=True)
     with pytest.raises(ParameterError, match="'active'"):
         Client(0, make_params(5), policy=policy)
@@ -169,24 +169,24 @@ def test_identity_and_registry_are_needed_exactly_when_active() -> None:
     "keys",
     [{-1: bytes(32)}, {"1": bytes(32)}, {1: bytes(31)}, {1: "x" * 32}],
 )
-def test_a_registry_of_other_things_is_refused(keys: dict[int, bytes]) -> None:
+def test_registry_of_other_types_is_rejected(keys: dict[int, bytes]) -> None:
     with pytest.raises(ParameterError):
         Registry(keys)
 
 
-def test_check21_two_clients_with_one_identity_are_refused() -> None:
+def test_check21_two_clients_with_one_identity_are_rejected() -> None:
     public = make_identity(1).public
     with pytest.raises(ParameterError, match="clients 1 and 4"):
         Registry({1: public, 4: public})
 
 
 @pytest.mark.parametrize("seed", [b"", bytes(31), bytes(33), bytes(64), "x" * 32, None])
-def test_an_identity_needs_32_bytes(seed: object) -> None:
+def test_identity_needs_32_bytes(seed: object) -> None:
     with pytest.raises(ParameterError, match="32 bytes"):
         Identity(seed)
 
 
-def test_check29_an_identity_shows_only_its_public_half() -> None:
+def test_check29_identity_shows_only_its_public_half() -> None:
     seed = bytes(range(32))
     identity = Identity(seed)
     assert seed.hex() not in repr(identity)
@@ -198,7 +198,7 @@ STATES = [kind for kind in vars(client_state).values() if dataclasses.is_datacla
 
 
 @pytest.mark.parametrize("kind", STATES)
-def test_check29_no_state_of_a_client_shows_what_it_holds(kind: type) -> None:
+def test_check29_state_reprs_show_no_secrets(kind: type) -> None:
     """Also the shares of others, which no client ever drew."""
     names = [field.name for field in dataclasses.fields(kind)]
     state = kind(**{name: "public" if name == "phase" else "a secret" for name in names})
@@ -254,7 +254,7 @@ def test_check24_key_signature_binds_params_round_and_sender(
         cohort, client, roster = at_phase(1)
         signed = cohort.identities[u].sign(wrong(*keys_of(roster, u))[content])
         changed = forged(roster, u, signed)
-        refuses(client, functools.partial(client.share_keys, changed), "signature")
+        client_rejects(client, functools.partial(client.share_keys, changed), "signature")
 
 
 SIZES = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
@@ -275,13 +275,13 @@ def with_entry(roster: bytes, old: Roster, at: int, names: Iterable[str]) -> byt
 
 @pytest.mark.parametrize("names", [[*SIZES], ["seal_keys"], ["mask_keys"]])
 @pytest.mark.parametrize("at", [0, 4, 6])
-def test_check24_keys_of_an_earlier_round_are_refused(names: list[str], at: int) -> None:
+def test_check24_keys_of_an_earlier_round_are_rejected(names: list[str], at: int) -> None:
     """The server hands round 1 keys that a client signed in another round, or one of them."""
     earlier = Cohort(make_params(7, security="active", session=b"round 0"), seed=1)
     old = read(earlier.advance(1)[2], Roster)
     _, client, roster = at_phase(1)
     replayed = with_entry(roster, old, at, names)
-    refuses(client, lambda: client.share_keys(replayed), "signature")
+    client_rejects(client, lambda: client.share_keys(replayed), "signature")
 
 
 def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
@@ -289,14 +289,14 @@ def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
     cohort = cohort_of()
     roster = cohort.advance(1, without=[5])[2]
     client, other = cohort.clients[2], altered(roster, Roster, digest=bytes(32))
-    refuses(client, lambda: client.share_keys(other), "digest")
+    client_rejects(client, lambda: client.share_keys(other), "digest")
 
 
 def test_check24_request_for_another_session_is_rejected() -> None:
     """A request to sign for another session is refused."""
     _, client, request = at_phase(3)
     other = altered(request, ConsistencyRequest, session=bytes(32))
-    refuses(client, lambda: client.check_consistency(other), "session")
+    client_rejects(client, lambda: client.check_consistency(other), "session")
 
 
 def test_check24_server_rejects_signature_of_other_session() -> None:
@@ -306,51 +306,55 @@ def test_check24_server_rejects_signature_of_other_session() -> None:
     sent = cohort.step()
     for changes, check in (({"session": bytes(32)}, "session"), ({"sender": 4}, "sender")):
         other = altered(sent[3], ConsistencySignature, **changes)
-        refused(cohort.server, 3, other, check)
+        server_rejects(cohort.server, 3, other, check)
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_check24_an_unregistered_client_is_refused_on_both_sides() -> None:
+def test_check24_unregistered_client_is_rejected_on_both_sides() -> None:
     cohort = cohort_of()
     stranger = make_identity(99)
     outsiders = Registry({99: stranger.public})
     message = Client(99, cohort.params, identity=stranger, registry=outsiders).advertise_keys()
-    refused(cohort.server, 99, message, "unknown client")
+    server_rejects(cohort.server, 99, message, "unknown client")
 
     _, client, roster = at_phase(1)
     known = {u: key for u, key in cohort.registry.items() if u != 4}
     client._registry = Registry(known)
-    refuses(client, lambda: client.share_keys(roster), "unknown client")
+    client_rejects(client, lambda: client.share_keys(roster), "unknown client")
 
 
 @pytest.mark.parametrize("size", [0, 63 * 7, 64 * 6, 64 * 8])
-def test_a_roster_without_a_signature_for_each_is_refused(size: int) -> None:
+def test_roster_without_a_signature_for_each_is_rejected(size: int) -> None:
     _, client, roster = at_phase(1)
     changed = altered(roster, Roster, signatures=bytes(size))
-    refuses(client, lambda: client.share_keys(changed), "length|size")
+    client_rejects(client, lambda: client.share_keys(changed), "length|size")
 
 
-def test_check24_the_server_names_whoever_signs_wrongly() -> None:
+def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
     """A bad signature passed on would make every honest client give up."""
     cohort = cohort_of()
     sent = cohort.step()
     for bad in (bytes(64), b"", cohort.identities[3].sign(b"something else")):
-        refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bad), "signature")
+        server_rejects(
+            cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bad), "signature"
+        )
     cohort.deliver(sent)
     cohort.advance(2)
     sent = cohort.step()
     for bad in (bytes(64), b"", read(sent[4], ConsistencySignature).signature):
         forged = altered(sent[3], ConsistencySignature, signature=bad)
-        refused(cohort.server, 3, forged, "signature")
+        server_rejects(cohort.server, 3, forged, "signature")
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_nobody_signs_in_the_semi_honest_variant() -> None:
+def test_semi_honest_variant_has_no_signatures() -> None:
     cohort = Cohort(make_params(5))
     sent = cohort.step()
-    refused(cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length")
+    server_rejects(
+        cohort.server, 3, altered(sent[3], AdvertiseKeys, signature=bytes(64)), "length"
+    )
     client = Cohort(make_params(5)).clients[2]
     with pytest.raises(LocalProtocolError, match="check_consistency"):
         client.check_consistency(b"")
@@ -366,20 +370,20 @@ def test_nobody_signs_in_the_semi_honest_variant() -> None:
         (3, {"signatures": bytes(64)}),
     ],
 )
-def test_signatures_are_refused_where_nobody_was_to_sign(
+def test_signatures_in_the_semi_honest_variant_are_rejected(
     phases: int, changes: dict[str, bytes]
 ) -> None:
     """In a cohort with room for more, so that the messages are not too long besides."""
     cohort = Cohort(make_params(30), ids=range(20))
     client, data = cohort.clients[2], cohort.advance(phases)[2]
     kind, call = (Roster, client.share_keys) if phases == 1 else (UnmaskRequest, client.unmask)
-    refuses(client, lambda: call(altered(data, kind, **changes)), "length")
+    client_rejects(client, lambda: call(altered(data, kind, **changes)), "length")
 
 
 # ---- line 23: one U3
 
 
-def test_check23_two_halves_are_told_different_survivors() -> None:
+def test_check23_split_survivors_reveal_nothing() -> None:
     """Each half signs its own U3; no choice of signatures makes anybody reveal a share."""
     cohort = cohort_of(9)
     told = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
@@ -403,7 +407,7 @@ def test_check23_two_halves_are_told_different_survivors() -> None:
             b"".join(signatures[v] for v in signers),
         )
         check = "size" if u % 2 else "signature"
-        refuses(client, functools.partial(client.unmask, encode(request)), check)
+        client_rejects(client, functools.partial(client.unmask, encode(request)), check)
 
 
 SURVIVORS = list(range(7))
@@ -421,7 +425,7 @@ SURVIVORS = list(range(7))
         (ids([1, 2, 3, 4]), "size"),
     ],
 )
-def test_check23_survivors_that_cannot_be_are_not_signed(survivors: bytes, check: str) -> None:
+def test_check23_invalid_survivors_are_not_signed(survivors: bytes, check: str) -> None:
     _, client, request = at_phase(3)
     changed = altered(request, ConsistencyRequest, survivors=survivors)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -430,22 +434,24 @@ def test_check23_survivors_that_cannot_be_are_not_signed(survivors: bytes, check
     assert client.phase is Phase.FAILED
 
 
-def test_check04_own_minimum_counts_for_what_a_client_signs() -> None:
+def test_check04_own_minimum_counts_for_signed_survivors() -> None:
     """The clients own minimum counts for what it signs."""
     cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
     client, request = cohort.clients[2], cohort.advance(3)[2]
     fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
-    refuses(client, lambda: client.check_consistency(fewer), "size")
+    client_rejects(client, lambda: client.check_consistency(fewer), "size")
 
 
-def test_check04_the_clients_own_minimum_counts_for_who_signed() -> None:
+def test_check04_own_minimum_counts_for_the_signers() -> None:
     """Seven signers are the threshold, and not enough for a client that insists on nine."""
     policy = ClientPolicy(min_clients=9)
     cohort = Cohort(make_params(9, security="active"), policy=policy)
     client, request = cohort.clients[2], cohort.advance(4)[2]
     message = read(request, UnmaskRequest)
     fewer = {"signers": message.signers[:56], "signatures": message.signatures[: 64 * 7]}
-    refuses(client, lambda: client.unmask(altered(request, UnmaskRequest, **fewer)), "size")
+    client_rejects(
+        client, lambda: client.unmask(altered(request, UnmaskRequest, **fewer)), "size"
+    )
 
 
 def alter_unmasking(
@@ -453,7 +459,7 @@ def alter_unmasking(
 ) -> None:
     cohort, client, request = at_phase(4)
     changed = altered(request, UnmaskRequest, **change(cohort, read(request, UnmaskRequest)))
-    refuses(client, lambda: client.unmask(changed), check)
+    client_rejects(client, lambda: client.unmask(changed), check)
 
 
 def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
@@ -547,7 +553,7 @@ def test_check23_signatures_arrive_in_any_order() -> None:
     finish(cohort)
 
 
-def test_check23_a_client_signs_one_set_of_survivors() -> None:
+def test_check23_client_signs_one_set_of_survivors() -> None:
     _, client, request = at_phase(3)
     client.check_consistency(request)
     with pytest.raises(LocalProtocolError):
@@ -566,6 +572,6 @@ def test_check23_only_those_that_signed_are_asked_to_unmask() -> None:
     finish(cohort)
 
 
-def test_check25_a_graph_drawn_by_a_lying_server_is_not_offered() -> None:
+def test_check25_active_variant_rejects_a_graph() -> None:
     with pytest.raises(ParameterError):
         make_params(40, 30, neighbours=32, security="active")

@@ -42,7 +42,7 @@ def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
 
 
 @BOTH
-def test_honest_round_tells_the_honest_sum_only(
+def test_honest_round_reveals_the_honest_sum_only(
     security: str,
 ) -> None:
     """An honest round tells the sum of the honest survivors and nothing else."""
@@ -51,12 +51,12 @@ def test_honest_round_tells_the_honest_sum_only(
     server.cohort.inbox.pop(1)  # it drops out after sharing its keys
     server.play("unmasking")
     assert server.learned() == []
-    server.tell("unmasking")
+    server.send("unmasking")
     assert server.learned() == [{2, 3, 4, 5, 6}]
-    assert server.refusals == {}
+    assert server.rejections == {}
 
 
-def test_a_client_that_gave_both_shares_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_gives_both_shares_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the check gone the victim's input is known: this is what the check is for."""
 
     def credulous(
@@ -67,14 +67,14 @@ def test_a_client_that_gave_both_shares_would_be_seen(monkeypatch: pytest.Monkey
     monkeypatch.setattr("secagg.client.client.check_unmask_request", credulous)
     server = LyingServer("semi-honest")
     server.play("unmasking")
-    server.tell(
+    server.send(
         "unmasking",
         lambda u, data: altered(data, UnmaskRequest, dropped=ids([3] if u != 3 else [])),
     )
     assert server.learned() == [{0, 1, 2, 4, 5, 6}, {3}]
 
 
-def test_colluders_as_many_as_the_threshold_would_be_seen() -> None:
+def test_colluders_reaching_the_threshold_are_detected() -> None:
     server = LyingServer("semi-honest", colluders=range(4))
     server.play("unmasking")
     assert server.learned() == [{4}, {5}, {6}]
@@ -89,7 +89,7 @@ def test_split_views_of_the_survivors() -> None:
     requests = server.play("consistency_check")
     session = read(requests[0], ConsistencyRequest).session
     told = {u: list(range(6) if u < 3 else range(1, 7)) for u in range(N)}
-    signed = server.tell(
+    signed = server.send(
         "consistency_check",
         lambda u, data: altered(data, ConsistencyRequest, survivors=ids(told[u])),
     )
@@ -113,7 +113,7 @@ def test_split_views_of_the_survivors() -> None:
 def test_survivors_other_than_those_that_were_signed() -> None:
     server = LyingServer("active", colluders=[0])
     server.play("unmasking")
-    server.tell(
+    server.send(
         "unmasking",
         lambda u, data: altered(
             data, UnmaskRequest, survivors=ids(sorted(EVERYONE - {3})), dropped=ids([3])
@@ -124,11 +124,11 @@ def test_survivors_other_than_those_that_were_signed() -> None:
     assert server.learned() == []
 
 
-def test_split_views_unsigned_tell_no_single_input() -> None:
+def test_split_views_unsigned_reveal_no_single_input() -> None:
     """Semi-honest: half give b of client 3, half s; a majority of one kind is not to be had."""
     server = LyingServer("semi-honest")
     server.play("unmasking")
-    server.tell(
+    server.send(
         "unmasking",
         lambda u, data: (
             data
@@ -138,7 +138,7 @@ def test_split_views_unsigned_tell_no_single_input() -> None:
             )
         ),
     )
-    assert server.refusals == {}
+    assert server.rejections == {}
     assert server.learned() == [EVERYONE]
 
 
@@ -163,14 +163,14 @@ def test_altered_unmask_requests(
     server = LyingServer(security, colluders=[0])
     server.play("unmasking")
     changed = {"survivors": ids(survivors), "dropped": ids(dropped)}
-    server.tell("unmasking", to(2, lambda data: altered(data, UnmaskRequest, **changed)))
+    server.send("unmasking", to(2, lambda data: altered(data, UnmaskRequest, **changed)))
     assert server.checks().keys() == {2}
     assert server.checks()[2] in check.split("|")
     assert server.learned() == [EVERYONE - {0}]  # the others', with 2's part still in it
 
 
 @BOTH
-def test_survivors_it_never_heard_from(security: str) -> None:
+def test_survivors_without_an_input(security: str) -> None:
     """Client 6's input never came; it is passed off as a survivor all the same.
 
     Nobody can know, and nobody refuses: the server gets b of client 6, of whose input it has
@@ -183,10 +183,10 @@ def test_survivors_it_never_heard_from(security: str) -> None:
     if security == "semi-honest":
         server.play("unmasking")
         lie = everyone | {"dropped": b""}
-        server.tell("unmasking", lambda _, data: altered(data, UnmaskRequest, **lie))
+        server.send("unmasking", lambda _, data: altered(data, UnmaskRequest, **lie))
     else:
         server.play("consistency_check")
-        signed = server.tell(
+        signed = server.send(
             "consistency_check", lambda _, data: altered(data, ConsistencyRequest, **everyone)
         )
         messages = {u: read(data, ConsistencySignature) for u, data in signed.items()}
@@ -199,17 +199,17 @@ def test_survivors_it_never_heard_from(security: str) -> None:
         )
         for u in messages:
             server.ask(u, "unmasking", encode(request))
-    assert server.refusals == {}
+    assert server.rejections == {}
     assert server.learned() == []
     assert {("b", u) for u in range(N)} == server.known()
 
 
 @BOTH
-def test_unmasking_asked_for_again(security: str) -> None:
+def test_repeated_unmask_request(security: str) -> None:
     """After an answer and after a refusal alike there is no second time."""
     server = LyingServer(security, colluders=[0])
     requests = server.play("unmasking")
-    server.tell("unmasking", to(2, lambda data: altered(data, UnmaskRequest, dropped=ids([3]))))
+    server.send("unmasking", to(2, lambda data: altered(data, UnmaskRequest, dropped=ids([3]))))
     before = server.learned()
     other = {"survivors": ids(sorted(EVERYONE - {3})), "dropped": ids([3])}
     for u in range(N):
@@ -224,13 +224,13 @@ def test_unmasking_asked_for_again(security: str) -> None:
 
 
 @BOTH
-def test_a_lowered_threshold(security: str) -> None:
+def test_lowered_threshold(security: str) -> None:
     """The server runs the round with other parameters than the clients were given."""
     low = {"semi-honest": 4, "active": 5}[security]
     server = LyingServer(security, threshold=low + 1)
     lowered = make_params(N, low, security=security)
     server.play("share_keys")
-    server.tell("share_keys", lambda _, data: altered(data, Roster, parameters=lowered.digest))
+    server.send("share_keys", lambda _, data: altered(data, Roster, parameters=lowered.digest))
     assert set(server.checks().values()) == {"parameters"}
     assert server.learned() == []
 
@@ -284,7 +284,7 @@ def invented_clients(data: bytes) -> bytes:
 def test_swapped_keys_active(lie: Callable[[bytes], bytes]) -> None:
     server = LyingServer("active")
     server.play("share_keys")
-    server.tell("share_keys", to(2, lie))
+    server.send("share_keys", to(2, lie))
     assert server.checks() == {2: "signature"}
 
 
@@ -322,7 +322,7 @@ def test_duplicate_ids_and_shrunken_cohorts(
 ) -> None:
     server = LyingServer(security, threshold=5)
     server.play("share_keys")
-    server.tell("share_keys", to(2, lambda data: roster_of(data, entries_of(data), order)))
+    server.send("share_keys", to(2, lambda data: roster_of(data, entries_of(data), order)))
     assert server.checks() == {2: check}
 
 
@@ -335,13 +335,13 @@ def test_one_key_under_two_ids(security: str) -> None:
 
     server = LyingServer(security)
     server.play("share_keys")
-    server.tell("share_keys", to(2, twice))
+    server.send("share_keys", to(2, twice))
     assert server.checks() == {2: "duplicate key"}
 
 
 @BOTH
 @pytest.mark.parametrize("u2", [{2}, {1, 2}, {1, 2, 3, 4}])
-def test_a_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> None:
+def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> None:
     """The client is to believe that hardly anybody shared keys."""
     server = LyingServer(security, threshold=5)
     server.play("masked_input")
@@ -356,12 +356,12 @@ def test_a_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> 
             data, Shares, senders=ids(kept), sealed=b"".join(sealed[v] for v in kept)
         )
 
-    server.tell("masked_input", to(2, shrunken))
+    server.send("masked_input", to(2, shrunken))
     assert server.checks() == {2: "size"}
     assert server.learned() == []
 
 
-def test_the_clients_own_minimum_holds_against_all_of_it() -> None:
+def test_own_minimum_withstands_every_attack() -> None:
     """Parameters that the client's application would never have chosen."""
     policy = ClientPolicy(min_clients=5, min_threshold=5)
     cohort = Cohort(make_params(7, 5), policy=policy)
@@ -394,12 +394,12 @@ def test_replayed_shares(security: str) -> None:
         earlier = old.play("masked_input")[2]
         server = LyingServer(security)
         server.play("masked_input")
-        server.tell("masked_input", to(2, lambda _, data=earlier: data))
+        server.send("masked_input", to(2, lambda _, data=earlier: data))
         assert server.checks() == {2: "session"}
         server = LyingServer(security)
         server.play("masked_input")
         piece = read(earlier, Shares).sealed[:SEALED_BYTES]
-        server.tell("masked_input", to(2, with_piece(0, piece)))
+        server.send("masked_input", to(2, with_piece(0, piece)))
         assert server.checks() == {2: "sealed share"}
 
 
@@ -409,19 +409,19 @@ def test_reflected_and_exchanged_shares(security: str) -> None:
     server = LyingServer(security)
     inbox = server.play("masked_input")
     own = read(server.cohort.sent[1][2], ShareKeys).sealed[:SEALED_BYTES]
-    server.tell("masked_input", to(2, with_piece(0, own)))
+    server.send("masked_input", to(2, with_piece(0, own)))
     assert server.checks() == {2: "sealed share"}
 
     server = LyingServer(security)
     inbox = server.play("masked_input")
     other = pieces(read(inbox[2], Shares).sealed, SEALED_BYTES)[1]
-    server.tell("masked_input", to(2, with_piece(0, other)))
+    server.send("masked_input", to(2, with_piece(0, other)))
     assert server.checks() == {2: "sealed share"}
 
     server = LyingServer(security)
     inbox = server.play("masked_input")
     named = altered(inbox[2], Shares, senders=ids([0, 1, 2, 3, 4, 5]))
-    server.tell("masked_input", to(2, lambda _: named))
+    server.send("masked_input", to(2, lambda _: named))
     assert server.checks() == {2: "reflection"}
 
 
@@ -434,7 +434,7 @@ def test_two_worlds_cannot_open_each_others_shares(security: str) -> None:
         return roster_of(data, entries_of(data), list(range(6) if u < 3 else range(1, 7)))
 
     server.play("share_keys")
-    shared = server.tell("share_keys", split)
+    shared = server.send("share_keys", split)
     assert shared.keys() == EVERYONE
     sessions = {u: read(data, ShareKeys).session for u, data in shared.items()}
     assert len(set(sessions.values())) == 2

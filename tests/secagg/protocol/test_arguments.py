@@ -46,7 +46,7 @@ SEQUENCE = " .* "
         (lambda: simulate_round(VECTORS, P, weights=5), "weights" + SEQUENCE + "int"),
     ],
 )
-def test_what_is_of_the_wrong_type_is_refused_by_name(
+def test_arguments_of_the_wrong_type_raise_with_their_name(
     call: Callable[[], object], named: str
 ) -> None:
     with pytest.raises(ParameterError, match=named):
@@ -54,7 +54,7 @@ def test_what_is_of_the_wrong_type_is_refused_by_name(
 
 
 @pytest.mark.parametrize("make", [Journal.create, Journal.open])
-def test_a_journal_wants_a_path_and_parameters(
+def test_journal_requires_a_path_and_parameters(
     make: Callable[..., Journal], ram_path: Path
 ) -> None:
     with pytest.raises(ParameterError, match=PARAMS + "NoneType"):
@@ -89,7 +89,7 @@ def test_wrong_type_is_named_under_encryption(call: Callable[[], object], named:
         call()
 
 
-def test_what_a_transport_delivers_may_be_any_kind_of_bytes() -> None:
+def test_messages_may_be_any_bytes_like_object() -> None:
     public = keypair().public_key
     data = public.encrypt([7]).to_bytes()
     for kind in (bytearray, memoryview):

@@ -22,7 +22,7 @@ PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMA
 @pytest.mark.parametrize(
     ("neighbours", "security"), [(None, "semi-honest"), (None, "active"), (6, "semi-honest")]
 )
-def test_the_traffic_of_a_simulated_round_is_the_formula(
+def test_traffic_of_a_simulated_round_is_the_formula(
     neighbours: int | None, ring: Mapping[str, int], weighted: bool, security: str
 ) -> None:
     """Ids of every width, nobody missing: per client and in all."""
@@ -57,7 +57,7 @@ def test_the_traffic_of_a_simulated_round_is_the_formula(
         (30, None, "active"),
     ],
 )
-def test_dropouts_shorten_the_messages_as_the_formula_says(
+def test_dropouts_shorten_messages_as_in_the_formula(
     n: int, neighbours: int | None, security: str
 ) -> None:
     """Some drop out before each phase; every message against what its client sees."""
@@ -116,12 +116,12 @@ def test_without_dropouts_nothing_is_longer() -> None:
         {"client_id": 1 << 64},
     ],
 )
-def test_impossible_counts_are_refused(changes: dict[str, int]) -> None:
+def test_impossible_counts_are_rejected(changes: dict[str, int]) -> None:
     with pytest.raises(ParameterError):
         client_traffic(make_params(20, neighbours=6), **changes)
 
 
-def test_the_decoders_bound_holds_every_message_and_little_more() -> None:
+def test_decoder_bound_fits_every_message_tightly() -> None:
     """The frame of 256 bytes holds what no list, vector or key list accounts for."""
     kinds = (
         (messages.AdvertiseKeys, Phase.ADVERTISE_KEYS, "up"),
@@ -173,7 +173,7 @@ def test_headers_grow_with_the_lists(n: int) -> None:
     assert traffic[PHASES[2]].down == len(messages.encode(inbox))
 
 
-def test_a_masked_input_has_no_room_for_anything_but_the_vector() -> None:
+def test_masked_input_has_room_for_the_vector_only() -> None:
     params = make_params(5, length=1000, modulus_bits=32)
     frame = client_traffic(params)[Phase.MASKED_INPUT].up - 4000
     assert frame == 3 + 1 + 34 + 3

@@ -50,20 +50,20 @@ def small_order() -> set[int]:
     return found
 
 
-def test_check21_the_points_of_low_order_are_all_there() -> None:
+def test_check21_list_of_low_order_points_is_complete() -> None:
     assert small_order() == identities._SMALL_ORDER
 
 
 @pytest.mark.parametrize("sign", [0, 1 << 255])
 @pytest.mark.parametrize("y", [*sorted(identities._SMALL_ORDER), P, P + 1, 2**255 - 1])
-def test_check21_a_key_that_anybody_can_sign_for_is_refused(y: int, sign: int) -> None:
+def test_check21_forgeable_key_is_rejected(y: int, sign: int) -> None:
     """Zero is what a placeholder for a client that has not enrolled yet would be."""
     key = (y | sign).to_bytes(32, "little")
     with pytest.raises(ParameterError, match="client 5"):
         Registry({1: make_identity(1).public, 5: key})
 
 
-def test_check24_low_order_forgery_verifies_for_nobody() -> None:
+def test_check24_low_order_forgery_never_verifies() -> None:
     """R = S·B − h·A with A of low order: what such a key would have let through."""
     registry = Registry({1: make_identity(1).public})
     forged = (1).to_bytes(32, "little") + bytes(32)
@@ -79,6 +79,6 @@ def test_check21_real_keys_are_taken() -> None:
 
 
 @pytest.mark.parametrize("keys", [None, [1], {1, 2}, b"x" * 32])
-def test_a_registry_is_made_of_a_mapping(keys: object) -> None:
+def test_registry_is_made_of_a_mapping(keys: object) -> None:
     with pytest.raises(ParameterError):
         Registry(keys)

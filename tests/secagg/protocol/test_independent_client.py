@@ -172,7 +172,7 @@ def test_whole_rounds_with_clients_lost_in_every_phase(security: str) -> None:
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
-def test_the_independent_client_knows_nothing_of_the_package() -> None:
+def test_independent_client_imports_nothing_of_the_package() -> None:
     source = Path(independent.__file__).read_text()
     imported = set(re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE))
     assert imported <= {*sys.stdlib_module_names, "cryptography"}

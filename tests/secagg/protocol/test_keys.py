@@ -86,7 +86,7 @@ def test_check08_labels_ids_keys_and_session_each_change_the_key() -> None:
 @pytest.mark.parametrize(
     ("session", "sender", "receiver"), [(bytes(32), 3, 9), (SESSION, 4, 9), (SESSION, 3, 8)]
 )
-def test_check09_a_sealed_share_opens_only_where_it_was_meant(
+def test_check09_sealed_share_opens_only_for_its_receiver(
     session: bytes, sender: int, receiver: int
 ) -> None:
     """Session, sender and receiver are in the associated data, not only in the key."""
@@ -98,7 +98,7 @@ def test_check09_a_sealed_share_opens_only_where_it_was_meant(
     assert keys.open_sealed(key, SESSION, 3, 9, altered) is None
 
 
-def test_check11_the_commitment_binds_seed_session_and_owner() -> None:
+def test_check11_commitment_binds_seed_session_and_owner() -> None:
     seed = os.urandom(32)
     label = b"secagg/1 self mask commitment"
     expected = hashlib.sha256(label + SESSION + struct.pack("<Q", 5) + seed).digest()
@@ -111,7 +111,7 @@ def test_check11_the_commitment_binds_seed_session_and_owner() -> None:
     assert len(others | {expected}) == 4
 
 
-def test_check29_a_key_pair_prints_its_public_half_only() -> None:
+def test_check29_key_pair_prints_its_public_half_only() -> None:
     seed = os.urandom(32)
     pair = keys.KeyPair(seed)
     assert pair.public.hex() in repr(pair)
@@ -119,7 +119,7 @@ def test_check29_a_key_pair_prints_its_public_half_only() -> None:
     assert repr(seed) not in repr(pair)
 
 
-def test_the_session_is_named_after_parameters_and_every_key() -> None:
+def test_session_is_named_after_parameters_and_every_key() -> None:
     entries = [(1, b"c" * 32, b"s" * 32), (2, b"d" * 32, b"t" * 32)]
     base = keys.session_id(bytes(32), keys.roster_digest(entries))
     assert base != keys.session_id(b"x" * 32, keys.roster_digest(entries))

@@ -7,7 +7,7 @@ from secagg.encoding import Ring
 from secagg.protocol import keys
 
 
-def test_the_lower_id_adds_and_the_higher_subtracts() -> None:
+def test_lower_id_adds_and_the_higher_subtracts() -> None:
     """Bonawitz 2017, §4; the other way round would also cancel but not be the protocol."""
     assert not keys.subtracts(3, 5)
     assert keys.subtracts(5, 3)

@@ -97,13 +97,13 @@ def test_check26_strict_lengths_versions_and_tags(kind: type) -> None:
         assert attempt(b"\x01" + msgspec.msgpack.encode(wrong), kind) is None, "field count"
 
 
-def test_check26_not_even_bytes() -> None:
+def test_check26_message_that_is_not_bytes_is_rejected() -> None:
     for data in (None, "text", 5, bytearray(REAL[Roster])):
         assert attempt(data, Roster) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check26_message_beyond_the_maximum_is_not_read(kind: type) -> None:
+def test_check26_message_beyond_the_maximum_is_not_decoded(kind: type) -> None:
     """A message larger than the parameters allow is not read."""
     assert len(REAL[kind]) <= max_bytes(kind, PARAMS)
     with pytest.raises(RemoteProtocolError) as caught:
@@ -111,7 +111,7 @@ def test_check26_message_beyond_the_maximum_is_not_read(kind: type) -> None:
     assert caught.value.check == "size"
 
 
-def test_check26_decoding_allocates_no_more_than_it_was_sent() -> None:
+def test_check26_decoding_allocates_at_most_the_message_size() -> None:
     """A header that promises 4 GiB costs nothing."""
     promises = [b"\x01\xdd\xff\xff\xff\xff", b"\x01\x94\x03\x00\xc6\xff\xff\xff\xff"]
     tracemalloc.start()
@@ -125,7 +125,7 @@ def test_check26_decoding_allocates_no_more_than_it_was_sent() -> None:
     assert peak < 1 << 20
 
 
-def test_ids_are_strictly_ascending_or_nothing() -> None:
+def test_ids_not_strictly_ascending_are_none() -> None:
     ids = [0, 7, (1 << 64) - 1]
     assert messages.unpack_ids(messages.pack_ids(ids)) == tuple(ids)
     assert messages.unpack_ids(b"") == ()
@@ -193,7 +193,7 @@ def test_check26_fields_of_32_bytes_have_32_bytes(kind: type, field: str, size: 
     assert attempt(altered(REAL[kind], kind, **{field: bytes(size)}), kind) is None
 
 
-def test_check29_the_decoders_own_words_are_not_shown() -> None:
+def test_check29_decoder_errors_are_not_shown() -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         decode(b"\x01\x93\x01\xc4\x06secret\x00", AdvertiseKeys, PARAMS, sender=1, phase="x")
     assert caught.value.__context__ is None

@@ -58,7 +58,7 @@ def test_check06_two_clients_are_rejected_unless_allowed() -> None:
     assert Client(0, params, policy=both).phase == "advertise_keys"
 
 
-def test_check06_a_sum_never_has_fewer_than_three_inputs() -> None:
+def test_check06_sum_never_has_fewer_than_three_inputs() -> None:
     assert make_params(3, 2).min_survivors == 3
     assert make_params(2, 2, allow_two_clients=True).min_survivors == 2
     assert make_params(9, 7).min_survivors == 7
@@ -72,7 +72,7 @@ def test_check06_a_sum_never_has_fewer_than_three_inputs() -> None:
         (ClientPolicy(max_length=3), "max_length 3"),
     ],
 )
-def test_check04_parameters_below_the_clients_policy_are_refused(
+def test_check04_parameters_below_the_policy_are_rejected(
     policy: ClientPolicy, named: str
 ) -> None:
     with pytest.raises(ParameterError, match=named):
@@ -97,15 +97,13 @@ def test_check14_headroom_counts_all_clients_not_the_neighbours() -> None:
         ({"encoding": FixedPoint(clip=2.0, fractional_bits=3), "max_weight": 3}, 2 * 240 + 1),
     ],
 )
-def test_check14_the_smallest_modulus_is_exact(
-    changes: dict[str, object], smallest: int
-) -> None:
+def test_check14_smallest_modulus_is_exact(changes: dict[str, object], smallest: int) -> None:
     assert make_params(5, modulus=smallest, **changes).ring.modulus == smallest
     with pytest.raises(ParameterError, match=f"R ≥ {smallest}"):
         make_params(5, modulus=smallest - 1, **changes)
 
 
-def test_check14_the_largest_possible_sum_comes_out_right() -> None:
+def test_check14_largest_possible_sum_comes_out_right() -> None:
     for sign in (1.0, -1.0):
         params = make_params(
             5, encoding=FixedPoint(2.0, 3, rounding="nearest"), modulus=161, max_weight=None
@@ -146,9 +144,7 @@ def test_check14_the_largest_possible_sum_comes_out_right() -> None:
         ({"encoding": Integers(max=1 << 62), "modulus_bits": 64}, "int64|headroom"),
     ],
 )
-def test_a_bad_parameter_is_named_with_its_value(
-    changes: dict[str, object], named: str
-) -> None:
+def test_bad_parameter_is_named_with_its_value(changes: dict[str, object], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         make_params(**{"n": 5, **changes})
 
@@ -175,14 +171,14 @@ OTHERS: dict[str, list[object]] = {
 
 
 @pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(RoundParams)])
-def test_the_digest_changes_with_every_field(name: str) -> None:
+def test_digest_changes_with_every_field(name: str) -> None:
     base = make_params(**BASE)
     assert OTHERS[name]
     for value in OTHERS[name]:
         assert dataclasses.replace(base, **{name: value}).digest != base.digest
 
 
-def test_the_digest_tells_any_two_parameters_apart() -> None:
+def test_digests_of_different_parameters_differ() -> None:
     base = make_params(**BASE)
     digests = {base.digest}
     for name, values in OTHERS.items():
@@ -201,7 +197,7 @@ def test_check05_active_threshold_is_above_two_thirds(n: int, least: int) -> Non
         make_params(n, least - 1, security="active")
 
 
-def test_check14_a_sum_that_does_not_fit_int64_is_refused() -> None:
+def test_check14_sum_that_does_not_fit_int64_is_rejected() -> None:
     """3 · 2^62 has room in R = 2^64, but not in the int64 the sum is returned in."""
     with pytest.raises(ParameterError, match="int64"):
         make_params(3, 2, encoding=Integers(max=1 << 62), modulus_bits=64)
@@ -251,7 +247,7 @@ def test_check04_default_policy_expects_one_in_twenty() -> None:
     assert accept(make_params(1000, t - 2, neighbours=k), ClientPolicy(corrupt=0.03))
 
 
-def test_check04_sigma_is_what_the_policy_insists_on() -> None:
+def test_check04_policy_requires_sigma_bits() -> None:
     bits = graph.privacy_bits(1000, 34, 18, 0.05, 0.05)
     params = make_params(1000, 18, neighbours=34)
     assert accept(params, ClientPolicy(sigma=int(bits)))
@@ -266,7 +262,7 @@ def test_check04_dropouts_alone_can_cut_a_graph() -> None:
         accept(params, ClientPolicy(corrupt=0, dropout=0.05))
 
 
-def test_check04_where_nothing_is_safe_the_policy_says_so() -> None:
+def test_check04_policy_raises_where_no_graph_is_safe() -> None:
     params = make_params(5, 2, neighbours=2)
     with pytest.raises(ParameterError):
         accept(params, ClientPolicy(corrupt=0.5, dropout=0.5))
@@ -321,7 +317,7 @@ def test_default_policy_accepts_thresholds_of_complete_graph(
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8])
-def test_a_policy_takes_numpys_integers(kind: type[np.integer]) -> None:
+def test_policy_accepts_numpy_integers(kind: type[np.integer]) -> None:
     policy = ClientPolicy(sigma=kind(40), min_threshold=kind(2), min_clients=kind(3))
     assert accept(make_params(1000, 18, neighbours=34), policy)
     assert policy == ClientPolicy()
@@ -330,7 +326,7 @@ def test_a_policy_takes_numpys_integers(kind: type[np.integer]) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_a_policy_takes_numpys_fractions_as_they_are_written(kind: type[np.floating]) -> None:
+def test_policy_accepts_numpy_fractions_exactly(kind: type[np.floating]) -> None:
     """np.float32(0.07) · 100 is 7, and not the 7.0000003 that would make 8."""
     policy = ClientPolicy(corrupt=kind(0.07), dropout=kind(0.05))
     assert (policy.corrupt, policy.dropout) == (0.07, 0.05)
@@ -343,7 +339,7 @@ def test_a_policy_takes_numpys_fractions_as_they_are_written(kind: type[np.float
 
 @pytest.mark.parametrize("name", ["corrupt", "dropout", "sigma"])
 @pytest.mark.parametrize("bad", [-0.1, 1.0, True, "0.1", float("nan"), None])
-def test_check04_an_assumption_out_of_range_is_refused_by_name(name: str, bad: object) -> None:
+def test_check04_assumption_out_of_range_raises_with_its_name(name: str, bad: object) -> None:
     with pytest.raises(ParameterError, match=name):
         ClientPolicy(**{name: bad})
 
@@ -352,14 +348,14 @@ def test_check04_an_assumption_out_of_range_is_refused_by_name(name: str, bad: o
 
 
 @pytest.mark.parametrize("name", ["n", "threshold", "length", "max_weight", "modulus_bits"])
-def test_a_bool_is_not_a_number(name: str) -> None:
+def test_bool_is_not_accepted_as_a_number(name: str) -> None:
     with pytest.raises(ParameterError, match="True"):
         make_params(**{"n": 5, name: True})
 
 
 @pytest.mark.parametrize("name", ["min_clients", "min_threshold", "max_length"])
 @pytest.mark.parametrize("bad", [0, -1, 1.0, "3", True, 1 << 40])
-def test_check04_a_policy_out_of_range_is_refused_by_name(name: str, bad: object) -> None:
+def test_check04_policy_out_of_range_raises_with_its_name(name: str, bad: object) -> None:
     with pytest.raises(ParameterError, match=name):
         ClientPolicy(**{name: bad})
     with pytest.raises(ParameterError, match="min_clients is 1"):

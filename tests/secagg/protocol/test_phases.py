@@ -19,7 +19,7 @@ def at(security: str, phase: Phase) -> Cohort:
 
 
 @pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_client_after_each_phase_stands_where_the_table_says(
+def test_client_phases_follow_the_transition_table(
     security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for other in Phase:
@@ -31,7 +31,7 @@ def test_client_after_each_phase_stands_where_the_table_says(
 
 
 @pytest.mark.parametrize(("security", "phase"), ENTRIES)
-def test_server_after_each_phase_stands_where_the_table_says(
+def test_server_phases_follow_the_transition_table(
     security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or it fails, where the phase is closed with less than the other one begins with."""

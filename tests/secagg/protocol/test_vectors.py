@@ -26,14 +26,14 @@ no_kernels = pytest.mark.skipif(
 
 @pytest.mark.large
 @no_kernels
-def test_check27_the_vectors_are_what_their_generator_writes(tmp_path: Path) -> None:
+def test_check27_generator_writes_the_same_vectors(tmp_path: Path) -> None:
     subprocess.run([sys.executable, FOLDER / "generate.py", tmp_path], check=True)  # noqa: S603
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_bytes() for path in FOLDER.glob("*.json")}
 
 
 @no_kernels
-def test_check27_the_generator_shares_no_code_with_the_package() -> None:
+def test_check27_generator_shares_no_code_with_the_package() -> None:
     siblings = {path.stem for path in FOLDER.glob("*.py")}
     allowed = siblings | set(sys.stdlib_module_names) | {"cryptography"}
     for path in FOLDER.glob("*.py"):
@@ -44,14 +44,14 @@ def test_check27_the_generator_shares_no_code_with_the_package() -> None:
             assert roots <= allowed
 
 
-def test_check27_vectors_say_where_they_are_from() -> None:
+def test_check27_vectors_state_their_source() -> None:
     for path in FOLDER.glob("*.json"):
         provenance = load(path.stem)["provenance"]
         assert set(provenance) == {"section", "primitives", "made_by"}, path
         assert "§" in provenance["section"]
 
 
-def test_check27_vectors_hold_the_worked_example_of_the_document() -> None:
+def test_check27_vectors_include_the_documents_worked_example() -> None:
     document = (FOLDER.parents[1] / "docs" / "protocol.md").read_text(encoding="utf-8")
     rounds = (FOLDER / "rounds.json").read_text(encoding="ascii")
     for block, messages in zip(document.split("<!-- example ")[1:], (7, 4), strict=True):
@@ -217,7 +217,7 @@ def test_check27_decoding_a_sum(case) -> None:
 
 
 @pytest.mark.parametrize("case", load("encodings")["refused"], ids=lambda c: c["name"])
-def test_check27_vectors_to_refuse(case) -> None:
+def test_check27_rejected_vectors(case) -> None:
     params = params_of(case["parameters"])
     vector = np.frombuffer(b(case["f64le"]), dtype="<f8")
     if not params.encoding.signed and (vector == np.floor(vector)).all():
@@ -233,7 +233,7 @@ def test_check27_limbs(case) -> None:
     assert shamir.from_limbs(limbs, 32) == b(case["secret"])
 
 
-def test_check27_limbs_that_hold_no_secret() -> None:
+def test_check27_limbs_that_encode_no_secret() -> None:
     for limbs in load("shamir")["no_secret"]:
         wrong = np.array([int(x) for x in limbs], dtype=np.uint64)
         assert shamir.from_limbs(wrong, 32) is None

@@ -42,7 +42,7 @@ def test_check27_message_bytes_and_fields(case) -> None:
 
 
 @pytest.mark.parametrize("case", load("messages")["limits"])
-def test_check27_the_most_bytes_of_each_message(case) -> None:
+def test_check27_most_bytes_of_each_message(case) -> None:
     params = params_of(case["parameters"])
     for kind, limit in case["limits"].items():
         assert messages.max_bytes(getattr(messages, kind), params) == limit
@@ -82,7 +82,7 @@ def test_check27_server_rejects_malformed_and_goes_on(cases) -> None:
     [case for case in MALFORMED["refused"] if case["side"] == "client"],
     ids=lambda c: c["name"],
 )
-def test_check27_a_client_ends_at_a_malformed_message(case) -> None:
+def test_check27_client_ends_at_a_malformed_message(case) -> None:
     replay, phase = Replay(case["round"]), case["phase"]
     before = case["before"] and [b(data) for data in case["before"]]
     client = replay.client_in(int(case["client"]), phase, before)
@@ -96,7 +96,7 @@ def test_check27_a_client_ends_at_a_malformed_message(case) -> None:
 
 
 @pytest.mark.parametrize("case", MALFORMED["accepted"], ids=lambda c: c["name"])
-def test_check27_odd_spellings_are_read_alike(case) -> None:
+def test_check27_other_encodings_are_read_alike(case) -> None:
     replay, phase, kind = Replay(case["round"]), case["phase"], getattr(messages, case["kind"])
     data, shortest = b(case["bytes"]), b(case["as"])
     read = {"sender": None, "phase": phase}
@@ -115,7 +115,7 @@ def test_check27_odd_spellings_are_read_alike(case) -> None:
 
 
 @pytest.mark.parametrize("case", MALFORMED["closings"])
-def test_check27_closings_with_too_few(case) -> None:
+def test_check27_closing_with_too_few_clients_aborts(case) -> None:
     replay, phase = Replay(case["round"]), case["phase"]
     server = replay.server(phase)
     sent = dict(replay.sent[phase])

@@ -33,7 +33,7 @@ def test_check27_clients_send_the_bytes_of_the_round(name) -> None:
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_check27_the_server_answers_with_the_bytes_of_the_round(name, backwards) -> None:
+def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> None:
     replay = Replay(name)
     server = replay.server()
     for phase in replay.phases:

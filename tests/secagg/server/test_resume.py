@@ -74,7 +74,7 @@ def test_check28_accepted_messages_are_written_in_order(
     assert log.stored == expected
 
 
-def test_check28_what_is_refused_late_or_repeated_is_not_written() -> None:
+def test_check28_rejected_and_repeated_messages_are_not_written() -> None:
     cohort, log = logged(make_params(5))
     first = cohort.step()
     for u in range(4):
@@ -94,7 +94,7 @@ def test_check28_what_is_refused_late_or_repeated_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_check28_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, int]) -> None:
+def test_check28_server_resumed_after_any_entry_is_the_same(kind: dict[str, int]) -> None:
     """From every point of the round: the same answers, byte for byte, and the same sum."""
     params = make_params(10, **kind)
     cohort, log = finished(params)
@@ -122,7 +122,7 @@ def test_check28_resumed_after_each_entry_it_is_the_same_server(kind: dict[str, 
     assert result.integers.tolist() == cohort.expected(result.survivors)
 
 
-def test_check28_a_resumed_server_writes_on_where_the_log_ends() -> None:
+def test_check28_resumed_server_continues_the_log() -> None:
     params = make_params(5)
     cohort, log = logged(params)
     for phase in range(4):
@@ -138,7 +138,7 @@ def test_check28_a_resumed_server_writes_on_where_the_log_ends() -> None:
 
 
 @pytest.mark.parametrize("phase", range(4))
-def test_check28_a_round_that_failed_fails_again_when_resumed(phase: int) -> None:
+def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
     """Not a second chance, in which late messages would give other answers."""
     cohort, log = logged(make_params(6, 5))
     cohort.advance(phase)
@@ -167,7 +167,7 @@ def test_check28_wrong_shares_that_ended_a_round_end_it_again() -> None:
 
 @pytest.mark.parametrize("fails", ["before", "after"])
 @pytest.mark.parametrize("phase", range(4))
-def test_check28_what_could_not_be_written_is_not_acknowledged(phase: int, fails: str) -> None:
+def test_check28_unwritten_message_is_not_acknowledged(phase: int, fails: str) -> None:
     """The server ends; resumed, it takes the same message again, stored or not."""
     cohort, log = logged(make_params(5))
     cohort.advance(phase)
@@ -195,7 +195,7 @@ def test_check28_what_could_not_be_written_is_not_acknowledged(phase: int, fails
 
 
 @pytest.mark.parametrize("close", [False, True])
-def test_a_server_whose_log_failed_says_to_resume_it(close: bool) -> None:
+def test_server_with_a_failed_log_names_resume(close: bool) -> None:
     """One that failed for good, or has no log, cannot be resumed and does not say so."""
     cohort, log = logged(make_params(5))
     sent = cohort.step()
@@ -213,7 +213,7 @@ def test_a_server_whose_log_failed_says_to_resume_it(close: bool) -> None:
             server.close_round()
 
 
-def test_a_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot tell whether the input is in its total; the log can."""
     cohort, log = logged(make_params(5))
     cohort.advance(2)
@@ -233,13 +233,13 @@ def test_a_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> 
     assert cohort.server.result().integers.tolist() == cohort.expected(range(5))
 
 
-def test_an_empty_log_begins_a_round() -> None:
+def test_empty_log_begins_a_round() -> None:
     log = MemoryLog(make_params(3))
     assert Server.resume(log).phase is Phase.ADVERTISE_KEYS
     assert [(u, len(data)) for u, data in log.stored] == [(None, 32)]
 
 
-def test_a_log_of_another_round_is_refused() -> None:
+def test_log_of_another_round_is_rejected() -> None:
     params = make_params(3)
     with pytest.raises(ParameterError):
         Server(params, journal=MemoryLog(make_params(4)))
@@ -272,7 +272,7 @@ def cut(stored: list[Entry], number: int) -> list[Entry]:
         "a close after the end",
     ],
 )  # fmt: skip
-def test_what_no_server_wrote_is_refused(
+def test_log_that_no_server_wrote_is_rejected(
     spoil: Callable[[list[Entry]], list[Entry]],
 ) -> None:
     params = make_params(10)
@@ -294,7 +294,7 @@ class Counted(bytes):
         Counted.alive -= 1
 
 
-def test_replaying_does_not_gather_the_messages() -> None:
+def test_replay_does_not_collect_the_messages() -> None:
     params = make_params(10)
     _, log = finished(params)
     most = 0

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import examples
-from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, refused
+from harness import LOW_ORDER, TOY, Cohort, altered, finish, make_params, read, server_rejects
 from secagg import (
     Client,
     LocalProtocolError,
@@ -45,7 +45,7 @@ PHASES = range(4)
 
 @pytest.mark.parametrize("neighbours", [None, 8])
 @pytest.mark.parametrize("phase", PHASES)
-def test_check18_clients_lost_in_any_one_round(phase: int, neighbours: int | None) -> None:
+def test_check18_clients_dropping_out_in_any_phase(phase: int, neighbours: int | None) -> None:
     """Rounds 0, 1, 2 and 4; round 3 belongs to the active variant."""
     cohort = Cohort(make_params(12, neighbours=neighbours, threshold=5 if neighbours else 7))
     cohort.advance(phase)
@@ -151,13 +151,13 @@ def test_check20_repeated_messages_are_counted_once(phase: int) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_second_different_message_is_refused(phase: int) -> None:
+def test_check20_second_different_message_is_rejected(phase: int) -> None:
     first, second = (Cohort(make_params(5), seed=s) for s in "ab")
     for cohort in (first, second):
         cohort.advance(phase)
     sent, others = first.step(), second.step()
     first.server.receive(0, sent[0])
-    refused(first.server, 0, others[0], "repeated")
+    server_rejects(first.server, 0, others[0], "repeated")
     for u in (1, 2, 3, 4):
         first.server.receive(u, sent[u])
     first.inbox = first.server.close_round()
@@ -165,7 +165,7 @@ def test_check20_a_second_different_message_is_refused(phase: int) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_messages_of_other_rounds_are_refused(phase: int) -> None:
+def test_check20_messages_of_other_rounds_are_rejected(phase: int) -> None:
     """A client cannot run ahead or fall behind: only the phase's own message is read."""
     cohort, complete = Cohort(make_params(5)), Cohort(make_params(5))
     complete.advance(4)
@@ -173,7 +173,7 @@ def test_check20_messages_of_other_rounds_are_refused(phase: int) -> None:
     for other in PHASES:
         if other != phase:
             data = altered_session(complete.sent[other][0], cohort)
-            refused(cohort.server, 0, data, "encoding|size")
+            server_rejects(cohort.server, 0, data, "encoding|size")
     finish(cohort)
 
 
@@ -185,32 +185,32 @@ def altered_session(data: bytes, cohort: Cohort) -> bytes:
 
 
 @pytest.mark.parametrize("phase", [1, 2, 3])
-def test_check20_a_message_of_another_session_is_refused(phase: int) -> None:
+def test_check20_message_of_another_session_is_rejected(phase: int) -> None:
     cohort, other = Cohort(make_params(5)), Cohort(make_params(5), seed="other")
     for each in (cohort, other):
         each.advance(phase)
-    refused(cohort.server, 1, other.step()[1], "session")
+    server_rejects(cohort.server, 1, other.step()[1], "session")
     finish(cohort)
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_message_under_anothers_name_is_refused(phase: int) -> None:
+def test_check20_message_with_another_senders_id_is_rejected(phase: int) -> None:
     cohort = Cohort(make_params(5))
     cohort.advance(phase)
     sent = cohort.step()
-    refused(cohort.server, 1, sent[2], "sender")
+    server_rejects(cohort.server, 1, sent[2], "sender")
     cohort.deliver(sent)
     finish(cohort)
 
 
 @pytest.mark.parametrize("phase", [1, 2, 3])
-def test_check20_a_client_that_was_given_up_does_not_come_back(phase: int) -> None:
+def test_check20_dropped_out_client_cannot_return(phase: int) -> None:
     cohort = Cohort(make_params(6))
     cohort.advance(phase - 1)
     cohort.advance(1, without=[4])
     late = {0: b"", 1: cohort.clients[4].advertise_keys} if phase == 1 else {}
     data = late[1]() if late else altered_session(cohort.sent[phase - 1][0], cohort)
-    refused(cohort.server, 4, data, "unknown client")
+    server_rejects(cohort.server, 4, data, "unknown client")
     finish(cohort)
     with pytest.raises(LocalProtocolError):
         cohort.server.receive(4, data)
@@ -225,14 +225,14 @@ def test_check21_unknown_and_repeated_clients_are_rejected() -> None:
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
     twin = Client(0, cohort.params).advertise_keys()
-    refused(cohort.server, 0, twin, "repeated")
+    server_rejects(cohort.server, 0, twin, "repeated")
     cohort.deliver(sent)
-    refused(cohort.server, 9, cohort.step()[1], "unknown client")
+    server_rejects(cohort.server, 9, cohort.step()[1], "unknown client")
     cohort.deliver(cohort.sent[-1])
     finish(cohort)
 
 
-def test_check21_a_key_that_joins_twice_is_refused() -> None:
+def test_check21_key_advertised_twice_is_rejected() -> None:
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
@@ -240,19 +240,21 @@ def test_check21_a_key_that_joins_twice_is_refused() -> None:
     for key in (first.seal_key, first.mask_key):
         for field in ("seal_key", "mask_key"):
             copied = altered(sent[1], AdvertiseKeys, **{field: key})
-            refused(cohort.server, 1, copied, "duplicate key")
+            server_rejects(cohort.server, 1, copied, "duplicate key")
     own = read(sent[1], AdvertiseKeys).seal_key
-    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key")
+    server_rejects(
+        cohort.server, 1, altered(sent[1], AdvertiseKeys, mask_key=own), "duplicate key"
+    )
     cohort.deliver(sent)
     finish(cohort)
 
 
-def test_check21_no_more_clients_than_the_parameters_say() -> None:
+def test_check21_client_beyond_n_clients_is_rejected() -> None:
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     for u, data in sent.items():
         cohort.server.receive(u, data)
-    refused(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
+    server_rejects(cohort.server, 5, Client(5, cohort.params).advertise_keys(), "cohort")
 
 
 @pytest.mark.parametrize("low", LOW_ORDER)
@@ -261,13 +263,13 @@ def test_check07_low_order_keys_do_not_enter_the_roster(low: bytes, field: str) 
     cohort = Cohort(make_params(3))
     sent = cohort.step()
     forged = altered(sent[1], AdvertiseKeys, **{field: low})
-    refused(cohort.server, 1, forged, "public key")
+    server_rejects(cohort.server, 1, forged, "public key")
 
 
-def test_a_client_with_other_parameters_is_told_so() -> None:
+def test_client_with_other_parameters_is_rejected() -> None:
     server = Server(make_params(5))
     client = Client(1, make_params(5, length=5))
-    refused(server, 1, client.advertise_keys(), "parameters")
+    server_rejects(server, 1, client.advertise_keys(), "parameters")
 
 
 # ---- wrong content
@@ -295,18 +297,18 @@ def test_check22_wrong_length_or_element_spoils_no_sum(
     forged = altered(sent[3], MaskedInput, values=change(honest))
     if check == "length" and len(forged) > len(sent[3]) + 200:
         check = "size"
-    refused(cohort.server, 3, forged, check)
+    server_rejects(cohort.server, 3, forged, check)
     cohort.deliver(sent)
     finish(cohort)
 
 
 @pytest.mark.parametrize("cut", [slice(0, -1), slice(0, 0), slice(96, None)])
-def test_check22_sealed_shares_of_the_wrong_length_are_refused(cut: slice) -> None:
+def test_check22_sealed_shares_of_the_wrong_length_are_rejected(cut: slice) -> None:
     cohort = Cohort(make_params(5))
     cohort.advance(1)
     sent = cohort.step()
     sealed = read(sent[3], ShareKeys).sealed
-    refused(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
+    server_rejects(cohort.server, 3, altered(sent[3], ShareKeys, sealed=sealed[cut]), "length")
     cohort.deliver(sent)
     finish(cohort)
 
@@ -318,8 +320,10 @@ def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
     sent = cohort.step()
     shares = read(sent[3], UnmaskShares).shares
     too_big = M61.to_bytes(8, "little") + shares[8:]
-    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
-    refused(cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length")
+    server_rejects(cohort.server, 3, altered(sent[3], UnmaskShares, shares=too_big), "share")
+    server_rejects(
+        cohort.server, 3, altered(sent[3], UnmaskShares, shares=shares[8:]), "length"
+    )
     cohort.deliver(sent)
     finish(cohort)
 
@@ -336,7 +340,7 @@ def spoil(data: bytes, owner: int) -> bytes:
 
 @pytest.mark.parametrize("liar", [0, 5, 8])
 @pytest.mark.parametrize("owner", [0, 7, 8])
-def test_check11_a_wrong_share_is_found_named_and_corrected(liar: int, owner: int) -> None:
+def test_check11_wrong_share_is_found_named_and_corrected(liar: int, owner: int) -> None:
     """Nine answer, the threshold is 6: one liar is named, of a survivor or a dropped one."""
     cohort = Cohort(make_params(10, 6))
     cohort.advance(2)
@@ -350,7 +354,7 @@ def test_check11_a_wrong_share_is_found_named_and_corrected(liar: int, owner: in
     assert result.integers.tolist() == cohort.expected(range(9))
 
 
-def test_check11_a_wrong_share_beyond_the_first_t_is_named_too() -> None:
+def test_check11_wrong_share_beyond_the_first_t_is_named_too() -> None:
     cohort = Cohort(make_params(7, 6))
     cohort.advance(3)
     sent = cohort.step()
@@ -377,7 +381,7 @@ def test_check11_shares_beyond_repair_raise(
         cohort.server.result()
 
 
-def test_check11_the_checks_are_against_what_the_owner_published() -> None:
+def test_check11_checks_use_the_published_values() -> None:
     """A client whose commitment is not of its b, or whose shares are of another s."""
     for dropped in ([], [3]):
         cohort = Cohort(make_params(5, 4))
@@ -418,7 +422,7 @@ def test_ids_may_be_any_64_bit_numbers() -> None:
 
 
 @pytest.mark.parametrize("phase", [2, 3])
-def test_check20_a_client_that_got_no_answer_is_out(phase: int) -> None:
+def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
     """On a graph, a client that sees too few of the others is answered nothing, and refused."""
     cohort = Cohort(make_params(10, 3, neighbours=4))
     cohort.advance(phase - 1)
@@ -426,10 +430,12 @@ def test_check20_a_client_that_got_no_answer_is_out(phase: int) -> None:
     cohort.advance(1, without=[v for v in holders[0] if v != 0][:3])
     assert 0 not in cohort.inbox
     assert 0 not in cohort.server.waiting
-    refused(cohort.server, 0, altered_session(cohort.sent[-1][0], cohort), "unknown client")
+    server_rejects(
+        cohort.server, 0, altered_session(cohort.sent[-1][0], cohort), "unknown client"
+    )
 
 
-def test_check11_the_faulty_are_named_in_ascending_order() -> None:
+def test_check11_faulty_are_named_in_ascending_order() -> None:
     cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
     cohort.advance(3)
     sent = cohort.step()
@@ -437,7 +443,7 @@ def test_check11_the_faulty_are_named_in_ascending_order() -> None:
     assert cohort.server.result().faulty == (1, 16)
 
 
-def test_check11_right_shares_never_go_through_the_decoder(
+def test_check11_right_shares_are_not_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Weights are remembered by their points; wrong ones would be repaired, slowly."""
@@ -455,18 +461,18 @@ def test_check11_right_shares_never_go_through_the_decoder(
 
 
 @pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
-def test_check21_an_id_that_is_no_id_is_refused(bad: object) -> None:
+def test_check21_invalid_id_is_rejected(bad: object) -> None:
     with pytest.raises(ParameterError, match="client_id"):
         Server(make_params(5)).receive(bad, b"")
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_refused_message_is_refused_again(phase: int) -> None:
+def test_check20_rejected_message_is_rejected_again(phase: int) -> None:
     cohort = Cohort(make_params(5))
     cohort.advance(phase)
     other = cohort.step()[2]
     for _ in range(2):
-        refused(cohort.server, 1, other, "sender")
+        server_rejects(cohort.server, 1, other, "sender")
 
 
 def spelt_otherwise(key: bytes) -> bytes:
@@ -475,12 +481,14 @@ def spelt_otherwise(key: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("field", ["seal_key", "mask_key"])
-def test_check07_one_key_in_two_spellings_is_refused(field: str) -> None:
+def test_check07_one_key_in_two_encodings_is_rejected(field: str) -> None:
     cohort = Cohort(make_params(3))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
     copied = spelt_otherwise(getattr(read(sent[0], AdvertiseKeys), field))
-    refused(cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key")
+    server_rejects(
+        cohort.server, 1, altered(sent[1], AdvertiseKeys, **{field: copied}), "public key"
+    )
     cohort.deliver(sent)
     finish(cohort)
 
@@ -496,7 +504,7 @@ def test_check11_one_liar_among_t_plus_one_is_named() -> None:
         assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
 
 
-def test_check11_nobody_is_blamed_for_what_cannot_be_told_apart() -> None:
+def test_check11_undecidable_shares_name_no_client() -> None:
     """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
     cohort = Cohort(make_params(8, 5))
     cohort.advance(3)

@@ -48,7 +48,7 @@ def test_lagrange_weights_give_the_constant_term(p: int, data: st.DataObject) ->
     assert field.dot(weights, field.array(values[:, 0])) == poly[0]
 
 
-def test_what_is_not_of_the_field_is_refused() -> None:
+def test_values_outside_the_field_are_rejected() -> None:
     field = Field(97)
     for call, named in [
         (lambda: Field(96), "96"),

@@ -27,7 +27,7 @@ def test_check10_any_t_of_n_shares_give_the_secret(
     assert shamir.combine(shares[::-1]) == secret
 
 
-def test_check10_t_minus_one_shares_say_nothing() -> None:
+def test_check10_t_minus_one_shares_reveal_nothing() -> None:
     """For each candidate secret there is one polynomial through the t − 1 shares."""
     shares = shamir.split(b"\x07", 3, 5)
     with pytest.raises(ParameterError, match="2 shares"):
@@ -80,7 +80,7 @@ def test_check10_coefficients_are_the_generators_and_uniform() -> None:
         {"limbs": (1, 2, 3, 4, 5)},
     ],
 )
-def test_check10_a_wrong_share_is_refused(change: dict[str, object]) -> None:
+def test_check10_wrong_share_is_rejected(change: dict[str, object]) -> None:
     shares = shamir.split(os.urandom(32), 3, 5)
     shares[0] = dataclasses.replace(shares[0], **change)
     with pytest.raises(ParameterError):
@@ -97,14 +97,14 @@ def test_check10_a_wrong_share_is_refused(change: dict[str, object]) -> None:
         ((b"s", 1, 0), "n is 0"),
     ],
 )
-def test_check10_impossible_sharings_are_refused(arguments: tuple, named: str) -> None:
+def test_check10_impossible_sharings_are_rejected(arguments: tuple, named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         shamir.split(*arguments)
     with pytest.raises(ParameterError):
         shamir.combine([])
 
 
-def test_check29_a_share_does_not_print_its_value() -> None:
+def test_check29_share_does_not_print_its_value() -> None:
     share = shamir.split(b"secret", 2, 3)[0]
     assert str(share.limbs[0]) not in repr(share)
 
@@ -134,7 +134,7 @@ def test_check11_too_many_wrong_shares_are_reported() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 5, 7])
-def test_check10_a_wrong_share_is_seen_wherever_it_is(n: int) -> None:
+def test_check10_wrong_share_is_detected_at_any_place(n: int) -> None:
     """Also the last: every share is in one of the quorums that are compared."""
     shares = shamir.split(os.urandom(32), 3, n)
     for i in range(n):
@@ -143,7 +143,7 @@ def test_check10_a_wrong_share_is_seen_wherever_it_is(n: int) -> None:
             shamir.combine([*shares[:i], wrong, *shares[i + 1 :]])
 
 
-def test_check10_limbs_that_hold_no_secret_are_none() -> None:
+def test_check10_limbs_that_encode_no_secret_are_none() -> None:
     assert shamir.from_limbs(np.array([1 << 56], dtype=np.uint64), 7) is None
     assert shamir.from_limbs(shamir.to_limbs(b"1234567"), 3) is None
     assert shamir.from_limbs(shamir.to_limbs(b"123"), 3) == b"123"

@@ -86,7 +86,7 @@ def transmit(round: testing.Round, record: testing.Record) -> None:
 
 
 @given(testing.rounds())
-def test_check32_a_simulated_round_is_exact(round: testing.Round) -> None:
+def test_check32_simulated_round_is_exact(round: testing.Round) -> None:
     testing.assert_exact_sum(round, simulate)
 
 
@@ -106,7 +106,7 @@ def test_check17_no_message_depends_on_an_input_before_the_masks(
 
 
 @given(testing.params(), st.data())
-def test_check14_the_plain_encoding_is_what_a_client_adds(
+def test_check14_plain_encoding_equals_the_clients(
     params: RoundParams, data: st.DataObject
 ) -> None:
     """The invariants' oracle shares no code with the encoder, so the two check each other."""
@@ -199,7 +199,7 @@ def sums_floats(round: testing.Round) -> RoundResult:
         (sums_floats, "^sum "),
     ],
 )
-def test_an_aggregators_bug_is_found(
+def test_bug_of_an_aggregator_is_detected(
     aggregate: Callable[[testing.Round], RoundResult], named: str
 ) -> None:
     @PLANTED
@@ -232,19 +232,19 @@ def test_every_field_of_a_result_is_checked(field: str, value: object, named: st
 
 
 @pytest.mark.parametrize("survivors", [(0, 1, 2, 3), (0, 1, 2)])
-def test_a_sum_for_which_too_few_answered_is_found(survivors: tuple[int, ...]) -> None:
+def test_sum_with_too_few_answers_is_detected(survivors: tuple[int, ...]) -> None:
     """It is exact; but with two of four left, nobody could have removed its masks."""
     round = make_round(4, 3, dropouts={2: "unmasking", 3: "unmasking"})
     with pytest.raises(AssertionError, match="RoundResult"):
         testing.assert_exact_sum(round, lambda r: plain(r, survivors))
 
 
-def test_an_input_that_is_left_out_is_found() -> None:
+def test_input_that_is_left_out_is_detected() -> None:
     with pytest.raises(AssertionError, match=r"^clients \[4\] "):
         testing.assert_exact_sum(make_round(5), lambda r: plain(r, range(4)))
 
 
-def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
+def test_graph_round_may_omit_some_inputs() -> None:
     """With two neighbours each, a client that loses one of them takes no further part."""
     round = make_round(9, neighbours=2, dropouts={1: "masked_input"})
     testing.assert_exact_sum(round, lambda r: plain(r, range(2, 8)))
@@ -252,14 +252,14 @@ def test_on_a_graph_some_may_be_left_out_but_not_too_many() -> None:
         testing.assert_exact_sum(round, lambda r: plain(r, (2, 3)))
 
 
-def test_a_stranger_in_the_sum_is_found() -> None:
+def test_client_without_an_input_in_the_sum_is_detected() -> None:
     round = make_round(5, dropouts={4: "masked_input"})
     without = dataclasses.replace(round, dropouts={})
     with pytest.raises(AssertionError, match=r"^clients \[4\] "):
         testing.assert_exact_sum(round, lambda _: simulate(without))
 
 
-def test_stochastic_rounding_cannot_be_foretold() -> None:
+def test_stochastic_rounding_raises() -> None:
     round = make_round(encoding=FixedPoint(8.0))
     with pytest.raises(ParameterError, match="rounding='nearest'"):
         testing.assert_exact_sum(round, simulate)
@@ -309,7 +309,7 @@ class SendsNothing(Direct):
         (SendsNothing, "share_keys .*server .*client"),
     ],
 )
-def test_a_transports_bug_is_found(transport: type[testing.Transport], named: str) -> None:
+def test_bug_of_a_transport_is_detected(transport: type[testing.Transport], named: str) -> None:
     with pytest.raises(AssertionError, match=named):
         testing.run_over(transport(), make_round(6), testing.Schedule())
 
@@ -331,7 +331,7 @@ def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
         ("lost", [1, 2, 3, None, None]),
     ],
 )
-def test_what_a_network_does_to_a_packet(fault: str, senders: list[int | None]) -> None:
+def test_network_applies_each_fault_to_a_packet(fault: str, senders: list[int | None]) -> None:
     assert order({}) == [0, 1, 2, 3, None]
     assert order({0: fault}) == senders
     result = testing.run_over(Direct(), make_round(4, 3), testing.Schedule({0: fault}))
@@ -346,7 +346,7 @@ def test_too_many_losses_end_a_round_without_a_result() -> None:
 
 
 @pytest.mark.parametrize(("faults", "named"), [({-1: "lost"}, " -1"), ({3: "gone"}, "'gone'")])
-def test_impossible_schedules_are_refused(faults: dict[int, str], named: str) -> None:
+def test_impossible_schedules_are_rejected(faults: dict[int, str], named: str) -> None:
     with pytest.raises(ParameterError, match=named):
         testing.Schedule(faults)
 
@@ -354,7 +354,7 @@ def test_impossible_schedules_are_refused(faults: dict[int, str], named: str) ->
 # ---- bugs in the library, seen through a transport
 
 
-def test_an_input_added_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_added_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     add_into = Ring.add_into
 
     def twice(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
@@ -367,7 +367,7 @@ def test_an_input_added_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
-def test_a_server_that_refuses_or_gives_up_without_need_is_found(
+def test_needless_rejection_or_abort_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     params = make_params(4, 4)  # a server that waits for all, in a round where three are enough
@@ -381,14 +381,16 @@ def test_a_server_that_refuses_or_gives_up_without_need_is_found(
         testing.run_over(Direct(), make_round(), testing.Schedule())
 
 
-def test_a_sum_without_an_input_that_arrived_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sum_without_an_input_that_arrived_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     round = make_round(5)
     monkeypatch.setattr(Server, "result", lambda _: plain(round, (0, 1, 2)))
     with pytest.raises(AssertionError, match=r"\(0, 1, 2\).* \[0, 1, 2, 3"):
         testing.run_over(Direct(), round, testing.Schedule())
 
 
-def test_a_server_that_goes_on_with_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_continues_with_too_few_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Masking, "enough", lambda *_: None)
     few = make_round(4, 3, dropouts={2: "masked_input", 3: "masked_input"})
     with pytest.raises(AssertionError, match=r"^masked_input .* 2 messages.* 3$"):
@@ -407,13 +409,13 @@ def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int
     check()
 
 
-def test_inputs_without_masks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_without_masks_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys.MaskSum, "apply", lambda *_: None)
     with pytest.raises(AssertionError, match=r"^message \d from client \d+ "):
         hidden(transmit)
 
 
-def test_a_scaled_input_under_its_masks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scaled_input_under_its_masks_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could read it, but it is not the input."""
     encode = masking.encode_input
 
@@ -459,7 +461,7 @@ def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[...,
         (lambda r, u: [b"clipped"] * int(r.vectors[u].any()), r"messages .*: \d+ or \d+"),
     ],
 )
-def test_what_is_told_besides_is_found(
+def test_leak_beside_the_masked_input_is_detected(
     tell: Callable[[testing.Round, int], list[bytes]], named: str
 ) -> None:
     with pytest.raises(AssertionError, match=named):
@@ -467,11 +469,11 @@ def test_what_is_told_besides_is_found(
 
 
 @pytest.mark.large
-def test_telling_what_everyone_knows_is_fine() -> None:
+def test_sending_public_values_is_no_leak() -> None:
     hidden(also(lambda r, u: [b"client %d of %d" % (u, r.params.n_clients)]), 50)
 
 
-def test_entropy_from_the_input_is_found() -> None:
+def test_entropy_that_depends_on_the_input_is_detected() -> None:
     def run(round: testing.Round, record: testing.Record) -> None:
         for u, vector in round.vectors.items():
             entropy = testing.InsecureReplayedEntropy(vector.tobytes())
@@ -481,7 +483,7 @@ def test_entropy_from_the_input_is_found() -> None:
         hidden(run)
 
 
-def test_an_end_that_depends_on_inputs_is_found() -> None:
+def test_end_that_depends_on_inputs_is_detected() -> None:
     def run(round: testing.Round, record: testing.Record) -> None:
         transmit(round, record)
         if all(vector.any() for vector in round.vectors.values()):
@@ -491,12 +493,12 @@ def test_an_end_that_depends_on_inputs_is_found() -> None:
         hidden(run)
 
 
-def test_a_run_that_records_nothing_proves_nothing() -> None:
+def test_run_that_records_nothing_raises() -> None:
     with pytest.raises(AssertionError):
         hidden(lambda *_: None)
 
 
-def test_rounds_that_are_no_twins_are_refused() -> None:
+def test_rounds_that_are_no_twins_are_rejected() -> None:
     first = make_round()
     with pytest.raises(ParameterError, match="twin_rounds"):
         testing.assert_inputs_hidden(first, dataclasses.replace(first, seed=1), transmit)
@@ -522,5 +524,5 @@ def test_without_hypothesis_the_remedy_is_named() -> None:
     assert said == "secagg.testing needs hypothesis: pip install hypothesis\n"
 
 
-def test_the_library_does_without_hypothesis() -> None:
+def test_library_imports_without_hypothesis() -> None:
     assert python("import sys, secagg; print('hypothesis' in sys.modules)") == "False\n"

@@ -36,7 +36,7 @@ PARTIALS = {share.index: share.decrypt_partially(SENT) for share in SHARES}
 
 @examples(40)
 @given(st.data())
-def test_any_t_trustees_read_what_the_ordinary_key_reads(
+def test_any_t_trustees_decrypt_like_the_ordinary_key(
     data: st.DataObject,
 ) -> None:
     """Any t trustees in any order read what the ordinary key reads."""
@@ -54,7 +54,7 @@ def test_any_t_trustees_read_what_the_ordinary_key_reads(
 
 
 @pytest.mark.large
-def test_the_most_trustees_that_there_can_be() -> None:
+def test_largest_number_of_trustees() -> None:
     key, shares = dealing(100, 51)
     ciphertexts = key.public_key.encrypt([1, -2])
     partials = [share.decrypt_partially(ciphertexts) for share in shares[20:71]]
@@ -91,7 +91,7 @@ def test_sums_of_vectors_are_the_same_as_under_the_ordinary_key(data: st.DataObj
     assert result.integers.tolist() == (factors[:, None] * exact).sum(axis=0).tolist()
 
 
-def test_a_vector_that_is_not_the_sum_its_header_says_is_refused() -> None:
+def test_vector_that_differs_from_its_header_is_rejected() -> None:
     packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
     vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
     lying = replace(vector, added=2)
@@ -103,7 +103,7 @@ def test_a_vector_that_is_not_the_sum_its_header_says_is_refused() -> None:
         KEY.combine_vector(vector.ciphertexts, partials)
 
 
-def test_one_trustee_fewer_than_the_threshold_is_refused() -> None:
+def test_one_trustee_fewer_than_the_threshold_is_rejected() -> None:
     for chosen in ([], [2], [5, 1]):
         with pytest.raises(TooFewSurvivors) as caught:
             KEY.combine(SENT, [PARTIALS[i] for i in chosen])
@@ -111,7 +111,7 @@ def test_one_trustee_fewer_than_the_threshold_is_refused() -> None:
         assert (caught.value.survivors, caught.value.needed) == (len(chosen), 3)
 
 
-def test_one_trustee_too_few_cannot_read_by_force() -> None:
+def test_one_trustee_too_few_cannot_decrypt() -> None:
     """Two shares joined as if two were enough give a number that has nothing to do with m."""
     easier = replace(KEY, threshold=2)
     partials = [
@@ -126,7 +126,7 @@ def test_one_trustee_too_few_cannot_read_by_force() -> None:
     assert caught.value.check == "dealing"
 
 
-def refused(partials: list[PartialDecryption], check: str, sender: int | None) -> str:
+def rejection(partials: list[PartialDecryption], check: str, sender: int | None) -> str:
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.combine(SENT, partials)
     assert caught.value.check == check
@@ -162,12 +162,12 @@ HARMLESS = ("negated", "all negated", "root of one")
 
 
 @pytest.mark.parametrize("how", ALTERATIONS)
-def test_altered_values_are_refused_by_the_trustees_name(how: str) -> None:
+def test_altered_values_raise_with_the_trustees_index(how: str) -> None:
     wrong = altered(values_of(PARTIALS[2]), how)
     values = replace(PARTIALS[2].values, batch=PUBLIC.modulus.pack(wrong))
     bad = replace(PARTIALS[2], values=values)
     for partials in ([PARTIALS[1], bad, PARTIALS[3]], [bad, *(PARTIALS[i] for i in (1, 3, 5))]):
-        assert "trustee 2;" in refused(partials, "proof", 2)
+        assert "trustee 2;" in rejection(partials, "proof", 2)
 
 
 @pytest.mark.parametrize("how", ALTERATIONS)
@@ -180,10 +180,10 @@ def test_altered_and_proved_values_fail_or_change_nothing(
     if how in HARMLESS:
         assert KEY.combine(SENT, partials) == MESSAGES
     else:
-        refused(partials, "proof", 2)
+        rejection(partials, "proof", 2)
 
 
-def test_an_honest_claim_is_accepted() -> None:
+def test_honest_claim_is_accepted() -> None:
     """So that the refusals above are for the values, and not for how the test claims them."""
     honest = claim(SHARES[1], SENT, values_of(PARTIALS[2]))
     assert KEY.combine(SENT, [PARTIALS[1], honest, PARTIALS[3]]) == MESSAGES
@@ -194,21 +194,21 @@ def test_partial_from_elsewhere_fails_its_own_check() -> None:
     others = PUBLIC.encrypt(MESSAGES)
     elsewhere = SHARES[1].decrypt_partially(others)
     good = [PARTIALS[1], PARTIALS[3]]
-    refused([*good, elsewhere], "ciphertexts", 2)
-    refused([*good, replace(elsewhere, digest=SENT.digest())], "proof", 2)
+    rejection([*good, elsewhere], "ciphertexts", 2)
+    rejection([*good, replace(elsewhere, digest=SENT.digest())], "proof", 2)
     fewer = SHARES[1].decrypt_partially(PUBLIC.encrypt(MESSAGES[:2]))
-    refused([*good, replace(fewer, digest=SENT.digest())], "ciphertexts", 2)
-    refused([*good, replace(PARTIALS[2], index=4)], "proof", 4)
-    refused([*good, PARTIALS[2], PARTIALS[3]], "duplicate", 3)
-    refused([PARTIALS[1], PARTIALS[1], PARTIALS[1]], "duplicate", 1)
+    rejection([*good, replace(fewer, digest=SENT.digest())], "ciphertexts", 2)
+    rejection([*good, replace(PARTIALS[2], index=4)], "proof", 4)
+    rejection([*good, PARTIALS[2], PARTIALS[3]], "duplicate", 3)
+    rejection([PARTIALS[1], PARTIALS[1], PARTIALS[1]], "duplicate", 1)
     other = dealing(5, 2)[1][1].decrypt_partially(dealing(5, 2)[0].public_key.encrypt(MESSAGES))
-    refused([*good, other], "key", 2)
-    refused([*good, replace(PARTIALS[2], proof=PARTIALS[4].proof)], "proof", 2)
+    rejection([*good, other], "key", 2)
+    rejection([*good, replace(PARTIALS[2], proof=PARTIALS[4].proof)], "proof", 2)
     with pytest.raises(ParameterError, match="PartialDecryption"):
         KEY.combine(SENT, [*good, PARTIALS[2].to_bytes()])
 
 
-def test_trustee_cannot_speak_for_one_with_the_same_share() -> None:
+def test_trustee_cannot_act_for_another_with_the_same_share() -> None:
     """One trustee cannot speak for another that has the same share."""
     key, shares = dealing(3, 1)
     sent = key.public_key.encrypt([3])
@@ -219,13 +219,13 @@ def test_trustee_cannot_speak_for_one_with_the_same_share() -> None:
     assert (caught.value.check, caught.value.sender) == ("proof", 2)
 
 
-def test_all_bad_ones_are_named_and_without_them_it_goes_on() -> None:
+def test_all_bad_trustees_are_named_and_can_be_left_out() -> None:
     bad = {
         i: claim(SHARES[i - 1], SENT, altered(values_of(PARTIALS[i]), "plaintext"))
         for i in (2, 4)
     }
     everybody = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
-    message = refused(everybody, "proof", 2)
+    message = rejection(everybody, "proof", 2)
     assert "trustee 2, trustee 4;" in message
     assert "3 valid parts are left and 3 are needed" in message
     assert KEY.combine(SENT, [x for x in everybody if x.index not in bad]) == MESSAGES
@@ -278,7 +278,7 @@ def test_any_iterable_of_partial_decryptions_is_combined() -> None:
         KEY.combine(SENT, PARTIALS[1])
 
 
-def test_trustees_who_add_need_no_word_of_the_aggregator() -> None:
+def test_trustees_can_add_the_vectors_themselves() -> None:
     """Trustees who add for themselves need no word of the aggregators."""
     packing = Packing(encoding=Integers(9), length=2, summands=3)
     messages = [PUBLIC.encrypt_vector(np.array([i, 9]), packing).to_bytes() for i in (1, 2, 3)]
@@ -291,7 +291,7 @@ def test_trustees_who_add_need_no_word_of_the_aggregator() -> None:
     assert KEY.combine_vector(added(), parts).sum.tolist() == [6, 27]
 
 
-def test_shares_of_two_dealings_behind_one_key_are_found_out() -> None:
+def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
     """Every proof is good, and still they do not combine: only a dealer can do that."""
     secret = SHARES[1]._secret + 1
     images = list(KEY.images)
@@ -314,7 +314,7 @@ def test_lagrange_coefficients_are_integers_and_interpolate() -> None:
             assert value == delta * (7 + 3 * 0**degree)
 
 
-def test_check29_no_secret_is_in_any_repr() -> None:
+def test_check29_reprs_contain_no_secret() -> None:
     shown = f"{KEY!r} {SHARES!r} {PARTIALS[1]!r}"
     for share in SHARES:
         assert str(share._secret) not in shown
@@ -324,6 +324,6 @@ def test_check29_no_secret_is_in_any_repr() -> None:
     assert "trustee 1, 6 ciphertexts" in repr(PARTIALS[1])
 
 
-def test_nothing_to_decrypt_is_decrypted_to_nothing() -> None:
+def test_empty_ciphertexts_decrypt_to_an_empty_list() -> None:
     none = PUBLIC.encrypt([])
     assert KEY.combine(none, [share.decrypt_partially(none) for share in SHARES[:3]]) == []

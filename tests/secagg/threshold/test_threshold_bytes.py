@@ -31,7 +31,7 @@ def load_key(data: bytes) -> ThresholdKey:
     return ThresholdKey.from_bytes(data, allow_insecure=True)
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_values_are_read_back() -> None:
     key = load_key(KEY_BYTES)
     assert key.to_bytes() == KEY_BYTES
     assert key.key_id == KEY.key_id == KEY_BYTES[-32:]
@@ -48,7 +48,7 @@ def test_what_was_written_is_read() -> None:
     assert values_of(again) == values_of(PARTIAL)
 
 
-def test_sizes_say_nothing_of_what_is_in_them() -> None:
+def test_sizes_are_independent_of_content() -> None:
     assert {len(share.to_bytes()) for share in SHARES} == {len(SHARE_BYTES)}
     partials = [s.decrypt_partially(PUBLIC.encrypt([0, 0, 0])) for s in SHARES]
     assert {len(partial.to_bytes()) for partial in partials} == {len(PARTIAL_BYTES)}
@@ -138,20 +138,20 @@ BAD_KEYS = {
 
 
 @pytest.mark.parametrize("name", BAD_KEYS)
-def test_check26_a_bad_key_is_refused(name: str) -> None:
+def test_check26_bad_key_is_rejected(name: str) -> None:
     data, check = BAD_KEYS[name]
     with pytest.raises(RemoteProtocolError) as caught:
         load_key(data)
     assert caught.value.check == check
 
 
-def test_a_key_that_is_too_short_needs_to_be_called_insecure() -> None:
+def test_short_key_needs_allow_insecure() -> None:
     with pytest.raises(RemoteProtocolError, match="allow_insecure") as caught:
         ThresholdKey.from_bytes(KEY_BYTES)
     assert caught.value.check == "public_key"
 
 
-def test_a_damaged_share_is_refused_and_not_repeated() -> None:
+def test_damaged_share_raises_without_its_value() -> None:
     order = int(PUBLIC.n) * (SAFE[0] // 2) * (SAFE[1] // 2)
     secret = SHARES[1]._secret
     for name, data in {
@@ -191,7 +191,7 @@ def changed(data: bytes, changes: list[tuple[int, bytes]], cut: int | None) -> b
 
 @examples(150)
 @given(CHANGES, st.none() | st.integers(0, 700), st.binary(max_size=80))
-def test_check26_any_bytes_give_a_value_or_an_error_of_ours(
+def test_check26_any_bytes_give_a_value_or_a_protocol_error(
     changes: list[tuple[int, bytes]], cut: int | None, junk: bytes
 ) -> None:
     for original, load in (

@@ -38,7 +38,7 @@ N = int(PUBLIC.n)
 
 
 @pytest.mark.parametrize(("trustees", "threshold"), GROUPS)
-def test_the_dealer_shares_what_the_paper_says(trustees: int, threshold: int) -> None:
+def test_dealer_shares_the_secret_of_the_paper(trustees: int, threshold: int) -> None:
     key, shares = dealing(trustees, threshold)
     p, q = SAFE[:2]
     m = (p // 2) * (q // 2)
@@ -175,7 +175,7 @@ def test_exponents_of_a_dealt_key_have_half_the_length_of_n() -> None:
     assert PUBLIC.exponent_bits == 256
 
 
-def test_the_two_primes_are_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_primes_of_a_key_are_never_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     p, q = safe(*SAFE[:2])
     found = iter([p, p, p, q])
     monkeypatch.setattr("secagg.threshold.dealing.random_safe_prime", lambda *_: next(found))
@@ -194,12 +194,12 @@ def test_check38_dealt_key_has_3072_bits_or_is_insecure() -> None:
         deal(3, 2, bits=1984)
 
 
-def test_check38_what_is_not_constant_time_is_said() -> None:
+def test_check38_docstring_warns_of_varying_time() -> None:
     assert "Not constant-time" in str(KeyShare.__doc__)
 
 
 @pytest.mark.parametrize("text", [threshold.__doc__, KeyShare.__doc__])
-def test_what_an_aggregator_that_deviates_can_read_is_said(text: str) -> None:
+def test_docs_state_the_reach_of_a_deviating_aggregator(text: str) -> None:
     said = " ".join(text.split())
     assert "as long as the aggregator follows the protocol" in said
     for word in ("header", "authenticated", "multipl"):
@@ -212,7 +212,7 @@ def test_randomness_is_the_operating_systems_by_default(draws: object) -> None:
 
 
 @pytest.mark.large
-def test_a_dealt_key_is_of_safe_primes_and_works_from_end_to_end() -> None:
+def test_dealt_key_has_safe_primes_and_works() -> None:
     key, shares = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
     again, _ = deal_insecure(3, 2, bits=512, entropy=Stream("deal"))
     assert key.to_bytes() == again.to_bytes()
@@ -240,7 +240,7 @@ def test_undealable_settings_are_rejected_before_any_draw() -> None:
             deal_insecure(trustees, needed, entropy=never)
 
 
-def test_a_key_cannot_be_built_of_the_wrong_parts() -> None:
+def test_key_of_wrong_parts_raises() -> None:
     p = SAFE[0]
     for field, value in (
         ("threshold", 0),
@@ -267,7 +267,7 @@ def test_n_sharing_a_factor_with_the_factorial_makes_no_key() -> None:
             replace(KEY, public_key=public)
 
 
-def test_a_share_cannot_be_built_of_another_secret() -> None:
+def test_share_of_another_secret_raises() -> None:
     for index, secret in ((1, SHARES[1]._secret), (2, SHARES[1]._secret + 1), (1, -1)):
         with pytest.raises(ParameterError, match="trustee") as caught:
             KeyShare(KEY, index, secret)
@@ -283,7 +283,7 @@ def test_a_share_cannot_be_built_of_another_secret() -> None:
         KeyShare(PUBLIC, 1, SHARES[0]._secret)
 
 
-def test_a_key_is_the_same_for_whoever_holds_it() -> None:
+def test_key_id_and_equality_follow_the_content() -> None:
     assert isinstance(KEY, ThresholdKey)
     assert dealing(5, 3)[0].key_id != dealing(5, 2)[0].key_id
     assert replace(KEY, threshold=2).key_id != KEY.key_id

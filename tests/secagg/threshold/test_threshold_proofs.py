@@ -40,7 +40,7 @@ def with_outputs(statement: Statement, outputs: list[int]) -> Statement:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 8, 33, 70])
-def test_what_is_true_is_proved(count: int) -> None:
+def test_true_statement_is_proved(count: int) -> None:
     statement = statement_of(count)
     proof = statement.prove(X, X_BITS, Stream("nonce"))
     assert len(proof) == proof_bytes(X_BITS)
@@ -62,7 +62,7 @@ def test_batch_of_one_has_the_plain_chaum_pedersen_proof() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_a_proof_holds_for_nothing_else(count: int) -> None:
+def test_proof_is_valid_for_its_statement_only(count: int) -> None:
     statement = statement_of(count)
     proof = statement.prove(X, X_BITS, Stream("nonce"))
     inputs, outputs = (MODULUS.unpack(x) for x in (statement.inputs, statement.outputs))
@@ -80,7 +80,7 @@ def test_a_proof_holds_for_nothing_else(count: int) -> None:
         assert not other.holds(proof)
 
 
-def test_what_a_proof_is_of_has_one_reading() -> None:
+def test_statement_of_a_proof_is_unambiguous() -> None:
     """The same bytes, cut in another place, are another statement."""
     statement = statement_of(3)
     rows = [*statement.inputs, *statement.outputs]
@@ -135,7 +135,7 @@ def test_values_cannot_be_fitted_to_known_coefficients() -> None:
     assert not false.holds(false.prove(X, X_BITS, Stream("nonce")))
 
 
-def test_the_output_cannot_be_chosen_after_the_challenge() -> None:
+def test_output_cannot_be_chosen_after_the_challenge() -> None:
     """Were e hashed from the commitments alone, who knows the order could prove anything."""
     statement = statement_of(1)
     c = MODULUS.unpack(statement.inputs)[0]
@@ -167,7 +167,7 @@ def test_no_commitment_can_be_chosen_after_the_challenge(hashed: int) -> None:
     assert not false.holds(proof)
 
 
-def test_the_nonce_is_fresh_and_hides_the_exponent() -> None:
+def test_nonce_is_fresh_and_hides_the_exponent() -> None:
     """r has 128 bits more than e x, so that z = r + e x tells nothing of x."""
     drawn: list[int] = []
 
@@ -187,7 +187,7 @@ def test_the_nonce_is_fresh_and_hides_the_exponent() -> None:
 
 @examples(25)
 @given(st.integers(0, 80), st.integers())
-def test_a_product_of_powers_is_what_it_is_one_by_one(count: int, seed: int) -> None:
+def test_product_of_powers_equals_single_powers(count: int, seed: int) -> None:
     values = [gmpy2.powmod(3 + j, 5 + seed % 97, N2) for j in range(count)]
     exponents = proofs._coefficients(Stream(str(seed))(32), count)
     expected = gmpy2.mpz(1)

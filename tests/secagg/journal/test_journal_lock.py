@@ -54,7 +54,7 @@ def in_a_child(work: Callable[[], object]) -> None:
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def refuses(call: Callable[[], object], why: str) -> None:
+def fails(call: Callable[[], object], why: str) -> None:
     with pytest.raises(JournalError, match=why):
         call()
 
@@ -76,21 +76,21 @@ def test_check28_reading_or_copying_keeps_the_lock(
     with Journal.open(path, PARAMS) as opened:
         use(path)
         assert f"journal {path}: " in other_process(path)
-        refuses(lambda: Journal.open(path, PARAMS), str(path))
+        fails(lambda: Journal.open(path, PARAMS), str(path))
         opened.append(6, ENTRIES[1])
     assert other_process(path) == ""
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
-def test_a_journal_that_nobody_closed_is_free_when_nobody_has_it(path: Path) -> None:
+def test_unclosed_journal_is_free_once_it_is_freed(path: Path) -> None:
     opened = Journal.open(path, PARAMS)
-    refuses(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS), str(path))
     del opened
     gc.collect()
     assert read(path) == ENTRIES
 
 
-def test_a_lock_that_was_not_had_leaves_nothing_open(path: Path) -> None:
+def test_failed_lock_leaves_no_descriptor_open(path: Path) -> None:
     with Journal.open(path, PARAMS):
         before = len(os.listdir("/proc/self/fd"))
         with pytest.raises(BlockingIOError) as caught:  # it holds the object that it comes from
@@ -99,10 +99,10 @@ def test_a_lock_that_was_not_had_leaves_nothing_open(path: Path) -> None:
     assert caught.tb is not None
 
 
-def test_a_file_that_is_refused_is_free_again(path: Path) -> None:
+def test_rejected_file_is_unlocked(path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        refuses(lambda: Journal.open(path, make_params(4)), "parameters")
+        fails(lambda: Journal.open(path, make_params(4)), "parameters")
     assert len(os.listdir("/proc/self/fd")) == len(before)
     assert read(path) == ENTRIES
 
@@ -110,27 +110,27 @@ def test_a_file_that_is_refused_is_free_again(path: Path) -> None:
 # ---- forked
 
 
-def test_check28_a_child_cannot_use_its_parents_journal(path: Path) -> None:
+def test_check28_child_cannot_use_its_parents_journal(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
 
         def child() -> None:
             for call in (lambda: opened.append(6, ENTRIES[1]), lambda: [*opened.entries()]):
-                refuses(call, "forked")
-            refuses(lambda: Journal.open(path, PARAMS), str(path))
+                fails(call, "forked")
+            fails(lambda: Journal.open(path, PARAMS), str(path))
 
         in_a_child(child)
         opened.append(6, ENTRIES[1])
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
-def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
+def test_check28_server_in_a_child_acknowledges_nothing(ram_path: Path) -> None:
     cohort = Cohort(PARAMS)
     made = Journal.create(ram_path / "round", PARAMS)
     cohort.server = Server(PARAMS, journal=made)
     sent = cohort.step()
 
     def child() -> None:
-        refuses(lambda: cohort.server.receive(0, sent[0]), "forked")
+        fails(lambda: cohort.server.receive(0, sent[0]), "forked")
         assert cohort.server.phase is Phase.FAILED
 
     in_a_child(child)
@@ -149,7 +149,7 @@ def test_check28_a_server_in_a_child_acknowledges_nothing(ram_path: Path) -> Non
         *(pytest.param(how, marks=pytest.mark.large) for how in ("forget", "leave open")),
     ],
 )
-def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how: str) -> None:
+def test_check28_child_closing_its_copy_keeps_the_log(path: Path, how: str) -> None:
     log = Path(f"{path}-wal")
     kept = [Journal.open(path, PARAMS)]
     kept[0].append(6, ENTRIES[1])
@@ -171,7 +171,7 @@ def test_check28_a_child_that_closes_its_copy_takes_nothing_away(path: Path, how
     assert read(path) == [*ENTRIES, *ENTRIES[1:3]]
 
 
-def test_a_child_that_ends_as_a_program_does_takes_nothing_away(path: Path) -> None:
+def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
     """The interpreter gives back every object on its way out."""
     program = path.with_name("program.py")
     program.write_text(
@@ -193,7 +193,7 @@ def test_a_child_that_ends_as_a_program_does_takes_nothing_away(path: Path) -> N
     subprocess.run([sys.executable, str(program)], check=True, timeout=60)  # noqa: S603
 
 
-def test_closed_journal_is_free_though_a_child_was_forked(
+def test_closed_journal_is_free_despite_a_forked_child(
     path: Path,
 ) -> None:
     """It still has what its parent had, as one that is about to run another program has."""
@@ -220,7 +220,7 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
             os._exit(0)
 
     in_a_child(parent)
-    refuses(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS), str(path))
     for descriptor in (heard, say, wait, end):
         os.close(descriptor)
     until = time.monotonic() + 30
@@ -231,7 +231,7 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
     pytest.fail("the child has ended and the journal is still locked")
 
 
-def test_check28_a_reader_in_a_child_leaves_the_log_alone(path: Path) -> None:
+def test_check28_reader_in_a_child_keeps_the_log(path: Path) -> None:
     """A child that closes an inherited connection would unlink the parent's log."""
     log = Path(f"{path}-wal")
     with Journal.open(path, PARAMS) as opened:
@@ -249,7 +249,7 @@ def test_check28_a_reader_in_a_child_leaves_the_log_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("also", ["gone", "moved", "replaced"])
-def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str) -> None:
+def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
     """Nothing is acknowledged into a file that nobody will find."""
     opened = Journal.open(path, PARAMS)
     kept = path.with_name("kept")
@@ -261,17 +261,17 @@ def test_check28_nothing_is_acknowledged_into_a_lost_file(path: Path, also: str)
     if also == "replaced":
         shutil.copy(kept, path)
     with opened:
-        refuses(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
-        refuses(lambda: [*opened.entries()], r"Server\.resume")
+        fails(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
+        fails(lambda: [*opened.entries()], r"Server\.resume")
     assert read(kept) == ENTRIES
     if also == "moved":
         assert read(path.with_name("elsewhere")) == ENTRIES
 
 
-def test_check28_a_file_that_was_moved_and_put_back_goes_on(path: Path) -> None:
+def test_check28_file_moved_away_and_back_is_resumed(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         path.rename(path.with_name("elsewhere"))
-        refuses(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
+        fails(lambda: opened.append(6, ENTRIES[1]), r"Server\.resume")
         path.with_name("elsewhere").rename(path)
         write(opened, ENTRIES[1:2], first=6)
     assert read(path) == [*ENTRIES, ENTRIES[1]]
@@ -280,7 +280,7 @@ def test_check28_a_file_that_was_moved_and_put_back_goes_on(path: Path) -> None:
 # ---- an older copy
 
 
-def test_older_copy_put_back_costs_the_round_and_no_input(
+def test_older_copy_put_back_ends_the_round_safely(
     ram_path: Path,
 ) -> None:
     """The two sets of survivors get t answers between them at most once: 2t > n."""
@@ -346,7 +346,7 @@ def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None
 # ---- shortage, interruption, threads
 
 
-def test_check28_a_server_without_descriptors_goes_on(ram_path: Path) -> None:
+def test_check28_server_without_descriptors_continues(ram_path: Path) -> None:
     """Other connections may have taken them all: nothing that is open needs another."""
     cohort = Cohort(PARAMS)
     made = Journal.create(ram_path / "round", PARAMS)
@@ -367,7 +367,7 @@ def test_check28_a_server_without_descriptors_goes_on(ram_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "forget", "error", "interrupt"])
-def test_check28_the_lock_outlasts_the_connection(
+def test_check28_lock_outlasts_the_connection(
     path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Else another process opens the file while its log is still being emptied."""
@@ -403,7 +403,7 @@ def test_check28_the_lock_outlasts_the_connection(
     assert order == ["connection", "lock"]
 
 
-def test_check28_an_interrupted_close_keeps_the_lock(
+def test_check28_interrupted_close_keeps_the_lock(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = sqlite3.connect
@@ -419,12 +419,12 @@ def test_check28_an_interrupted_close_keeps_the_lock(
     opened = Journal.open(path, PARAMS)
     with pytest.raises(KeyboardInterrupt):
         opened.close()
-    refuses(lambda: Journal.open(path, PARAMS), str(path))
+    fails(lambda: Journal.open(path, PARAMS), str(path))
     opened.close()
     assert read(path) == ENTRIES
 
 
-def test_check28_reading_while_a_thread_appends_is_whole(path: Path) -> None:
+def test_check28_read_during_appends_is_complete(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         failed: list[JournalError] = []
 
@@ -447,7 +447,7 @@ def test_check28_reading_while_a_thread_appends_is_whole(path: Path) -> None:
     assert len(read(path)) == 306
 
 
-def test_check28_appending_in_the_middle_of_reading_is_read(path: Path) -> None:
+def test_check28_entry_appended_during_a_read_is_read(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
         reading = opened.entries()
         first = next(reading)
@@ -455,7 +455,7 @@ def test_check28_appending_in_the_middle_of_reading_is_read(path: Path) -> None:
         assert [first, *reading] == [*ENTRIES, ENTRIES[1]]
 
 
-def test_check28_a_child_forked_during_a_write_does_not_hang(path: Path) -> None:
+def test_check28_child_forked_during_a_write_does_not_hang(path: Path) -> None:
     """The thread that was writing is not in the child, which could wait for it for ever."""
     with Journal.open(path, PARAMS) as opened:
         inside, leave = threading.Event(), threading.Event()
@@ -467,7 +467,7 @@ def test_check28_a_child_forked_during_a_write_does_not_hang(path: Path) -> None
 
         def child() -> None:
             signal.alarm(20)
-            refuses(lambda: opened.append(6, ENTRIES[1]), "forked")
+            fails(lambda: opened.append(6, ENTRIES[1]), "forked")
             opened.close()
 
         holder = threading.Thread(target=hold)

@@ -19,7 +19,7 @@ settings.register_profile(
 settings.register_profile("fast", settings.get_profile("full"), max_examples=20)
 settings.load_profile("fast")
 
-# set but empty is unset: before any module decides whether its tests have their data
+# treat an empty variable as unset, before modules check whether their data is there
 if not os.environ.get("FEDMF_DATA"):
     os.environ.pop("FEDMF_DATA", None)
 
@@ -37,7 +37,7 @@ def ram_path(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark test_check07_… with check(7): a line of the check list is found from either side."""
+    """Mark test_check07_… with check(7), so that a line of the check list can be selected."""
     for item in items:
         name = item.name.removeprefix("test_check")
         if name != item.name and name[:2].isdigit():

@@ -2,7 +2,7 @@
 
 Two trees whose digests are equal compute the same numbers, to the last bit::
 
-    python tests/digests.py --json before.json      # in the one tree
+    python tests/digests.py --json before.json      # in one tree
     python tests/digests.py --compare before.json   # in the other, on the same machine
 
 It is a command and no golden file: floats that BLAS and LAPACK had a hand in may differ between
@@ -27,8 +27,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # how threads part a product, rounds it
-if "PYTHONPATH" not in os.environ:  # or an editable install of another tree would be measured
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads change the rounding
+if "PYTHONPATH" not in os.environ:  # else an editable install of another tree would be measured
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
@@ -38,7 +38,7 @@ import secagg
 from fedmf import aggregate, attacks, context, dp, fcf, privacy, splits
 from secagg import paillier, testing, threshold
 
-# THE TABLE OF WHAT HAS NO PATH THAT IS PROMISED TO STAY: names, and the modules to look into,
+# Names without a stable import path, and the modules to look into,
 # the old one first. Where things move, add the new module to the line.
 MOVED: dict[str, tuple[str, ...]] = {
     "EncryptedItems PlainItems descend": (
@@ -64,17 +64,17 @@ MOVED: dict[str, tuple[str, ...]] = {
         "fedmf.data.sets.simulated_views",
     ),
 }
-ARRAYS = (  # what fitted models and masks that are no dataclasses are documented to hold
+ARRAYS = (  # documented attributes of fitted models and masks that are not dataclasses
     *("constants", "biases", "inner", "outer", "interactions", "intercepts", "weights"),
     *("means", "parameters_", "user_biases_", "item_biases_", "user_factors_", "item_factors_"),
 )
-UNTOLD = {"aborted", "costs", "phe", "train"}  # words, times, and what stands elsewhere
+UNTOLD = {"aborted", "costs", "phe", "train"}  # text, times, and values that stand elsewhere
 SHOWN = 120  # characters: a list that takes more is shown by its digest
 CASES: dict[str, Callable[[], Any]] = {}
 
 
 def moved(name: str) -> Any:
-    """Return what the table has under a name, from the first module that has it."""
+    """Return the object of that name, from the first module that has it."""
     (places,) = (places for names, places in MOVED.items() if name in names.split())
     for place in places:
         try:
@@ -85,7 +85,7 @@ def moved(name: str) -> Any:
 
 
 def digests(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield digests of all in a value, by name; numbers and short lists as they are."""
+    """Yield names and digests of all parts of a value; numbers and short lists as they are."""
     if is_dataclass(value):
         value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -99,7 +99,7 @@ def digests(name: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple | Mapping):
         whole = enumerate(list(value.items()) if isinstance(value, Mapping) else value)
         parts = [part for place, one in whole for part in digests(str(place), one)]
-        text = ", ".join(told for _, told in parts)
+        text = ", ".join(facts for _, facts in parts)
         yield from digests(name, repr(parts).encode() if len(text) > SHOWN else f"[{text}]")
     elif value is None or isinstance(value, str | int | float | np.generic):
         plain = value.item() if isinstance(value, np.generic) else value
@@ -110,7 +110,7 @@ def digests(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def judged(model: Any, test: Any = None) -> dict[str, Any]:
-    """Return what a recommender holds, predicts, recommends and recorded, and its errors."""
+    """Return a recommender's attributes, predictions, recommendations, history and errors."""
     test = TEST if test is None else test
     guesses = model.predict(test.users, test.items)
     found = {name: moved(name)(test.values, guesses) for name in ("rmse", "mae")}
@@ -127,7 +127,7 @@ def judged(model: Any, test: Any = None) -> dict[str, Any]:
 
 
 class Watched:
-    """A sum that keeps what it gave: not every model has a history to keep it in."""
+    """Sum that records its results, because not every model has a history."""
 
     def __init__(self, inner: Any) -> None:
         self.inner, self.asked, self.given = inner, list[Any](), list[Any]()
@@ -140,7 +140,7 @@ class Watched:
 
     sum, count = partialmethod(_call, "sum"), partialmethod(_call, "count")
 
-    def told(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         left = [0 if one is None else len(one.survivors) for one in self.given]
         phases = Counter(phase for _, _, gone, _ in self.asked for phase in gone.values())
         return {
@@ -161,7 +161,7 @@ def under(name: str, train: Any, *what: Any, by: Any = (), sums: Any = (), **how
     def run(key: str, make: Callable[..., Any]) -> Any:
         options = {k: v for k, v in dict(sums).items() if k != "threshold" or key == "secagg"}
         watched = Watched(make(**options))
-        return {**train(*what, watched, **how), "sums": watched.told()}
+        return {**train(*what, watched, **how), "sums": watched.recorded()}
 
     for key, make in (by or SUMS).items():
         CASES[f"{name} | {key}"] = partial(run, key, make)
@@ -223,7 +223,7 @@ def masked(mask: Any, model: Any, by: Any, features: Any = None, **how: Any) -> 
 
 
 def headed(features: Any) -> Any:
-    """Put a head on factors, write the two as factors, and save and load these."""
+    """Put a head on factors, merge the two, and save and load the result."""
     base = fedmf.Trainer(FACTORS(), rounds=2).fit(TRAIN).factors_
     model = fedmf.LocalHead().fit(base, TRAIN, features)
     with tempfile.TemporaryDirectory() as folder:
@@ -248,14 +248,14 @@ def contextual(model: Any, by: Any, **how: Any) -> Any:
 
 
 def encrypted(often: int) -> Any:
-    """Descend on an item matrix that is encrypted anew every so often, or in the clear."""
+    """Descend on an item matrix that is encrypted again at intervals, or in the clear."""
     rng = np.random.default_rng(8)
     p, q = (rng.normal(1.0, 0.3, size=(n, 3)) for n in (16, 20))
     make = partial(moved("EncryptedItems"), key=KEY, users=16, refresh_every=often)
     items = (make if often else moved("PlainItems"))(q.reshape(-1))
     after = list(moved("descend")(PAPER, TRAIN, items, p, rounds=3))
-    told = {"rounds": after, "anew": getattr(items, "refreshes", None), "read": items.read()}
-    return {**judged(after[-1]), **told}
+    facts = {"rounds": after, "anew": getattr(items, "refreshes", None), "read": items.read()}
+    return {**judged(after[-1]), **facts}
 
 
 def compared(name: str, **how: Any) -> Any:
@@ -267,16 +267,16 @@ def parted(part: Any) -> Any:
 
 
 def observed(model: Any) -> Any:
-    """Watch two rounds as a server does, in the clear and under masks."""
+    """Observe two rounds as a server, in the clear and under masks."""
     rounds = moved("train")(model, TRAIN, 2, 9)
     secure = [moved("under_masks")(one, {0, 3}, 9) for one in rounds]
     clear = [moved("in_the_clear")(one, user) for one in rounds for user in (0, 3)]
-    told = {"rounds": rounds, "clear": clear, "secure": secure}
-    return {**told, "raters": moved("count_raters")(RATINGS)}
+    facts = {"rounds": rounds, "clear": clear, "secure": secure}
+    return {**facts, "raters": moved("count_raters")(RATINGS)}
 
 
 def shared(**how: Any) -> Any:
-    """Run rounds from replayed entropy, two clients vanishing in each phase in turn."""
+    """Run rounds from replayed entropy, two clients dropping out in each phase in turn."""
     how = {"threshold": 5, "encoding": secagg.FixedPoint(1.5), **how}
     params = secagg.RoundParams(n_clients=9, length=6, **how)
     rng, found = np.random.default_rng(10), dict[str, Any]()
@@ -285,15 +285,15 @@ def shared(**how: Any) -> Any:
     given: dict[str, Any] = {"policy": testing.toy_policy(params), "weights": weights}
     for gone in ({}, *({2: phase, 6: phase} for phase in PHASES)):
         given["dropouts"] = gone
-        told: dict[str, Any] = {}
-        told["simulated"] = secagg.simulate_round(rows, params, entropy=entropy(11), **given)
+        facts: dict[str, Any] = {}
+        facts["simulated"] = secagg.simulate_round(rows, params, entropy=entropy(11), **given)
         whole = testing.Round(params=params, vectors=dict(enumerate(rows)), **given)
         cohort = testing.Cohort(whole)
         while cohort.inbox:
             phase = str(cohort.server.phase)
             sent = cohort.step(without=[u for u in gone if gone[u] == phase])
-            told[phase] = {"sent": [sent], "answered": [cohort.deliver(sent)]}
-        found[gone.get(2, "nobody")] = told | {"sum": cohort.server.result()}
+            facts[phase] = {"sent": [sent], "answered": [cohort.deliver(sent)]}
+        found[gone.get(2, "nobody")] = facts | {"sum": cohort.server.result()}
     return found
 
 
@@ -322,7 +322,7 @@ def ciphers(noise: Any, weight: int | None) -> Any:
 for name in ("fast", "biases", "large", "tuned", "paper"):
     under(f"FedMF, preset {name}", factorised, fedmf.preset(name).model, rounds=2)
 under("FedMF", factorised, FACTORS(), by=SUMS | MORE_SUMS, dropout=0.1)
-# nobody vanishes here: what the others send would then depend on the graph, which is random
+# no dropouts here: other clients' messages would depend on the graph, which is random
 GRAPH = {"secagg, graph": partial(fedmf.SecAggSum, neighbours=14, threshold=9)}
 under("FedMF, nobody vanishing", factorised, FACTORS(), by=SUMS | GRAPH)
 under("FedMF, stopped", factorised, FACTORS(), test=None, callbacks=[stopped])
@@ -425,22 +425,24 @@ def main() -> int:
     for case in cases:
         try:
             new = list(digests("", CASES[case]()))
-        except Exception as error:  # the other cases are worth having all the same
+        except Exception as error:  # continue with the other cases
             new, failed = [("failed", f"{type(error).__name__}: {error}")], True
-        found |= {f"{case}: {field}": told for field, told in new}
+        found |= {f"{case}: {field}": facts for field, facts in new}
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
     if not options.compare:
-        print(*(f"{name} = {told}" for name, told in found.items()), sep="\n")
+        print(*(f"{name} = {facts}" for name, facts in found.items()), sep="\n")
         return int(failed)
     old = json.loads(Path(options.compare).read_text())
-    old = {name: told for name, told in old.items() if options.only in name.partition(": ")[0]}
+    old = {
+        name: facts for name, facts in old.items() if options.only in name.partition(": ")[0]
+    }
     different = [name for name in old if found.get(name, "nothing") != old[name]]
     for name in sorted(different):
         print(f"{name}: {old[name]} before, {found.get(name, 'nothing')} now")
     if different or failed:
         return 1
-    more = len(found.keys() - old.keys())  # such as the history of what had none
+    more = len(found.keys() - old.keys())  # such as the history of a model without one
     print(f"{len(old)} digests, all equal" + (f", and {more} that are new" if more else ""))
     return 0
 

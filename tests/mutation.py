@@ -1,4 +1,4 @@
-"""Plant small faults in the code that guards a sum, and count those that its tests notice.
+"""Plant small faults in the code that guards a sum, and count those that its tests detect.
 
 ``python tests/mutation.py`` copies the checkout, changes one place of the copy at a time, and
 runs the tests that `mutation_subjects` names for the changed file. The checkout stays as it
@@ -50,7 +50,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "runs")
 PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 SECONDS = 60.0
-MEMORY = 8 << 30  # bytes for each process, so that no mutant takes all that the machine has
+MEMORY = 8 << 30  # bytes for each process, so that no mutant uses up the memory
 
 BOUNDARIES = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 PAIRS: list[tuple[type[ast.AST], type[ast.AST]]] = [
@@ -73,7 +73,7 @@ class Place:
     function: str = ""
 
     def inside(self) -> Iterator[Place]:
-        """Yield what may change below this place, in the order of the source."""
+        """Yield the places that may change below this one, in the order of the source."""
         for name, value in ast.iter_fields(self.node):
             if name in NOT_CODE or isinstance(self.node, ast.Raise):
                 continue
@@ -100,7 +100,7 @@ class Place:
         return False
 
     def changes(self) -> Iterator[tuple[str, Any, ast.AST]]:
-        """Yield operators, with the node that each replaces and what stands there instead."""
+        """Yield operators, with the node that each replaces and its replacement."""
         match self.node:
             case ast.Compare(ops=ops) as node:
                 for i, op in enumerate(ops):
@@ -134,21 +134,21 @@ def changed(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def head(statement: ast.AST) -> str:
-    """Return a statement's text; of a compound one, only what stands before its block."""
+    """Return a statement's text; of a compound one, only the part before its block."""
     empty = {name: list[ast.AST]() for name in BLOCKS if hasattr(statement, name)}
     return ast.unparse(changed(statement, **empty)).strip()
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault: what is told of it, which bytes of the file it replaces, and by which."""
+    """One fault: its report, the bytes of the file that it replaces, and the new bytes."""
 
-    told: dict[str, Any]
+    facts: dict[str, Any]
     span: tuple[int, int]
     patch: bytes
 
     def __str__(self) -> str:
-        short = {name: shorten(str(value), 70) for name, value in self.told.items()}
+        short = {name: shorten(str(value), 70) for name, value in self.facts.items()}
         text = "{subject} {file}:{line} {operator}: {before} -> {after}"
         inside = "" if short["before"] == short["statement"] else " (in: {statement})"
         return (text + inside).format(**short)
@@ -162,7 +162,7 @@ def mutants_of(subject: str, file: str) -> Iterator[Mutant]:
     for place in Place(tree, tree).inside():
         for operator, old, new in place.changes():
             after = ast.unparse(new)
-            told = {
+            facts = {
                 **{"subject": subject, "file": file, "line": old.lineno, "operator": operator},
                 **{"function": place.function, "statement": head(place.statement)},
                 **{"before": ast.unparse(old), "after": after},
@@ -170,7 +170,7 @@ def mutants_of(subject: str, file: str) -> Iterator[Mutant]:
             start = lines[old.lineno - 1] + old.col_offset
             end = lines[old.end_lineno - 1] + old.end_col_offset
             patch = f"({after})" if isinstance(new, ast.expr) else after
-            yield Mutant(told, (start, end), patch.encode())
+            yield Mutant(facts, (start, end), patch.encode())
 
 
 def ranked(subject: str, seed: int) -> list[Mutant]:
@@ -178,10 +178,10 @@ def ranked(subject: str, seed: int) -> list[Mutant]:
     found = [one for file in SUBJECTS[subject] for one in mutants_of(subject, file)]
     alike: Counter[tuple[object, ...]] = Counter()
     for mutant in found:
-        name = (seed, *(mutant.told[key] for key in ("function", "operator", "statement")))
-        mutant.told["rank"] = hashlib.sha256(repr((*name, alike[name])).encode()).hexdigest()
+        name = (seed, *(mutant.facts[key] for key in ("function", "operator", "statement")))
+        mutant.facts["rank"] = hashlib.sha256(repr((*name, alike[name])).encode()).hexdigest()
         alike[name] += 1
-    return sorted(found, key=lambda one: str(one.told["rank"]))
+    return sorted(found, key=lambda one: str(one.facts["rank"]))
 
 
 def write(path: Path, source: bytes) -> None:
@@ -209,7 +209,7 @@ def python(tree: Path, *arguments: str) -> tuple[str, float]:
             outcome = "caught" if child.wait(SECONDS) else "survived"
         except subprocess.TimeoutExpired:
             outcome = "timeout"
-        finally:  # with all that it has started
+        finally:  # with its children
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -230,20 +230,20 @@ def run(mutants: Sequence[Mutant]) -> Iterator[Mutant]:
                 said = tree.with_name("log").read_text()[-4000:]
                 fail(f"{outcome} before anything was changed:\n{said}")
         for number, mutant in enumerate(mutants, start=1):
-            path, (start, end) = tree / mutant.told["file"], mutant.span
+            path, (start, end) = tree / mutant.facts["file"], mutant.span
             source = path.read_bytes()
             write(path, source[:start] + mutant.patch + source[end:])
             outcome, seconds = python(tree, *tests_of(mutant))
             write(path, source)
-            mutant.told.update(outcome=outcome, seconds=seconds)
+            mutant.facts.update(outcome=outcome, seconds=seconds)
             print(f"{number}/{len(mutants)} {mutant}: {outcome} {seconds} s", flush=True)
             yield mutant
 
 
 def tests_of(mutant: Mutant) -> tuple[str, ...]:
-    """Return the arguments with which Python runs the tests that are to notice."""
+    """Return Python's arguments to run the tests that should detect it."""
     arguments = [*PYTEST]
-    for name in SUBJECTS[mutant.told["subject"]][mutant.told["file"]].split():
+    for name in SUBJECTS[mutant.facts["subject"]][mutant.facts["file"]].split():
         folder, _, stem = name.rpartition("/")
         found = [*ROOT.glob(f"tests/**/{folder}/test_{stem}.py")]
         if len(found) != 1:
@@ -253,10 +253,10 @@ def tests_of(mutant: Mutant) -> tuple[str, ...]:
 
 
 def table(done: Sequence[Mutant]) -> str:
-    """Return how many mutants of each subject were caught, a timeout being a catch."""
+    """Return the number of detected mutants of each subject; a timeout is a detection."""
     lines = [f"{'subject':10}{'mutants':>9}{'caught':>9}{'survived':>10}"]
     for name in (*SUBJECTS, "total"):
-        of = [x.told["outcome"] for x in done if name in (x.told["subject"], "total")]
+        of = [x.facts["outcome"] for x in done if name in (x.facts["subject"], "total")]
         left = of.count("survived")
         lines.append(f"{name:10}{len(of):9}{len(of) - left:9}{left:10}")
     return "\n".join(lines)
@@ -269,7 +269,7 @@ def fail(why: str) -> NoReturn:
 
 
 def main() -> int:
-    """Choose the mutants, try them, and tell how many were noticed."""
+    """Choose the mutants, try them, and report the number detected."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--per-subject", type=int, default=18, metavar="N")
@@ -291,8 +291,8 @@ def main() -> int:
     if not given.list:
         print(table(done))
     if given.json:
-        told = {"seed": given.seed, "mutants": [mutant.told for mutant in done]}
-        given.json.write_text(json.dumps(told, indent=1) + "\n")
+        facts = {"seed": given.seed, "mutants": [mutant.facts for mutant in done]}
+        given.json.write_text(json.dumps(facts, indent=1) + "\n")
     return status
 
 

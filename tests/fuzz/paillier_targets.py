@@ -1,8 +1,8 @@
 """Fuzz targets of Paillier: keys, ciphertexts and packed vectors, from the golden vectors on.
 
-The first byte says which decoder in which world, the rest is what it reads. Bytes that are
+The first byte selects decoder and world, the rest is its input. Bytes that are
 taken have one spelling, and an encrypted vector that is taken is also decrypted: its sum stays
-within what its header allows, or is refused by a check of docs/paillier.md.
+within what its header allows, or is rejected by a check of docs/paillier.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _private(data: bytes, world: int) -> None:
 
 
 def _sealed(data: bytes, world: int) -> None:
-    """As `_private`, with the checksum set right: what comes after it is reached."""
+    """Call `_private` with a correct checksum, so that later checks are reached."""
     _private(data + hashlib.sha256(data).digest(), world)
 
 
@@ -91,7 +91,7 @@ def _vector(data: bytes, world: int) -> None:
 
 
 def _plaintexts(data: bytes, world: int) -> None:
-    """Take the data as counts and plaintexts that were encrypted as no vector ever is."""
+    """Take the data as counts and plaintexts that no encrypted vector has."""
     key, packing = WORLDS[world]
     public, width = key.public_key, key.public_key.bits // 8
     count, half = packing.plaintexts(public.bits), public.n // 2
@@ -137,7 +137,7 @@ def _seed(decoder: int, world: int, data: bytes) -> bytes:
 
 @cache
 def paillier_seeds() -> list[bytes]:
-    """Every key of the golden vectors, right or wrong, and what each world sends and reads."""
+    """Every key of the golden vectors, right or wrong, and the messages of each world."""
     seeds, entropy = [], Stream("seeds")
     for key in VECTORS["keys"]:
         public, private = bytes.fromhex(key["public"]), bytes.fromhex(key["private"])

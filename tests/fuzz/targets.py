@@ -1,4 +1,4 @@
-"""Fuzz targets. Each takes any bytes and raises nothing but on a defect.
+"""Fuzz targets. Each takes any bytes and raises only on a defect.
 
 ``decoders`` reads the bytes as one message and passes what comes out through the checks a
 client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
@@ -106,7 +106,7 @@ class World:
             values = params.ring.zeros(params.elements)
             try:
                 _fast.unpack_bits(message.values, params.ring.bits, values)
-            except ValueError:  # what the server makes its check "length" of
+            except ValueError:  # the server's check "length"
                 return
             assert int(values.max()) >> params.ring.bits == 0
 
@@ -115,7 +115,7 @@ _KNOWN = [World(params) for params in WORLDS]
 
 
 def decoders(data: bytes) -> None:
-    """The first byte says which kind in which world; the rest is the message."""
+    """The first byte selects kind and world; the rest is the message."""
     if not data:
         return
     kind = KINDS[data[0] % len(KINDS)]
@@ -133,7 +133,7 @@ def decoders(data: bytes) -> None:
 
 
 class Script:
-    """Bytes as a sequence of decisions; when they are used up every decision is 0."""
+    """Bytes as a sequence of decisions; once they are used up, every decision is 0."""
 
     def __init__(self, data: bytes) -> None:
         self._left = iter(data)
@@ -147,7 +147,7 @@ def transcripts(data: bytes) -> None:
 
     Whatever happens, machines answer or raise RemoteProtocolError, the server ends with a sum
     or TooFewSurvivors, and a sum is exact unless an alteration was one that a client believed
-    (told of fewer peers, it masks with fewer) or the server took another masked input for it.
+    (shown fewer peers, it masks with fewer) or the server took another masked input for it.
     """
     script = Script(data)
     cohort = Cohort(WORLDS[script.below(len(WORLDS))])
@@ -155,14 +155,14 @@ def transcripts(data: bytes) -> None:
     for phase in cohort.phases():
         sent: dict[int, bytes] = {}
         for u, asked in cohort.inbox.items():
-            told = altered_by(asked, script, seen)
+            arrived = altered_by(asked, script, seen)
             try:
-                sent[u] = cohort.answer(u, told)
+                sent[u] = cohort.answer(u, arrived)
             except RemoteProtocolError as error:
                 assert error.sender is None
                 assert cohort.clients[u].phase is Phase.FAILED
             else:
-                spoilt |= told != asked
+                spoilt |= arrived != asked
         seen += sent.values()
         for u in _order(sent, script):
             data = altered_by(sent[u], script, seen)

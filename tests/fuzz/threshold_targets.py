@@ -1,7 +1,7 @@
 """Fuzz targets of threshold decryption: the public key, shares, and partial decryptions.
 
-The first byte says which decoder, the rest is what it reads. A partial decryption that is taken
-is combined with an honest one: the messages are right, or it is refused.
+The first byte selects the decoder, the rest is its input. A partial decryption that is accepted
+is combined with an honest one: the messages are right, or it is rejected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _key(data: bytes) -> None:
 
 
 def _sealed(data: bytes) -> None:
-    """As `_key`, with the id set right: what comes after it is reached."""
+    """Call `_key` with a correct id, so that later checks are reached."""
     _key(data + hashlib.sha256(data).digest())
 
 
@@ -79,7 +79,7 @@ def threshold_parts(data: bytes) -> None:
 
 @cache
 def threshold_seeds() -> list[bytes]:
-    """The key, the shares, and what each trustee sends."""
+    """The key, the shares, and each trustee's partial decryption."""
     key = KEY.to_bytes()
     return [
         b"\0" + key,

@@ -45,14 +45,14 @@ def test_clipped_elements_are_counted_over_the_survivors() -> None:
     params = make_params(4)
     assert simulate_round(vectors, params).clipped == 8
     assert simulate_round(vectors, params, dropouts={0: "share_keys"}).clipped == 6
-    refusing = make_params(4, encoding=FixedPoint(8.0, beyond_clip="refuse"))
+    strict = make_params(4, encoding=FixedPoint(8.0, beyond_clip="refuse"))
     with pytest.raises(ParameterError, match="2 elements"):
-        simulate_round(vectors, refusing)
+        simulate_round(vectors, strict)
 
 
 @pytest.mark.parametrize("phase", DROPOUT_PHASES)
 def test_check18_client_dropping_out_in_each_round(phase: str) -> None:
-    """Rounds 0 to 4 by name; the input counts once it was sent."""
+    """Rounds 0 to 4; the input counts once it was sent."""
     params = make_params(6, encoding=Integers(max=100))
     vectors = [np.full(4, 10 + u) for u in range(6)]
     result = simulate_round(vectors, params, dropouts={1: phase})
@@ -153,15 +153,15 @@ def peak_memory(n: int, length: int) -> int:
 
 @pytest.mark.large
 def test_memory_grows_with_clients_plus_elements_not_times() -> None:
-    """Three times as many inputs of 800 kB pass through, and room for none is added."""
+    """Three times as many inputs of 800 kB need no further memory."""
     length = 200_000
-    peak_memory(30, 8)  # what is made once, at the first call
+    peak_memory(30, 8)  # allocations of the first call
     growth = peak_memory(30, length) - peak_memory(10, length)
     assert growth < 4 * length, f"{growth / (4 * length):.1f} more masked inputs at the peak"
 
 
 def test_default_entropy_is_the_operating_systems() -> None:
-    """Two clients made the same way never draw the same keys."""
+    """Two equal clients never draw the same keys."""
     params = make_params(3)
     assert Client(0, params).advertise_keys() != Client(0, params).advertise_keys()
     same = [Client(0, params, entropy=ReplayedEntropy(1)).advertise_keys() for _ in range(2)]
@@ -205,7 +205,7 @@ def test_numpy_numbers_are_accepted() -> None:
 
 
 def test_check30_two_sums_differ_by_one_clients_vector() -> None:
-    """No protocol can help it; whoever uses one has to be told."""
+    """No protocol prevents this; the documentation must state it."""
     params = make_params(6, threshold=4, encoding=Integers(max=9))
     vectors = {u: make_vector(params, u) for u in range(6)}
     with_it = simulate_round(vectors, params)

@@ -1,6 +1,6 @@
-"""A server that lies to honest clients, and what it could work out from their answers.
+"""Server that lies to honest clients, and its conclusions from their answers.
 
-The attacks are in test_adversary.py. Whatever a client is told, its answer is kept; at the end
+The attacks are in test_adversary.py. Every client's answer is kept; at the end
 ``learned`` says whose inputs' sum follows from all that was emitted and from what colluding
 clients hold. It goes by counting: with t shares a secret is known, and an input follows once
 every mask on it is known.
@@ -37,14 +37,14 @@ class LyingServer:
     ----------
     security : "semi-honest" or "active"
     colluders : ids
-        Clients that tell it all they hold, and answer as the protocol says.
+        Clients that follow the protocol and share all their secrets with it.
     changes
         Of the parameters; seven clients with the least threshold otherwise.
 
     Attributes
     ----------
     rejections : dict of id to error
-        How each client ended, if it refused.
+        The error of each client that rejected a message.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class LyingServer:
         self._masks: dict[int, set[tuple[bytes, int]]] = {}
 
     def play(self, until: str, lies: Mapping[str, Lie] | None = None) -> dict[int, bytes]:
-        """Run the phases before `until`, telling the lies; return what is to be sent next.
+        """Run the phases before `until`, with the lies; return the next messages.
 
-        A client that refuses takes no further part.
+        A client that rejects a message takes no further part.
         """
         phases = self.cohort.phases()
         while phases[len(self.cohort.sent)] != until:
@@ -90,7 +90,7 @@ class LyingServer:
         return answers
 
     def ask(self, u: int, phase: str, data: bytes) -> bytes | None:
-        """Send one client anything; keep what follows from its answer, or why it refuses."""
+        """Send one client a message; record its answer's consequences or its error."""
         try:
             answer = self.cohort.answer(u, data)
         except (RemoteProtocolError, LocalProtocolError) as error:
@@ -100,11 +100,11 @@ class LyingServer:
         return answer
 
     def checks(self) -> dict[int, str]:
-        """By which check each client refused."""
+        """Return the failed check of each client."""
         return {u: getattr(error, "check", "local") for u, error in self.rejections.items()}
 
     def known(self) -> set[tuple[str, int]]:
-        """Return the secrets, b or s of a client, that t shares were given or told of."""
+        """Return the secrets, b or s of a client, of which the server has t shares."""
         t = self.cohort.params.threshold
         return {secret for secret, holders in self._shares.items() if len(holders) >= t}
 

@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that answers well, badly, or half."""
+"""HTTP server on this machine with right, wrong and incomplete answers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Rounds with inputs of the tests' choosing, and messages altered by hand."""
+"""Rounds with inputs chosen by the tests, and altered messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
 TOY = ClientPolicy(corrupt=0, dropout=0)
-"""Nobody colludes and nobody vanishes: for graphs too small to hide anyone by chance."""
+"""Policy without colluders and dropouts, for graphs too small to be private by chance."""
 
 
 def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> RoundParams:
@@ -118,7 +118,7 @@ def pieces(data: bytes, size: int) -> list[bytes]:
 
 
 def client_rejects(client: Client, call: Callable[[], bytes], check: str) -> None:
-    """The call fails by that check, and the client is over and empty for good."""
+    """Assert that the call fails by that check and ends the client without secrets."""
     with pytest.raises(RemoteProtocolError) as caught:
         call()
     assert caught.value.check in check.split("|")

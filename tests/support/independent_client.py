@@ -352,7 +352,7 @@ class Client:
         seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])
         try:
             shared = seed.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
-        except ValueError:  # so does `cryptography` refuse an all-zero result
+        except ValueError:  # so does `cryptography` reject an all-zero result
             raise ProtocolError("public key") from None
         (lo, key_lo), (hi, key_hi) = sorted([(self.id, own), (v, peer)])
         info = label + u64le(lo) + u64le(hi) + key_lo + key_hi

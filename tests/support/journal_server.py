@@ -47,7 +47,7 @@ class Process:
         assert self._connection.poll(60), "it hangs"
 
     def kill(self) -> None:
-        """−9, if nobody has yet."""
+        """Send −9, unless that has happened."""
         if not self._connection.closed:
             os.kill(self._pid, signal.SIGKILL)
             self.wait_until_it_is_dead()

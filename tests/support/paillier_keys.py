@@ -38,6 +38,6 @@ def phe_keypair() -> tuple[phe.PaillierPublicKey, phe.PaillierPrivateKey]:
 
 @cache
 def foreign() -> PrivateKey:
-    """Return the same key as one of ours."""
+    """Return the same key as a secagg key."""
     private = phe_keypair()[1]
     return PrivateKey(private.p, private.q, allow_insecure=True)

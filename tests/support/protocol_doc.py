@@ -137,7 +137,7 @@ def _literals(tree: ast.Module, place: dict[str, int]) -> Iterator[str]:
 
 
 def write_diagrams() -> None:
-    """Draw the diagrams of the document anew."""
+    """Draw the diagrams of the document again."""
     text = DOC.read_text()
     for variant in NEXT:
         start = f"<!-- diagram {variant} -->\n"

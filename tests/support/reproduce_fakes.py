@@ -65,7 +65,7 @@ def interrupted(run):
 
 
 def picture(results):
-    from matplotlib.figure import Figure  # no business of the processes
+    from matplotlib.figure import Figure  # not for the processes
 
     assert "steady" in results
     return Figure()

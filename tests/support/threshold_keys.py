@@ -34,7 +34,7 @@ def dealing(trustees: int, threshold: int, first: int = 0) -> Dealing:
 
 @cache
 def ordinary(trustees: int, threshold: int) -> PrivateKey:
-    """Return the private key that nobody has of `dealing`."""
+    """Return the private key of `dealing`, which no party has."""
     public = dealing(trustees, threshold)[0].public_key
     return PrivateKey(*SAFE[:2], public.h, public.exponent_bits, allow_insecure=True)
 

@@ -1,10 +1,10 @@
-"""A sum that tells a test what it was asked."""
+"""Sum that records its calls for a test."""
 
 from fedmf.aggregate import PlainSum
 
 
 class Watched:
-    """A plain sum that keeps what it was asked, and can be told to abort or be interrupted."""
+    """Plain sum that records its calls, and can be made to abort or be interrupted."""
 
     def __init__(self, *outcomes):
         self.plain = PlainSum()

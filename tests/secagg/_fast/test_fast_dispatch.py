@@ -28,7 +28,7 @@ print(_fast.modular_radix(1))
 WITHOUT_EXTENSION = "import sys; sys.modules['secagg._fast._kernels'] = None\n" + PROBE
 
 RADIX = {"ifma": 8 * 52, "aesni": 64, "portable": 64, "pure": 0}
-"""log2 of Montgomery's radix for one limb: it tells the implementations apart."""
+"""log2 of Montgomery's radix for one limb: it differs between the implementations."""
 
 
 def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[str]:

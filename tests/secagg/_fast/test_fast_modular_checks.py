@@ -1,4 +1,4 @@
-"""Arrays that do not fit, and moduli and exponents out of range, are refused by all tiers."""
+"""Arrays that do not fit, and moduli and exponents out of range, are rejected by all tiers."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ from secagg.errors import ParameterError, SecAggError
 from secagg.paillier.threads import threads
 from secagg.protocol.traffic import client_traffic
 
-PLAIN = System("plain", "plain", "he", 1, "-", "everybody")
+PLAIN = System("plain", "plain", "he", 1, "-", "every party")
 MEGABYTES = 1 << 26
 
 
 @dataclass
 class Plain:
-    """All three parties of a system without any encryption; the holder does what it is told."""
+    """All three parties of a system without encryption, with a key holder of given slowness."""
 
     wrong: float = 0.0
     grow: int = 0
@@ -106,7 +106,7 @@ def test_work_beyond_the_budget_is_sampled_and_scaled() -> None:
 
 
 def test_slow_key_holder_gets_a_smaller_sample() -> None:
-    """It takes 50 ms for whatever it decrypts, and has 20."""
+    """Decryption takes 50 ms, and the budget is 20 ms."""
     row = keyed.measure(plain(0.0, 0, 0.05), Case(20, 100), budget=0.02)
     assert row.holder is not None
     assert row.client.seconds.measured
@@ -142,7 +142,7 @@ def test_every_party_of_homomorphic_encryption_has_one_thread() -> None:
 
 
 def test_samples_are_counted_in_packed_ciphertexts() -> None:
-    """Samples are counted in the ciphertexts that packing makes."""
+    """Samples are counted in packed ciphertexts."""
     way = he.public(keypair(512), 5)
     for length in range(1, 70):
         assert way.ciphertexts(length) == he.packing(length, 5).plaintexts(512)
@@ -191,7 +191,7 @@ def test_secret_sharing_bytes_are_those_of_the_formulas() -> None:
     params = ss.parameters(case)
     assert (row.setting, row.error) == (f"k = {params.neighbours}, t = 3, 3 drop out", 0.0)
     most = sum(phase.up for phase in client_traffic(params, client_id=29).values())
-    assert most - 40 < row.bytes_up.value <= most  # ids and shares of those who are left
+    assert most - 40 < row.bytes_up.value <= most  # ids and shares of the clients that are left
     assert row.client.seconds.measured
     assert row.server.seconds.measured
     assert row.holder is None
@@ -219,9 +219,9 @@ class Party:
     """Grows, fails, or dies."""
 
     def grow(self, size: int) -> int:
-        held = bytearray(int(size))
-        held[:: 1 << 12] = bytes(-(-len(held) // (1 << 12)))  # untouched pages take no memory
-        return len(held)
+        block = bytearray(int(size))
+        block[:: 1 << 12] = bytes(-(-len(block) // (1 << 12)))  # untouched pages take no memory
+        return len(block)
 
     def work(self, seconds: float) -> None:
         start = time.process_time()
@@ -259,7 +259,7 @@ def test_earlier_peak_does_not_hide_a_later_one() -> None:
     peak = Peak()
     with peak.watching():
         Party().grow(MEGABYTES)
-    Party().grow(4 * MEGABYTES)  # nobody is watching
+    Party().grow(4 * MEGABYTES)  # not watched
     with peak.watching():
         pass
     assert 0.9 * MEGABYTES <= peak.grown() < 2 * MEGABYTES
@@ -269,7 +269,7 @@ def test_errors_of_a_role_name_it() -> None:
     with Role("party", Party) as role:
         with pytest.raises(SecAggError, match="ValueError: a reason"):
             role.do(Party.fail)
-        assert role.do(Party.grow, 1).result == 1  # and it goes on
+        assert role.do(Party.grow, 1).result == 1  # the process continues
         with pytest.raises(SecAggError):
             role.do(Party.die)
     with pytest.raises(SecAggError, match="the party failed: no party"):
@@ -284,7 +284,7 @@ def test_role_ends_with_its_block() -> None:
 
 
 def test_role_ends_in_the_middle_of_its_work() -> None:
-    """As by Ctrl-C, which is not for the role itself."""
+    """As after Ctrl-C, which the role itself ignores."""
     with Role("party", Party) as role:
         role.do(Party.interrupt)
         role._link.send((Party.work, (30.0,)))

@@ -137,7 +137,7 @@ def test_failed_save_prints_the_tables(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_unwritable_folder_is_rejected_before_measuring(
     blocked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A folder that cannot be written is refused before it measures."""
+    """A folder that cannot be written is rejected before it measures."""
     monkeypatch.setattr(secagg.cli.bench, "compare", None)
     if blocked == "out":
         (tmp_path / "out").write_text("a file")
@@ -162,7 +162,7 @@ def test_trial_write_keeps_the_files_content(tmp_path: Path) -> None:
 def test_without_phe_and_tenseal_their_rows_are_absent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without phe and tenseal their lines are missing and it says so."""
+    """Without phe and TenSEAL their rows are absent, and a note names the packages."""
     for package, module in (("phe", "peers"), ("tenseal", "ckks")):
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.delitem(sys.modules, f"secagg.bench.{module}", raising=False)
@@ -177,7 +177,7 @@ def test_without_phe_and_tenseal_their_rows_are_absent(
 def test_without_matplotlib_it_fails_before_measuring(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without matplotlib it says what to install before it measures."""
+    """Without matplotlib the command names the package before it measures."""
     monkeypatch.delitem(sys.modules, "secagg.bench.picture", raising=False)
     monkeypatch.delattr("secagg.bench.picture", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
@@ -189,7 +189,7 @@ def test_without_matplotlib_it_fails_before_measuring(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--compare", "ss,rsa"), "--compare takes ss and he, not 'rsa'"),
         (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
@@ -202,12 +202,12 @@ def test_without_matplotlib_it_fails_before_measuring(
     ],
 )
 def test_bad_options_fail_in_one_line_before_measuring(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setattr(run, "candidates", None)
     ran = invoke("bench", *options)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"secagg: {told}")
+    assert ran.stderr.startswith(f"secagg: {message}")
     assert ran.stderr.count("\n") == 1
 
 

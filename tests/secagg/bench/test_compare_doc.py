@@ -1,4 +1,4 @@
-"""docs/ss-or-he.md: every table has its place, and what it says of the library is so."""
+"""docs/ss-or-he.md: every table has its place, and its statements are true."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_page_is_filled_in() -> None:
 
 
 def test_commands_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to where they begin to measure."""
+    """Run each command up to its first measurement."""
     asked = []
 
     def compare(wanted: object, cases: list[Case], *_: object, **__: object) -> Comparison:

@@ -31,7 +31,7 @@ def test_per_float_is_in_proportion_to_floats_and_peer(
         per_float.ADD: Work(lambda: work(1.0), 1),
     }
     monkeypatch.setattr(per_float, "_works", lambda _: works)
-    asked = [600.0] * (1 + per_float.REPEATS)  # it is asked for one figure, not for two
+    asked = [600.0] * (1 + per_float.REPEATS)  # one figure is requested, not two
     theirs = {per_float.ENCRYPT: Work(lambda: work(asked.pop()), 3)}
     encrypt, owner, add = per_float.per_float(keypair(512), theirs)
     assert (encrypt.seconds, encrypt.phe, encrypt.ratio) == (2.0, 200.0, 100.0)

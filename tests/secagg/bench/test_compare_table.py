@@ -46,8 +46,8 @@ def test_scaled_figures_are_explained(scaled: str) -> None:
 def test_notes_state_the_speedup_of_the_key_owner() -> None:
     one = PerFloat("encrypt", 512, 2.1, 100.0, 47.6, 1.0)
     floats = [one, replace(one, operation="encrypt, key's owner", seconds=1.5)]
-    told = list(report.notes(Comparison([], floats, {}, 1.0)))
-    assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in told
+    notes = list(report.notes(Comparison([], floats, {}, 1.0)))
+    assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in notes
 
 
 def test_one_case_is_a_picture_too() -> None:

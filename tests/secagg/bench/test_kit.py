@@ -183,7 +183,7 @@ def strike() -> None:
 
 
 def test_interruptible_handles_one_ctrl_c_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An impatient one does not disturb; a later one is heard: the first may have been lost."""
+    """A second signal at once is ignored; a later one is handled: the first may be lost."""
     clock = [100.0]
     monkeypatch.setattr(timing.time, "monotonic", lambda: clock[0])
     with timing.interruptible():

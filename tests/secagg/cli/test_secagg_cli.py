@@ -1,4 +1,4 @@
-"""The command ``secagg``: what it prints is what the library says, and errors are one line."""
+"""The command ``secagg``: its output agrees with the library, and errors are one line."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_wrong_sum_is_reported_as_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("command", ["params", "simulate"])
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_full_disk_prints_one_line(command: str, options: tuple[str, ...]) -> None:
-    """In a process of its own, with a real file that nothing can be written to."""
+    """In a process of its own, with a real file that cannot be written."""
     code = "from secagg.cli import main; main()"
     arguments = [sys.executable, "-c", code, command, "--clients", "9", "--length", "5"]
     with open("/dev/full", "w") as full:
@@ -226,7 +226,7 @@ def test_closed_pipe_prints_no_error(options: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (MemoryError(), "secagg: out of memory\n"),
         (
@@ -237,7 +237,7 @@ def test_closed_pipe_prints_no_error(options: tuple[str, ...]) -> None:
     ],
 )
 def test_errors_of_the_machine_print_one_line(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+    monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise error
@@ -245,7 +245,7 @@ def test_errors_of_the_machine_print_one_line(
     monkeypatch.setattr(secagg.cli.simulate, "simulate_round", fails)
     ran = invoke(*SMALL)
     assert ran.exit_code == 1
-    assert ran.stderr.startswith(told)
+    assert ran.stderr.startswith(message)
     assert (ran.stderr.count("\n"), ran.stdout) == (1, "")
 
 
@@ -311,7 +311,7 @@ def test_random_vectors_are_recomputed_at_each_access() -> None:
 def test_estimate_multiplies_times_by_counts(
     monkeypatch: pytest.MonkeyPatch, n: int, neighbours: int | None, length: int, dropped: int
 ) -> None:
-    """With every primitive taking a second, the counts of docs/parameters.md are left."""
+    """If every primitive takes a second, the estimate is the counts of docs/parameters.md."""
 
     def one_second(call: Callable[[], object]) -> float:
         call()

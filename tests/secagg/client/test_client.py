@@ -1,4 +1,4 @@
-"""Messages that a client rejects, whatever the server says; a rejection reveals nothing."""
+"""Messages of a server that a client rejects; a rejection reveals nothing."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _shared(cohort: Cohort) -> dict[int, bytes]:
 
 
 def test_check01_client_is_never_copied_and_masks_once() -> None:
-    """A client cannot be copied stored or made to mask twice."""
+    """A client cannot be copied, stored or made to mask twice."""
     _, client, shares = at_phase(2)
     for clone in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(LocalProtocolError):
@@ -110,7 +110,7 @@ def test_check01_client_is_never_copied_and_masks_once() -> None:
 
 
 def test_check01_rejected_vector_sends_nothing() -> None:
-    """The caller's mistake leaves the round as it was; the next try is the first output."""
+    """The caller's mistake leaves the round unchanged; the next call gives the first output."""
     cohort, client, shares = at_phase(2, max_weight=9)
     good = np.zeros(4)
     for vector, weight, named in [
@@ -144,7 +144,7 @@ def test_check02_shares_are_given_once() -> None:
 
 
 def test_check02_never_both_shares_of_one_peer() -> None:
-    """Over every split of U2, what a client reveals is one share of each peer."""
+    """For every split of U2, a client reveals one share of each peer."""
     for survivors in range(1 << 6):
         _, client, request = at_phase(3)
         named = [u for u in range(6) if survivors >> u & 1]
@@ -166,7 +166,7 @@ def test_check02_never_both_shares_of_one_peer() -> None:
 
 @pytest.mark.parametrize("twice", [[1], [2], [0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5]])
 def test_check02_peer_named_both_ways_aborts_the_answer(twice: list[int]) -> None:
-    """Also where the lists have as many names as there are clients."""
+    """Also if the lists have as many ids as there are clients."""
     for survivors in ([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5]):
         _, client, request = at_phase(3)
         changed = {"survivors": ids(survivors), "dropped": ids(twice)}
@@ -243,19 +243,19 @@ def test_check04_shrunken_roster_is_rejected() -> None:
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
 def test_check04_own_minimum_applies_in_every_round(phases: int) -> None:
-    """The threshold is 3; a client that insists on 6 never goes on with 5."""
+    """The threshold is 3; a client with a minimum of 6 never continues with 5."""
     params = make_params(6, 4)
     strict = ClientPolicy(min_clients=6)
     cohort = Cohort(params)
-    insisting = cohort.clients[2] = Client(2, params, policy=strict, entropy=cohort.entropy[2])
+    demanding = cohort.clients[2] = Client(2, params, policy=strict, entropy=cohort.entropy[2])
     cohort.advance(phases - 1)
     data = cohort.advance(1, without=[5])[2]
     call = [
-        lambda: insisting.share_keys(data),
-        lambda: insisting.masked_input(data, np.zeros(4)),
-        lambda: insisting.unmask(data),
+        lambda: demanding.share_keys(data),
+        lambda: demanding.masked_input(data, np.zeros(4)),
+        lambda: demanding.unmask(data),
     ][phases - 1]
-    client_rejects(insisting, call, "size")
+    client_rejects(demanding, call, "size")
 
 
 def test_check04_too_few_senders_are_rejected() -> None:
@@ -355,7 +355,7 @@ def test_check07_duplicate_own_and_foreign_keys_are_rejected(
 def test_check21_roster_with_duplicates_is_rejected(
     changes: dict[str, object], check: str
 ) -> None:
-    """A roster with duplicate ids or lengths that differ is refused."""
+    """A roster with duplicate ids or lengths that differ is rejected."""
     _, client, roster = at_phase(1)
     forged = altered(roster, Roster, **changes)
     client_rejects(client, lambda: client.share_keys(forged), check)
@@ -391,7 +391,7 @@ def test_check09_swapped_sealed_shares_are_rejected() -> None:
 
 
 def test_check09_own_ciphertext_is_not_accepted_back() -> None:
-    """Client 2's shares for client 0, handed back as client 0's shares for it."""
+    """Client 2's shares for client 0, returned as client 0's shares for client 2."""
     cohort, client, shares = at_phase(2)
     own = pieces(read(cohort.sent[1][2], ShareKeys).sealed, SEALED_BYTES)
     reflected = with_sealed(shares, lambda sealed: sealed.__setitem__(0, own[0]))
@@ -436,7 +436,7 @@ def test_check09_altered_share_is_rejected() -> None:
 def test_check20_shares_from_elsewhere_are_rejected(
     changes: dict[str, object], check: str
 ) -> None:
-    """Shares of the wrong session length or sender are refused."""
+    """Shares of the wrong session, length or sender are rejected."""
     _, client, shares = at_phase(2)
     forged = altered(shares, Shares, **changes)
     client_rejects(client, lambda: client.masked_input(forged, np.zeros(4)), check)
@@ -549,7 +549,7 @@ def test_answer_without_vector_never_calls_the_encoding() -> None:
 
 @pytest.mark.parametrize("phase", [1, 3])
 def test_answer_leaves_no_vector_in_frames_of_an_error(phase: int) -> None:
-    """A transport passes the vector each time, and loggers show the locals of frames."""
+    """A transport passes the vector each time, and loggers record the locals of frames."""
     _, client, _ = at_phase(phase)
     with pytest.raises(RemoteProtocolError) as caught:
         client.answer(b"\x01", np.zeros(4), None)
@@ -590,13 +590,13 @@ def test_check29_secrets_are_dropped_when_their_phase_ends(phases: int) -> None:
     cohort.advance(phases)
     client._entropy = os.urandom
     seal_seed, mask_seed = drawn[0], drawn[1]
-    held = _reachable(client._state)
-    assert (seal_seed in held) == (phases == 1)
-    assert (mask_seed in held) == (phases <= 2)
+    reached = _reachable(client._state)
+    assert (seal_seed in reached) == (phases == 1)
+    assert (mask_seed in reached) == (phases <= 2)
     if phases >= 2:
-        assert (drawn[2] in held) == (phases == 2), "b_u"
-        assert drawn[3] not in held, "the coefficients of the polynomials"
-    shares = [b for b in held if len(b) in (messages.SHARE_BYTES, 2 * messages.SHARE_BYTES)]
+        assert (drawn[2] in reached) == (phases == 2), "b_u"
+        assert drawn[3] not in reached, "the coefficients of the polynomials"
+    shares = [b for b in reached if len(b) in (messages.SHARE_BYTES, 2 * messages.SHARE_BYTES)]
     assert bool(shares) == (phases in (2, 3))
 
 
@@ -636,25 +636,25 @@ def test_check29_only_the_state_has_secrets(phases: int) -> None:
     client = cohort.clients[2]
     cohort.advance(phases)
     public = ("_state", "_entropy", "params", "policy")
-    held = [_reachable(value) for name, value in vars(client).items() if name not in public]
-    assert not any(held)
+    reached = [_reachable(value) for name, value in vars(client).items() if name not in public]
+    assert not any(reached)
 
 
-# ---- what a client's sharings look like to its holders
+# ---- a client's sharings
 
 
 def test_check10_clients_sharings_have_t_coefficients() -> None:
-    """Every limb of b and of s, as the holders hold it: t coefficients, not t − 1."""
+    """Every limb of b and of s, from its holders' shares: t coefficients, not t − 1."""
     cohort = Cohort(make_params(6, 4))
     cohort.advance(2)
     cohort.step()
     states = {u + 1: client._state for u, client in cohort.clients.items()}
     for kind in ("self_shares", "mask_shares"):
         shares = {x: getattr(state, kind).get(2) for x, state in states.items()}
-        held = {x: np.frombuffer(share, "<u8") for x, share in shares.items() if share}
-        assert len(held) >= 5
-        for column in np.array(list(held.values())).T.tolist():
-            polynomial = reedsolomon.decode(list(held), column, 4, M61)
+        parts = {x: np.frombuffer(share, "<u8") for x, share in shares.items() if share}
+        assert len(parts) >= 5
+        for column in np.array(list(parts.values())).T.tolist():
+            polynomial = reedsolomon.decode(list(parts), column, 4, M61)
             assert polynomial is not None
             assert len(polynomial) == 4
 
@@ -721,14 +721,14 @@ def test_check01_forked_client_raises() -> None:
             os._exit(0)
     os.waitpid(child, 0)
     os.close(writer)
-    with os.fdopen(reader) as told:
-        assert "copied into another process" in told.read()
+    with os.fdopen(reader) as pipe:
+        assert "copied into another process" in pipe.read()
     assert client.masked_input(shares, np.zeros(4))
 
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
 def test_check29_violation_carries_no_frames_with_secrets(phases: int) -> None:
-    """A violation does not carry the frames that held secrets."""
+    """The error of a violation has no frames with secrets."""
     cohort, client, _ = at_phase(phases)
     wrong = cohort.sent[phases - 1][2]
     if phases == 2:
@@ -741,8 +741,8 @@ def test_check29_violation_carries_no_frames_with_secrets(phases: int) -> None:
     while frame is not None:
         if frame.tb_frame.f_code.co_filename.endswith("client.py"):
             assert not {"state", "opened", "seed"} & frame.tb_frame.f_locals.keys()
-            held = _reachable(list(frame.tb_frame.f_locals.values()))
-            assert not any(secret in held for secret in cohort.entropy[2].drawn[:3])
+            reached = _reachable(list(frame.tb_frame.f_locals.values()))
+            assert not any(secret in reached for secret in cohort.entropy[2].drawn[:3])
         frame = frame.tb_next
 
 
@@ -755,7 +755,7 @@ def test_check29_rejected_weight_is_not_in_the_error() -> None:
 
 @pytest.mark.parametrize("phases", [1, 2, 3])
 def test_message_that_is_not_bytes_raises_parameter_error(phases: int) -> None:
-    """Transports hand over bytearrays and memoryviews; those are bytes enough."""
+    """Transports may pass bytearrays and memoryviews."""
     cohort, client, data = at_phase(phases)
     arguments = [np.zeros(4)] if phases == 2 else []
     call = [client.share_keys, client.masked_input, client.unmask][phases - 1]

@@ -1,4 +1,4 @@
-"""Round 3 on the server: whose signature counts, how many it takes, in which order."""
+"""Round 3 on the server: the signatures that count, their number and their order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from secagg.server import stages
 
 
 def at_round_3(n: int = 7) -> tuple[Cohort, dict[int, bytes]]:
-    """A cohort whose signatures have been made and not delivered."""
+    """A cohort whose signatures are made but not delivered."""
     cohort = Cohort(make_params(n, security="active"))
     cohort.advance(3)
     return cohort, cohort.step()
 
 
 def test_check23_signature_of_another_session_is_rejected() -> None:
-    """Though it is the sender's own, and right: as a message it is not what it says."""
+    """The sender's own right signature, in a message that names another sender or session."""
     cohort, sent = at_round_3()
     kind = ConsistencySignature
     server_rejects(cohort.server, 2, altered(sent[2], kind, sender=3), "sender")
@@ -62,7 +62,7 @@ def test_check23_threshold_of_signers_is_enough_one_less_is_not() -> None:
 
 
 def test_check23_signatures_may_come_in_any_order() -> None:
-    """The clients are sent them by ascending id, and refuse any other order."""
+    """Clients receive them by ascending id, and reject any other order."""
     cohort, sent = at_round_3()
     for u in reversed(range(1, 7)):
         cohort.server.receive(u, sent[u])

@@ -170,7 +170,7 @@ def test_check22_masked_array_hides_nothing_from_the_range() -> None:
     ],
 )
 def test_byte_order_strides_and_read_only_do_not_matter(change) -> None:
-    """Byte order strides and read only memory make no difference."""
+    """Byte order, strides and read-only memory make no difference."""
     vector = np.array([0.5, -0.25, 3.0])
     integers, _ = FixedPoint(8.0, rounding="nearest").encode_integers(change(vector))
     assert integers.tolist() == [32_768, -16_384, 196_608]

@@ -1,4 +1,4 @@
-"""The finder of (k, t): what it finds is safe, nothing smaller is, and whoever asks is told."""
+"""The finder of (k, t): its answer is safe, nothing smaller is, and errors have a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECURITY = st.sampled_from(["semi-honest", "semi-malicious"])
 def is_good(
     n: int, k: int, t: int, bad: int, gone: int, security: str, sigma: int, eta: int
 ) -> bool:
-    """E1, E2 and E3 written out once more, from the definition."""
+    """E1, E2 and E3, computed from the definition."""
     if n - bad - gone < 2:
         return False
     least_bad = {"semi-honest": t, "semi-malicious": 2 * t - (k + 1)}[security]
@@ -196,7 +196,7 @@ def test_up_to_the_mean_of_corrupt_neighbours_nothing_is_summed(
     ("n", "k", "t", "e1_and_e2"), [(46, 20, 10, 8), (51, 22, 11, 10), (53, 22, 11, 10)]
 )
 def test_e1_and_e2_share_what_is_allowed(n: int, k: int, t: int, e1_and_e2: int) -> None:
-    """Each alone keeps so many bits, and both together do not."""
+    """Each alone keeps this many bits, both together do not."""
     bad, gone = math.ceil(n / 5), math.ceil(n * Fraction("0.45"))
     bound = Fraction(1, 1 << e1_and_e2)
     e1, e2 = tails.too_many_corrupt(n, bad, k, t), tails.in_pieces(n, bad + gone, k)
@@ -210,15 +210,15 @@ def test_search_for_a_remedy_is_bounded() -> None:
     """If nearly everyone colludes or drops out, it would take many thousand neighbours."""
     params = make_params(1 << 20, 2, neighbours=4, encoding=secagg.Integers(max=1))
     policy = secagg.ClientPolicy(corrupt=0.48, dropout=0.48)
-    told = []
+    errors = []
 
     def check() -> None:
         with pytest.raises(ParameterError, match="1024") as caught:
             policy.check(params)
-        told.append(caught)
+        errors.append(caught)
 
     assert steps(check) < 20 * LIMIT
-    assert told
+    assert errors
 
 
 def test_most_of_a_search_is_decided_without_a_sum(

@@ -14,7 +14,7 @@ from secagg.graph import Graph, draw
 def test_check25_harary_is_regular_symmetric_and_connected(
     ids: set[int], data: st.DataObject
 ) -> None:
-    """A harary graph is regular symmetric and connected."""
+    """A Harary graph is regular, symmetric and connected."""
     k = data.draw(st.sampled_from(range(2, len(ids) - 1, 2)))
     graph = draw(ids, k, os.urandom(32))
     assert graph.holders.keys() == ids

@@ -76,7 +76,7 @@ def test_e1_and_e3_are_exact_for_one_client_and_bound_all(n: int, k: int) -> Non
 
 @pytest.mark.parametrize(("n", "k"), RINGS)
 def test_e2_is_exact_until_three_gaps_fit_and_a_bound_beyond(n: int, k: int) -> None:
-    """Every set of the missing, through the protocol's own test of connectedness."""
+    """Every set of missing clients, with the protocol's own test of connectedness."""
     graph, worst = ring(n, k), Fraction(0)
     for missing in range(n - 1):
         sets = list(subsets(n, missing))
@@ -125,7 +125,7 @@ def test_bits_of_tiny_probabilities_do_not_underflow() -> None:
 
 
 def test_up_to_the_mean_a_tail_is_half_or_more() -> None:
-    """Every hypergeometric distribution of up to 24: so nothing needs to be summed there."""
+    """Every hypergeometric distribution of up to 24, so no sum is needed there."""
     for population in range(1, 25):
         for marked in range(population + 1):
             for drawn in range(population + 1):

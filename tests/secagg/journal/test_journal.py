@@ -1,4 +1,4 @@
-"""The journal's file: whole or refused, one at a time, and nothing in it that is not known."""
+"""The journal's file: complete or rejected, locked, and without secrets."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(path: Path, params: RoundParams = PARAMS) -> list[Entry]:
 
 
 def crashed(path: Path) -> Path:
-    """Copy what a kill −9 at this moment leaves."""
+    """Copy the files as a kill −9 at this moment leaves them."""
     image = path.with_name("crashed")
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
@@ -73,7 +73,7 @@ def test_check28_written_entries_are_read_back(path: Path) -> None:
 
 
 def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> None:
-    """Without its write-ahead log, which nothing that was acknowledged depends on."""
+    """Without its write-ahead log, on which no acknowledged entry depends."""
     with Journal.create(ram_path / "round", PARAMS) as made:
         for number, entry in enumerate(ENTRIES):
             made.append(number, entry)
@@ -82,7 +82,7 @@ def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> Non
 
 
 def test_check28_commit_is_synced(path: Path) -> None:
-    """No test can cut the power; the settings can be read."""
+    """A test cannot cut the power, but it can read the settings."""
     with Journal.open(path, PARAMS) as opened, opened._lock.use() as connection:
         settings = [
             connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -105,7 +105,7 @@ def test_create_makes_a_file_and_open_reads_it(path: Path, ram_path: Path) -> No
 def test_wal_of_a_deleted_file_is_not_the_new_files(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log that a deleted file left behind is not taken for the new ones."""
+    """The log of a deleted file is not used for a new file."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
         patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
@@ -188,7 +188,7 @@ def other_process(path: Path) -> str:
 
 def test_check28_open_journal_cannot_be_opened_again(path: Path) -> None:
     with Journal.open(path, PARAMS) as opened:
-        for _ in range(2):  # the first refusal must not give the file free
+        for _ in range(2):  # the first rejection must not unlock the file
             with pytest.raises(JournalError):
                 Journal.open(path, PARAMS)
         assert f"journal {path}: " in other_process(path)
@@ -218,12 +218,12 @@ def test_check28_truncated_file_is_rejected_at_any_length(path: Path) -> None:
 
 @pytest.mark.large
 def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
-    """Some bytes of a file stand for nothing; then the journal also goes on as it should."""
+    """Some bytes of a file are unused; if one is altered, the journal works as before."""
     whole = path.read_bytes()
     rng = random.Random(28)
     places = [*range(100), *rng.sample(range(100, len(whole)), 1500)]
     used = [at for at in range(100, len(whole)) if whole[at]]
-    refused = 0
+    rejected = 0
     for at in (*places, *rng.sample(used, 1500)):
         path.write_bytes(
             whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :]
@@ -233,10 +233,10 @@ def test_check28_altered_byte_is_rejected_or_without_effect(path: Path) -> None:
                 assert list(opened.entries()) == ENTRIES
                 write(opened, ENTRIES[1:4], first=6)
         except JournalError:
-            refused += 1
+            rejected += 1
         else:
             assert read(path) == ENTRIES + ENTRIES[1:4]
-    assert refused > 1500
+    assert rejected > 1500
 
 
 def test_check28_every_byte_of_every_entry_counts(path: Path) -> None:
@@ -383,7 +383,7 @@ def test_file_that_is_no_journal_is_rejected(ram_path: Path, content: bytes) -> 
 def test_check28_damaged_wal_loses_no_acknowledged_entry(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the commit and the move into the file: the entry is there or it is not."""
+    """Killed between the commit and the move into the file: the entry is there or not."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
         patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
@@ -438,7 +438,7 @@ def full_disk() -> Iterator[Callable[[int], None]]:
 def test_check28_full_disk_acknowledges_nothing_then_resumes(
     ram_path: Path, full_disk: Callable[[int], None], room: int
 ) -> None:
-    """On a full disk nothing is acknowledged and the round goes on later."""
+    """On a full disk nothing is acknowledged, and the round continues later."""
     params = make_params(5, length=1500)
     cohort = resumable(params, ram_path / "round")
     cohort.advance(2)
@@ -473,7 +473,7 @@ def test_unwritable_path_raises_journal_error(path: Path, ram_path: Path) -> Non
         Journal.open("/proc/self/status", PARAMS)
     with pytest.raises(JournalError) as caught:
         Journal.create("/proc/round", PARAMS)
-    assert str(caught.value).count("/proc") == 1, "it names a file that nobody asked for"
+    assert str(caught.value).count("/proc") == 1, "it names a temporary file"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
@@ -503,7 +503,7 @@ def test_interrupted_write_closes_the_journal(
 
 
 def test_messages_too_long_for_sqlite_are_rejected_early(ram_path: Path) -> None:
-    """Messages that sqlite cannot store are refused beforehand."""
+    """Messages that SQLite cannot store are rejected before the round."""
     params = make_params(5, length=1 << 28, encoding=Integers(max=9), modulus_bits=64)
     with pytest.raises(JournalError, match=r"2147\d+ bytes"):
         Journal.create(ram_path / "round", params)
@@ -517,14 +517,14 @@ def test_largest_message_of_a_round_fits(ram_path: Path) -> None:
         assert sum(len(data) for _, data in made.entries()) == 4_000_256
 
 
-# ---- what is in it
+# ---- content
 
 
 @pytest.mark.parametrize("neighbours", [None, 6])
 def test_check28_nothing_stored_reveals_an_input(
     ram_path: Path, neighbours: int | None
 ) -> None:
-    """Not a vector, encoded or not, not the sum, not a secret that a client drew."""
+    """No vector, encoded or not, no sum, and no secret of a client."""
     params = make_params(10, length=50, neighbours=neighbours)
     cohort = resumable(params, ram_path / "round")
     kept = b""

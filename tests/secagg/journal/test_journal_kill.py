@@ -1,4 +1,4 @@
-"""A server process that is killed at every point of a round, and what comes of the round."""
+"""A server process that is killed at every point of a round, and the round's outcome."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def start(address: str, ram_path: Path) -> Iterator[Start]:
 
 
 class Step:
-    """A call of the server, and where one that nobody killed stands after it."""
+    """A call of the server, and the state of an uninterrupted server after it."""
 
     def __init__(self, server: Server, steps: list[Step], *call: object) -> None:
         name, *arguments = call
@@ -89,7 +89,7 @@ def reference(params: RoundParams) -> tuple[list[Step], tuple[object, ...]]:
 
 @pytest.mark.parametrize("kind", ONE_FIRST)
 def test_check28_killed_after_each_message_and_close(start: Start, kind: str) -> None:
-    """Kill −9 once it is acknowledged, or once a close's answers are there and unread."""
+    """Kill −9 after the acknowledgement, or after a close whose answers are not read yet."""
     params = KINDS[kind]
     steps, expected = reference(params)
     assert len(steps) == 20 + 19 + 18 + 16 + 4 + (18 if params.active else 0)
@@ -118,7 +118,7 @@ def test_check28_killed_after_each_message_and_close(start: Start, kind: str) ->
 def test_check28_killed_in_the_middle_of_each_write(
     start: Start, kind: str, statement: str
 ) -> None:
-    """Before it is acknowledged: the message is in or not, and is sent again in any case."""
+    """Killed before the acknowledgement: the message, stored or not, is sent again."""
     params = KINDS[kind]
     steps, expected = reference(params)
     stored = statement == STATEMENTS[-1]
@@ -146,7 +146,7 @@ def test_check28_killed_in_the_middle_of_each_write(
 def test_check28_clients_finish_despite_repeated_kills(
     start: Start,
 ) -> None:
-    """One server process for each message; all that the clients know is what they were sent."""
+    """One server process for each message; clients know only the messages they received."""
     params = make_params(N, 7, neighbours=12, max_weight=5)
     cohort = Cohort(params)
     sent_out: dict[int, bytes] = {}

@@ -1,4 +1,4 @@
-"""A journal is held by one process, whatever that one, its children and its operator do."""
+"""The lock of a journal: one process has it, whatever its children and its operator do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SUPPORT = str(Path(__file__).parents[2] / "support")
 
 
 def in_a_child(work: Callable[[], object]) -> None:
-    """Do it in a forked process, and wait until that has ended."""
+    """Run a function in a forked process, and wait for its end."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -93,7 +93,7 @@ def test_unclosed_journal_is_free_once_it_is_freed(path: Path) -> None:
 def test_failed_lock_leaves_no_descriptor_open(path: Path) -> None:
     with Journal.open(path, PARAMS):
         before = len(os.listdir("/proc/self/fd"))
-        with pytest.raises(BlockingIOError) as caught:  # it holds the object that it comes from
+        with pytest.raises(BlockingIOError) as caught:  # its frames refer to the lock object
             FileLock(path)
         assert len(os.listdir("/proc/self/fd")) == before
     assert caught.tb is not None
@@ -172,7 +172,7 @@ def test_check28_child_closing_its_copy_keeps_the_log(path: Path, how: str) -> N
 
 
 def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
-    """The interpreter gives back every object on its way out."""
+    """The interpreter frees every object at its exit."""
     program = path.with_name("program.py")
     program.write_text(
         "import os, sys\n"
@@ -196,7 +196,7 @@ def test_exit_of_a_child_keeps_the_parents_log(path: Path) -> None:
 def test_closed_journal_is_free_despite_a_forked_child(
     path: Path,
 ) -> None:
-    """It still has what its parent had, as one that is about to run another program has."""
+    """The child has the parent's descriptors, like one about to run another program."""
     opened = Journal.open(path, PARAMS)
     inherited = os.dup(opened._lock._descriptor)
     opened.close()
@@ -205,7 +205,7 @@ def test_closed_journal_is_free_despite_a_forked_child(
 
 
 def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
-    """The parent dies without closing it, as by kill -9: the file is free after its child."""
+    """The parent dies without a close, as by kill -9; the file is free once its child ends."""
     heard, say = os.pipe()
     wait, end = os.pipe()
 
@@ -213,7 +213,7 @@ def test_check28_child_outliving_its_parent_keeps_the_lock(path: Path) -> None:
         with Journal.open(path, PARAMS):
             if os.fork() == 0:
                 os.close(end)
-                os.write(say, b"!")  # forked, and through with what that takes
+                os.write(say, b"!")  # the fork is complete
                 os.read(wait, 1)  # until the test is over
                 os._exit(0)
             os.read(heard, 1)
@@ -250,7 +250,7 @@ def test_check28_reader_in_a_child_keeps_the_log(path: Path) -> None:
 
 @pytest.mark.parametrize("also", ["gone", "moved", "replaced"])
 def test_check28_lost_file_acknowledges_nothing(path: Path, also: str) -> None:
-    """Nothing is acknowledged into a file that nobody will find."""
+    """Nothing is acknowledged into a file that the path no longer names."""
     opened = Journal.open(path, PARAMS)
     kept = path.with_name("kept")
     shutil.copy(path, kept)
@@ -316,7 +316,7 @@ def test_older_copy_put_back_ends_the_round_safely(
 
 
 def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None:
-    """Closing a connection that another thread is inside brought the interpreter down."""
+    """Closing a connection that another thread uses crashed the interpreter."""
     params = make_params(5)
     for attempt in range(30):
         path = ram_path / str(attempt)
@@ -347,7 +347,7 @@ def test_check28_closing_waits_for_another_threads_write(ram_path: Path) -> None
 
 
 def test_check28_server_without_descriptors_continues(ram_path: Path) -> None:
-    """Other connections may have taken them all: nothing that is open needs another."""
+    """Other connections may use up all descriptors; an open journal needs no further one."""
     cohort = Cohort(PARAMS)
     made = Journal.create(ram_path / "round", PARAMS)
     cohort.server = Server(PARAMS, journal=made)
@@ -370,7 +370,7 @@ def test_check28_server_without_descriptors_continues(ram_path: Path) -> None:
 def test_check28_lock_outlasts_the_connection(
     path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Else another process opens the file while its log is still being emptied."""
+    """Without it another process would open the file while its log is being emptied."""
     order: list[str] = []
     connect, flock = sqlite3.connect, fcntl.flock
 
@@ -456,7 +456,7 @@ def test_check28_entry_appended_during_a_read_is_read(path: Path) -> None:
 
 
 def test_check28_child_forked_during_a_write_does_not_hang(path: Path) -> None:
-    """The thread that was writing is not in the child, which could wait for it for ever."""
+    """The writing thread does not exist in the child, which could wait for it forever."""
     with Journal.open(path, PARAMS) as opened:
         inside, leave = threading.Event(), threading.Event()
 

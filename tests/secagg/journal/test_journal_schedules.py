@@ -47,7 +47,7 @@ def random_params(rng: random.Random) -> RoundParams:
 
 
 class Schedule:
-    """One round, its network and its misfortunes, all from one seed."""
+    """One round, its network and its faults, all from one seed."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.rng = random.Random(seed)
@@ -80,7 +80,7 @@ class Schedule:
         return happened
 
     def run(self) -> None:
-        """A few phases, each a bounded number of steps: there is nothing to wait for."""
+        """A few phases, each with a bounded number of steps; nothing waits."""
         inbox = dict.fromkeys(self.cohort.ids, b"")
         for phase in range(len(self.cohort.phases())):
             self.accepted.append(set())
@@ -97,7 +97,7 @@ class Schedule:
             except TooFewSurvivors:
                 self.restart()
                 return
-            if self.happens("kill"):  # before anybody was sent its answer
+            if self.happens("kill"):  # before any answer was sent
                 self.restart()
                 inbox = self.server.outbox
 
@@ -111,28 +111,28 @@ class Schedule:
             self.network.append((u, data))
 
     def arrive(self, phase: int, message: tuple[int, bytes]) -> None:
-        """The network hands a message over, some twice, and the server may die after it."""
+        """The network delivers a message, some twice, and the server may die after it."""
         u, data = message
         due = self.made[u] == (phase, data)
         for _ in range(1 + self.happens("twice")):
             try:
                 self.server.receive(u, data)
-            except RemoteProtocolError as refused:
-                assert refused.sender == u
+            except RemoteProtocolError as error:
+                assert error.sender == u
                 assert not due
-                self.events["refused"] += 1
+                self.events["rejected"] += 1
         if due:
             self.accepted[phase].add(u)
         if self.happens("again later"):
             self.late.append(message)
         if self.happens("kill"):
             self.restart()
-            # it sends its answers again, and whoever has answered sends that again
+            # it sends its answers again, and clients that have answered repeat their messages
             for v in self.rng.sample(sorted(self.accepted[phase]), len(self.accepted[phase])):
                 self.server.receive(v, self.made[v][1])
 
     def restart(self) -> None:
-        """Kill −9: what is on the disk at this moment, opened by somebody else."""
+        """Kill −9: the files on the disk at this moment, opened by another server."""
         self.lives += 1
         before = (self.server.phase, self.server.waiting, self.server.outbox)
         image = self.folder / str(self.lives)
@@ -184,6 +184,6 @@ def test_check28_random_schedules_give_the_sum_or_an_abort(ram_path: Path, full:
         schedule = run(seed, ram_path / str(seed))
         events += schedule.events
         events[schedule.server.phase] += 1
-    # else the schedules would say little
-    rarest = min(events[name] for name in (*EVENTS, "refused", *ENDED))
+    # else the schedules would test little
+    rarest = min(events[name] for name in (*EVENTS, "rejected", *ENDED))
     assert rarest > rounds // 10, events

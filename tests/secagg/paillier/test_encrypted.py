@@ -1,4 +1,4 @@
-"""Encrypted vectors: the same integers as secret sharing, and nothing that does not belong."""
+"""Encrypted vectors: the same integers as secret sharing; foreign data are rejected."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def cohorts(draw):
 
 
 class SameRounding:
-    """Entropy of which whatever seeds stochastic rounding, 16 bytes, is the same each time."""
+    """Entropy whose 16 bytes for stochastic rounding are always the same."""
 
     def __init__(self, seed: bytes) -> None:
         self._seed, self.seeds = seed, 0
@@ -131,7 +131,7 @@ def test_check32_shared_encrypted_and_plain_sums_agree(cohort, seed):
 
 
 def test_check34_addition_beyond_capacity_is_rejected():
-    """The count travels and addition beyond capacity is refused."""
+    """The count is sent along, and addition beyond capacity is rejected."""
     five = vector()
     for seed in range(1, 5):
         five = five + vector(seed)
@@ -201,7 +201,7 @@ def test_check35_tampered_header_is_rejected(changes, check):
     [{"added": 1}, {"added": 3}, {"added": 2, "subtracted": 1}, {"added": 0, "subtracted": 2}],
 )
 def test_check34_wrong_count_in_the_header_is_detected(changes):
-    """A wrong count in the header of a sum is noticed when it is read."""
+    """A wrong count in the header of a sum is detected at decryption."""
     data = header((vector() + vector(1)).to_bytes(), **changes)
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(PUBLIC.load_vector(data, PACKING, summands=None))
@@ -220,7 +220,7 @@ def test_check34_wrong_count_in_the_header_is_detected(changes):
     ],
 )
 def test_check35_vectors_of_another_kind_are_rejected(other):
-    """Vectors of another kind are neither taken nor added."""
+    """Vectors of another kind are neither loaded nor added."""
     fields = {
         "encoding": PACKING.encoding,
         "length": 30,
@@ -283,7 +283,7 @@ def test_check34_ciphertexts_that_are_no_sum_are_detected(size, negative):
 
 
 def test_check34_vector_without_its_count_is_detected():
-    """A vector without its count is noticed when it is read."""
+    """A vector without its count is detected at decryption."""
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(EncryptedVector(PACKING, PUBLIC.encrypt([0, 0])))
     assert caught.value.check == "summands"
@@ -299,7 +299,7 @@ def test_check34_vector_without_its_count_is_detected():
     ],
 )
 def test_check34_slot_overflowing_by_one_is_detected(encoding, added, values):
-    """A slot that overflows by one is noticed when it is read."""
+    """A slot that overflows by one is detected at decryption."""
     packing = Packing(encoding=encoding, length=3, summands=2)
     for value, fits in values.items():
         for slot in range(3):
@@ -316,7 +316,7 @@ def test_check34_slot_overflowing_by_one_is_detected(encoding, added, values):
 
 
 def test_check34_weight_beyond_the_maximum_is_detected():
-    """A weight beyond what clients may give is noticed when it is read."""
+    """A weight beyond the maximum is detected at decryption."""
     packing = Packing(encoding=Integers(7), length=1, summands=4, max_weight=3)
     for weight, fits in ((3, True), (0, True), (4, False), (-1, False)):
         plaintext = (weight << packing.slot_bits) + (1 << (2 * packing.slot_bits))
@@ -346,14 +346,14 @@ def test_check34_weighted_sum_counts_apart_from_its_weight(weight):
 
 
 def test_count_does_not_detect_a_multiplied_vector():
-    """As the documents say: whoever adds can make one client's vector count as five."""
+    """As documented, an aggregator can count one client's vector five times."""
     read = KEY.decrypt_vector(vector() * 5)
     assert read.summands == 5
     np.testing.assert_array_equal(read.mean, KEY.decrypt_vector(vector()).sum)
 
 
 def test_floats_beyond_the_clip_are_counted_or_rejected():
-    """Floats beyond the clip are counted or refused and the count stays here."""
+    """Floats beyond the clip are counted or rejected, and the count is not sent."""
     x = np.zeros(30)
     x[[3, 4]] = 8.5, -100.0
     clipped = PUBLIC.encrypt_vector(x, PACKING)

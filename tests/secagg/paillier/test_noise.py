@@ -58,7 +58,7 @@ def test_owners_noise_covers_all_nth_residues():
     ],
 )
 def test_check36_blinding_hides_the_jacobi_symbol(noise):
-    """Anybody can compute it, and it multiplies: kept, it would tell what is in a sum."""
+    """The symbol is public and multiplicative: without blinding it shows a sum's terms."""
     key = keypair(noise=noise)
     public = key.public_key
     for group in (public, key._own):
@@ -94,7 +94,7 @@ def test_check36_roots_are_units_and_all_of_them():
 @pytest.mark.parametrize("noise", ["half-length", "textbook"])
 @pytest.mark.parametrize("group", ["public", "own"])
 def test_entropy_source_that_returns_too_little_raises(noise, group):
-    """Noise of no entropy is 1: the message would lie open."""
+    """Noise from no entropy is 1, so the message would be readable."""
     key = keypair(noise=noise)
     where = key.public_key if group == "public" else key._own
     for short in (lambda size: b"", lambda size: os.urandom(size - 1)):
@@ -115,8 +115,8 @@ def test_check29_owners_ciphertexts_do_not_contain_the_key():
     total = vector + PUBLIC.encrypt_vector(np.arange(4), packing)
     for made in (vector, total, vector * 2):
         assert made.group is PUBLIC
-        held = pickle.dumps(made)
+        data = pickle.dumps(made)
         for prime in KEY.primes:
-            assert prime.to_bytes(32, "little") not in held
-            assert prime.to_bytes(32, "big") not in held
+            assert prime.to_bytes(32, "little") not in data
+            assert prime.to_bytes(32, "big") not in data
     assert KEY.decrypt_vector(total).integers.tolist() == [0, 2, 4, 6]

@@ -60,7 +60,7 @@ def test_check36_computed_ciphertexts_are_blinded_when_written():
 
 
 def test_check36_forked_process_draws_other_noise():
-    PUBLIC.encrypt([1] * 40)  # tables are made: nothing else may be shared
+    PUBLIC.encrypt([1] * 40)  # the tables exist; nothing else may be shared
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

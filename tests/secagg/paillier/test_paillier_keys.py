@@ -1,4 +1,4 @@
-"""Keys: what they must be, what is refused, and that their bytes bring them back."""
+"""Keys: their conditions, rejected ones, and their encoding."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_check37_short_exponent_is_opt_in():
 
 @pytest.mark.parametrize("case", ["composite", "equal", "sizes", "short", "mod 4", "gcd"])
 def test_check37_unfit_primes_are_rejected_and_not_shown(case):
-    """Primes that make no key are refused without being told."""
+    """Primes that make no key are rejected, and the error does not contain them."""
     p, q = KEY.primes
     one_mod_four = 5
     while (
@@ -82,7 +82,7 @@ def test_check37_unfit_primes_are_rejected_and_not_shown(case):
 
 
 def test_check37_primes_are_validated_without_h():
-    """Nothing else notices here: with h, most of these give an h that is none."""
+    """No other check detects these; with h, most of them fail the check of h."""
     p, q = KEY.primes
     longer = int(gmpy2.next_prime(1 << 255)), int(gmpy2.next_prime(1 << 256))
     assert (longer[0] * longer[1]).bit_length() == 512
@@ -200,7 +200,7 @@ def test_any_bytes_are_a_public_key_or_rejected(data):
     ],
 )
 def test_check37_n_of_small_factors_is_rejected(n):
-    """An n that is plainly no product of two large primes is refused."""
+    """An n that is plainly no product of two large primes is rejected."""
     assert n.bit_length() == 512
     with pytest.raises(ParameterError):
         PublicKey(n, allow_insecure=True)

@@ -123,7 +123,7 @@ def test_generator_of_a_small_group_goes_through_all_of_it() -> None:
 
 
 def test_element_of_small_order_is_no_generator() -> None:
-    """2 has order 2 r here, which only the factor p' tells."""
+    """2 has order 2 r here, which only the factor p' reveals."""
     prime = StructuredPrime(635, 111427)
     assert pow(2, 2 * 635, prime.p) == 1
     assert prime.generator == 6
@@ -133,9 +133,9 @@ def test_element_of_small_order_is_no_generator() -> None:
 def test_prime_depends_on_the_given_entropy_only(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same entropy gives the same prime and nothing else is drawn on."""
+    """The same entropy gives the same prime, and no other source is used."""
 
-    def nobody(*_: object) -> bytes:
+    def fails(*_: object) -> bytes:
         raise AssertionError("another source of randomness was used")
 
     for module, name in (
@@ -144,7 +144,7 @@ def test_prime_depends_on_the_given_entropy_only(
         (np.random, "default_rng"),
         (gmpy2, "random_state"),
     ):
-        monkeypatch.setattr(module, name, nobody)
+        monkeypatch.setattr(module, name, fails)
     first, second, third = (InsecureReplayedEntropy(seed) for seed in (1, 1, 2))
     assert make(192, first) == make(192, second)
     assert first.drawn == second.drawn

@@ -1,4 +1,4 @@
-"""The active variant: signatures, the consistency round, and what clients and server refuse."""
+"""The active variant: signatures, the consistency round, and rejected messages."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_phases_are_those_of_the_transition_table() -> None:
 
 @pytest.mark.parametrize("phase", range(5))
 def test_check18_active_round_survives_loss_in_any_phase(phase: int) -> None:
-    """Clients lost in any one round of the active variant."""
+    """Clients drop out in any one round of the active variant."""
     cohort = cohort_of(12)
     cohort.advance(phase)
     cohort.advance(1, without=[1, 6])
@@ -111,7 +111,7 @@ def test_clients_dropping_out_in_every_phase() -> None:
     assert np.allclose(result.sum, vectors[3:].sum(axis=0) / 100, atol=1e-3)
 
 
-# ---- what is needed to start
+# ---- requirements
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ STATES = [kind for kind in vars(client_state).values() if dataclasses.is_datacla
 
 @pytest.mark.parametrize("kind", STATES)
 def test_check29_state_reprs_show_no_secrets(kind: type) -> None:
-    """Also the shares of others, which no client ever drew."""
+    """Also the shares of other clients."""
     names = [field.name for field in dataclasses.fields(kind)]
     state = kind(**{name: "public" if name == "phase" else "a secret" for name in names})
     assert "a secret" not in repr(state)
@@ -222,7 +222,7 @@ def keys_of(roster: bytes, u: int) -> tuple[bytes, bytes]:
 
 
 def test_check24_signed_bytes_name_session_sender_and_round() -> None:
-    """Byte by byte, as docs/protocol.md 5.10 has it: nothing of it can be left out."""
+    """Byte by byte, as in docs/protocol.md 5.10; no part can be left out."""
     digest, session, c, s = (bytes([i]) * 32 for i in range(4))
     sender = (0x0102030405060708).to_bytes(8, "little")
     expected = b"secagg/1 signed keys" + digest + sender + b"\0" + c + s
@@ -236,7 +236,7 @@ def test_check24_signed_bytes_name_session_sender_and_round() -> None:
 def test_check24_key_signature_binds_params_round_and_sender(
     u: int,
 ) -> None:
-    """A signature over keys binds parameters round sender and content."""
+    """A signature over keys binds parameters, round, sender and content."""
     digest = make_params(7, security="active").digest
     other = make_params(7, security="active", session=b"round 2").digest
 
@@ -261,7 +261,7 @@ SIZES = {"seal_keys": 32, "mask_keys": 32, "signatures": 64}
 
 
 def with_entry(roster: bytes, old: Roster, at: int, names: Iterable[str]) -> bytes:
-    """The roster with these parts of an old entry, and the digest that goes with them."""
+    """The roster with these parts of an old entry, and the matching digest."""
     message = read(roster, Roster)
     fields = {name: pieces(getattr(message, name), size) for name, size in SIZES.items()}
     for name in names:
@@ -293,14 +293,14 @@ def test_check24_digest_of_a_partial_cohort_is_checked() -> None:
 
 
 def test_check24_request_for_another_session_is_rejected() -> None:
-    """A request to sign for another session is refused."""
+    """A request to sign for another session is rejected."""
     _, client, request = at_phase(3)
     other = altered(request, ConsistencyRequest, session=bytes(32))
     client_rejects(client, lambda: client.check_consistency(other), "session")
 
 
 def test_check24_server_rejects_signature_of_other_session() -> None:
-    """A signature for another session or sender is refused by the server."""
+    """A signature for another session or sender is rejected by the server."""
     cohort = cohort_of()
     cohort.advance(3)
     sent = cohort.step()
@@ -332,7 +332,7 @@ def test_roster_without_a_signature_for_each_is_rejected(size: int) -> None:
 
 
 def test_check24_server_names_the_sender_of_a_bad_signature() -> None:
-    """A bad signature passed on would make every honest client give up."""
+    """A bad signature, passed on, would make every honest client abort."""
     cohort = cohort_of()
     sent = cohort.step()
     for bad in (bytes(64), b"", cohort.identities[3].sign(b"something else")):
@@ -373,7 +373,7 @@ def test_semi_honest_variant_has_no_signatures() -> None:
 def test_signatures_in_the_semi_honest_variant_are_rejected(
     phases: int, changes: dict[str, bytes]
 ) -> None:
-    """In a cohort with room for more, so that the messages are not too long besides."""
+    """In a cohort with room for more, so that the messages are not also too long."""
     cohort = Cohort(make_params(30), ids=range(20))
     client, data = cohort.clients[2], cohort.advance(phases)[2]
     kind, call = (Roster, client.share_keys) if phases == 1 else (UnmaskRequest, client.unmask)
@@ -384,24 +384,24 @@ def test_signatures_in_the_semi_honest_variant_are_rejected(
 
 
 def test_check23_split_survivors_reveal_nothing() -> None:
-    """Each half signs its own U3; no choice of signatures makes anybody reveal a share."""
+    """Each half signs its own U3; no choice of signatures makes a client reveal a share."""
     cohort = cohort_of(9)
-    told = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
+    lists = {u: ids(range(8)) if u < 4 else ids(range(1, 9)) for u in range(9)}
     signatures = {}
     for u, request in cohort.advance(3).items():
         session = read(request, ConsistencyRequest).session
-        changed = altered(request, ConsistencyRequest, survivors=told[u])
+        changed = altered(request, ConsistencyRequest, survivors=lists[u])
         answer = cohort.clients[u].check_consistency(changed)
         signatures[u] = read(answer, ConsistencySignature).signature
     for u, client in cohort.clients.items():
-        mine = unpack_ids(told[u])
-        agreeing = [v for v in mine if told[v] == told[u]]
+        mine = unpack_ids(lists[u])
+        agreeing = [v for v in mine if lists[v] == lists[u]]
         assert len(agreeing) < cohort.params.threshold
         # of those that signed the same set there are too few; the others signed another
         signers = agreeing if u % 2 else mine
         request = UnmaskRequest(
             session,
-            told[u],
+            lists[u],
             ids(sorted(set(range(9)) - set(mine))),
             ids(signers),
             b"".join(signatures[v] for v in signers),
@@ -435,7 +435,7 @@ def test_check23_invalid_survivors_are_not_signed(survivors: bytes, check: str) 
 
 
 def test_check04_own_minimum_counts_for_signed_survivors() -> None:
-    """The clients own minimum counts for what it signs."""
+    """The client's own minimum applies to the survivors that it signs."""
     cohort = Cohort(make_params(9, security="active"), policy=ClientPolicy(min_clients=9))
     client, request = cohort.clients[2], cohort.advance(3)[2]
     fewer = altered(request, ConsistencyRequest, survivors=ids(range(8)))
@@ -443,7 +443,7 @@ def test_check04_own_minimum_counts_for_signed_survivors() -> None:
 
 
 def test_check04_own_minimum_counts_for_the_signers() -> None:
-    """Seven signers are the threshold, and not enough for a client that insists on nine."""
+    """Seven signers reach the threshold, but not a client's minimum of nine."""
     policy = ClientPolicy(min_clients=9)
     cohort = Cohort(make_params(9, security="active"), policy=policy)
     client, request = cohort.clients[2], cohort.advance(4)[2]
@@ -467,7 +467,7 @@ def fewer_signers(_: Cohort, request: UnmaskRequest) -> dict[str, object]:
 
 
 def other_survivors(cohort: Cohort, request: UnmaskRequest) -> dict[str, object]:
-    """Six others, signed by all of them: not what this client signed."""
+    """Six other survivors, signed by all of them, but not by this client."""
     fewer = ids(range(6))
     signatures = [
         cohort.identities[v].sign(signed_survivors(request.session, v, fewer)) for v in range(6)

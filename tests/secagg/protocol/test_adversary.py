@@ -1,7 +1,7 @@
-"""Attacks by a lying server: each ends in the error the specification names, and tells nothing.
+"""Attacks by a lying server: each ends in the specified error and reveals nothing.
 
 ``LyingServer.learned`` is what the server could work out. The first tests see that it sees a
-leak where there is one, and no more than the sum where nobody lies.
+leak where there is one, and only the sum in an honest round.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ BOTH = pytest.mark.parametrize("security", ["semi-honest", "active"])
 
 
 def to(victim: int, lie: Callable[[bytes], bytes]) -> Lie:
-    """Tell one client a lie and the others the truth."""
+    """Send one client a lie and the others the truth."""
     return lambda u, data: lie(data) if u == victim else data
 
 
-# ---- what the harness sees
+# ---- the harness
 
 
 @BOTH
 def test_honest_round_reveals_the_honest_sum_only(
     security: str,
 ) -> None:
-    """An honest round tells the sum of the honest survivors and nothing else."""
+    """An honest round reveals the sum of the honest survivors and nothing else."""
     server = LyingServer(security, colluders=[0])
     server.play("masked_input")
     server.cohort.inbox.pop(1)  # it drops out after sharing its keys
@@ -57,7 +57,7 @@ def test_honest_round_reveals_the_honest_sum_only(
 
 
 def test_client_that_gives_both_shares_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the check gone the victim's input is known: this is what the check is for."""
+    """Without the check the victim's input is known."""
 
     def credulous(
         request: tuple[bytes, bytes], *_: object
@@ -80,28 +80,28 @@ def test_colluders_reaching_the_threshold_are_detected() -> None:
     assert server.learned() == [{4}, {5}, {6}]
 
 
-# ---- what it says of the survivors
+# ---- lies about the survivors
 
 
 def test_split_views_of_the_survivors() -> None:
-    """Half are told that 6 dropped out, half that 0 did, with every signature there is."""
+    """Half receive survivors without 6, half without 0, with every signature there is."""
     server = LyingServer("active", colluders=[3])
     requests = server.play("consistency_check")
     session = read(requests[0], ConsistencyRequest).session
-    told = {u: list(range(6) if u < 3 else range(1, 7)) for u in range(N)}
+    lists = {u: list(range(6) if u < 3 else range(1, 7)) for u in range(N)}
     signed = server.send(
         "consistency_check",
-        lambda u, data: altered(data, ConsistencyRequest, survivors=ids(told[u])),
+        lambda u, data: altered(data, ConsistencyRequest, survivors=ids(lists[u])),
     )
     assert signed.keys() == EVERYONE
     signature = {u: read(data, ConsistencySignature).signature for u, data in signed.items()}
     for u in range(N):
-        # even ones are shown only the signatures that hold, odd ones all
-        signers = [v for v in told[u] if u % 2 or told[v] == told[u]]
+        # even clients receive only the valid signatures, odd ones all
+        signers = [v for v in lists[u] if u % 2 or lists[v] == lists[u]]
         request = UnmaskRequest(
             session,
-            ids(told[u]),
-            ids(sorted(EVERYONE - set(told[u]))),
+            ids(lists[u]),
+            ids(sorted(EVERYONE - set(lists[u]))),
             ids(signers),
             b"".join(signature[v] for v in signers),
         )
@@ -159,7 +159,7 @@ def test_split_views_unsigned_reveal_no_single_input() -> None:
 def test_altered_unmask_requests(
     security: str, survivors: list[int], dropped: list[int], check: str
 ) -> None:
-    """Both kinds of share, clients it never heard from, duplicates, too few."""
+    """Both kinds of share, unknown clients, duplicates, too few."""
     server = LyingServer(security, colluders=[0])
     server.play("unmasking")
     changed = {"survivors": ids(survivors), "dropped": ids(dropped)}
@@ -171,9 +171,9 @@ def test_altered_unmask_requests(
 
 @BOTH
 def test_survivors_without_an_input(security: str) -> None:
-    """Client 6's input never came; it is passed off as a survivor all the same.
+    """Client 6's input never came, but it is listed as a survivor.
 
-    Nobody can know, and nobody refuses: the server gets b of client 6, of whose input it has
+    No client can detect this: the server gets b of client 6, of whose input it has
     nothing, and no s, so that its own masks with the others stay in their sum (protocol 2.3).
     """
     server = LyingServer(security)
@@ -206,7 +206,7 @@ def test_survivors_without_an_input(security: str) -> None:
 
 @BOTH
 def test_repeated_unmask_request(security: str) -> None:
-    """After an answer and after a refusal alike there is no second time."""
+    """No second request is answered, after an answer or after a rejection."""
     server = LyingServer(security, colluders=[0])
     requests = server.play("unmasking")
     server.send("unmasking", to(2, lambda data: altered(data, UnmaskRequest, dropped=ids([3]))))
@@ -220,7 +220,7 @@ def test_repeated_unmask_request(security: str) -> None:
     assert server.cohort.clients[2].phase is Phase.FAILED
 
 
-# ---- what it says of the cohort
+# ---- lies about the cohort
 
 
 @BOTH
@@ -342,7 +342,7 @@ def test_one_key_under_two_ids(security: str) -> None:
 @BOTH
 @pytest.mark.parametrize("u2", [{2}, {1, 2}, {1, 2, 3, 4}])
 def test_cohort_that_shrinks_before_the_masks(security: str, u2: set[int]) -> None:
-    """The client is to believe that hardly anybody shared keys."""
+    """The client shall believe that few clients shared keys."""
     server = LyingServer(security, threshold=5)
     server.play("masked_input")
 
@@ -374,7 +374,7 @@ def test_own_minimum_withstands_every_attack() -> None:
     assert TWO.min_clients == 2
 
 
-# ---- what it does to the shares
+# ---- altered shares
 
 
 def with_piece(position: int, piece: bytes) -> Callable[[bytes], bytes]:

@@ -1,4 +1,4 @@
-"""An argument of the wrong type is refused by name, wherever it is given first."""
+"""An argument of the wrong type raises an error with its name at the first call."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PHASES = (Phase.ADVERTISE_KEYS, Phase.SHARE_KEYS, Phase.MASKED_INPUT, Phase.UNMA
 def test_traffic_of_a_simulated_round_is_the_formula(
     neighbours: int | None, ring: Mapping[str, int], weighted: bool, security: str
 ) -> None:
-    """Ids of every width, nobody missing: per client and in all."""
+    """Ids of every width without dropouts: per client and in total."""
     ids = [0, 127, 128, 255, 256, 65_535, 65_536, (1 << 32) - 1, 1 << 32, (1 << 64) - 1]
     params = make_params(
         12,
@@ -122,7 +122,7 @@ def test_impossible_counts_are_rejected(changes: dict[str, int]) -> None:
 
 
 def test_decoder_bound_fits_every_message_tightly() -> None:
-    """The frame of 256 bytes holds what no list, vector or key list accounts for."""
+    """The frame of 256 bytes covers everything outside lists, vectors and keys."""
     kinds = (
         (messages.AdvertiseKeys, Phase.ADVERTISE_KEYS, "up"),
         (messages.Roster, Phase.SHARE_KEYS, "down"),

@@ -1,4 +1,4 @@
-"""Identities and the registry: which keys are refused, and why."""
+"""Identities and the registry: keys that are rejected, with the reasons."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_check21_list_of_low_order_points_is_complete() -> None:
 @pytest.mark.parametrize("sign", [0, 1 << 255])
 @pytest.mark.parametrize("y", [*sorted(identities._SMALL_ORDER), P, P + 1, 2**255 - 1])
 def test_check21_forgeable_key_is_rejected(y: int, sign: int) -> None:
-    """Zero is what a placeholder for a client that has not enrolled yet would be."""
+    """Zero could be the placeholder for a client without a key."""
     key = (y | sign).to_bytes(32, "little")
     with pytest.raises(ParameterError, match="client 5"):
         Registry({1: make_identity(1).public, 5: key})
 
 
 def test_check24_low_order_forgery_never_verifies() -> None:
-    """R = S·B − h·A with A of low order: what such a key would have let through."""
+    """R = S·B − h·A with A of low order: a forgery that such a key would accept."""
     registry = Registry({1: make_identity(1).public})
     forged = (1).to_bytes(32, "little") + bytes(32)
     assert not registry.verifies(1, b"content", forged)

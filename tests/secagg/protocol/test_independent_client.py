@@ -1,7 +1,7 @@
 """A client written from docs/protocol.md alone, by someone who had not seen the package.
 
-With the same entropy it must send the same bytes as the package's client, and refuse the same
-messages by the same checks. What differs is a fault of the document or of one of the two.
+With the same entropy it must send the same bytes as the package's client, and reject the same
+messages by the same checks. A difference is a fault of the document or of one of the two.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def answer(rival: independent.Client, data: bytes, cohort: testing.Cohort, u: in
 
 
 def outcome(step: Callable[[], bytes]) -> bytes | tuple[str, str]:
-    """The bytes that were sent, or the phase and the check by which the message was refused."""
+    """The bytes that were sent, or the phase and the check of the rejection."""
     try:
         return step()
     except (RemoteProtocolError, independent.ProtocolError) as error:
@@ -109,9 +109,9 @@ def run(round: testing.Round, script: Script) -> RoundResult | None:
         for u, asked in cohort.inbox.items():
             if round.dropouts.get(u) == phase:
                 continue
-            told = altered_by(asked, script, seen)
-            ours = outcome(partial(cohort.answer, u, told))
-            theirs = outcome(partial(answer, rivals[u], told, cohort, u))
+            arrived = altered_by(asked, script, seen)
+            ours = outcome(partial(cohort.answer, u, arrived))
+            theirs = outcome(partial(answer, rivals[u], arrived, cohort, u))
             assert ours == theirs, f"client {u}, {phase}"
             if isinstance(theirs, bytes) and isinstance(ours, bytes):
                 seen.append(ours)
@@ -148,7 +148,7 @@ def test_two_implementations_send_the_same_bytes(
 def test_two_implementations_reject_by_the_same_checks(
     round: testing.Round, script: bytes
 ) -> None:
-    """Two implementations refuse the same messages by the same checks."""
+    """Two implementations reject the same messages by the same checks."""
     run(round, Script(script))
 
 

@@ -50,7 +50,7 @@ def test_x25519_known_answer() -> None:
 
 
 def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
-    """Every key is hkdf of the secret with the session as salt."""
+    """Every key is HKDF of the secret, with the session as salt."""
     shared = os.urandom(32)
     ids = struct.pack("<QQ", 3, 9)
     a, b = b"A" * 32, b"B" * 32
@@ -132,7 +132,7 @@ def test_session_is_named_after_parameters_and_every_key() -> None:
 
 
 def test_check09_associated_data_names_session_ids_and_round() -> None:
-    """The associated data is version session ids and round."""
+    """The associated data is version, session, ids and round."""
     key = os.urandom(32)
     data = b"secagg/1 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
     expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)

@@ -147,7 +147,7 @@ def test_check17_sizes_do_not_depend_on_inputs(weights: int | None) -> None:
 
 
 def test_check17_messages_carry_no_field_but_the_protocols() -> None:
-    """No counts, norms or metrics: this list is everything a message can say."""
+    """No counts, norms or metrics: a message has these fields only."""
     fields = {kind.__name__: kind.__struct_fields__ for kind in KINDS}
     assert fields == {
         "AdvertiseKeys": ("sender", "parameters", "seal_key", "mask_key", "signature"),

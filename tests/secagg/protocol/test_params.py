@@ -37,7 +37,7 @@ from secagg import (
 def test_check05_threshold_is_a_majority_or_within_neighbours(
     n: int, neighbours: int | None, threshold: int, accepted: bool
 ) -> None:
-    """The threshold is a majority or on a graph within the neighbours."""
+    """The threshold is a majority, or on a graph at most the neighbours."""
     if accepted:
         assert make_params(n, threshold, neighbours=neighbours).threshold == threshold
     else:
@@ -46,7 +46,7 @@ def test_check05_threshold_is_a_majority_or_within_neighbours(
 
 
 def test_check06_two_clients_are_rejected_unless_allowed() -> None:
-    """Two clients are refused unless asked for by name."""
+    """Two clients are rejected without allow_two_clients."""
     with pytest.raises(ParameterError, match="allow_two_clients=True"):
         make_params(2, 2)
     params = make_params(2, 2, allow_two_clients=True)
@@ -285,8 +285,8 @@ def test_check05_colluders_never_reach_the_threshold(
 ) -> None:
     """On the complete graph colluders must not reach the threshold."""
     policy = ClientPolicy(corrupt=corrupt)
-    told = rf"threshold {t} .*\b{least}\b"
-    with pytest.raises(ParameterError, match=told):
+    named = rf"threshold {t} .*\b{least}\b"
+    with pytest.raises(ParameterError, match=named):
         policy.check(make_params(n, t, security=security))
     policy.check(make_params(n, least, security=security))
     with pytest.raises(ParameterError, match=f"threshold {least - 1} "):
@@ -294,7 +294,7 @@ def test_check05_colluders_never_reach_the_threshold(
 
 
 def test_check05_error_names_colluders_or_no_threshold() -> None:
-    """The error names the colluders and when no threshold will do."""
+    """The error names the number of colluders, and says if no threshold is safe."""
     with pytest.raises(ParameterError, match=r"0\.4 .* 40"):
         ClientPolicy(corrupt=0.4).check(make_params(100, 67, security="active"))
     with pytest.raises(ParameterError):

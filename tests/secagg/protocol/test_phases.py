@@ -1,4 +1,4 @@
-"""The transition table: client and server follow whatever it says, and nothing else."""
+"""The transition table: client and server follow it alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_client_phases_follow_the_transition_table(
 def test_server_phases_follow_the_transition_table(
     security: str, phase: Phase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or it fails, where the phase is closed with less than the other one begins with."""
+    """The server fails if the phase is closed with less than the next one needs."""
     due = NEXT[security][phase]
     for other in set(Phase) - {due}:
         cohort = at(security, phase)
@@ -67,7 +67,7 @@ def test_round_without_an_entry_of_the_table_stops_there(
 def test_active_client_that_signed_nothing_reveals_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Were the table to leave out the consistency check, clients would still insist on it."""
+    """Clients require the consistency check even if the table leaves it out."""
     cohort = at("active", Phase.MASKED_INPUT)
     monkeypatch.setitem(NEXT["active"], Phase.MASKED_INPUT, Phase.UNMASKING)
     requests = cohort.advance(1)

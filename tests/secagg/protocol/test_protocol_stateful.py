@@ -69,7 +69,7 @@ class AnyRound(RuleBasedStateMachine):
     @precondition(running)
     @rule()
     def everyone_answers(self) -> None:
-        """All that are present send, and all that was sent arrives."""
+        """All clients that are present send, and all messages arrive."""
         for u in sorted(self.inbox.keys() & self.present):
             self.outbox[u] = self.make(u)
         for u in sorted(self.outbox):
@@ -85,22 +85,22 @@ class AnyRound(RuleBasedStateMachine):
     @precondition(running)
     @rule(data=st.data())
     def cross(self, data: st.DataObject) -> None:
-        """A client's message comes under another's name: refused, or was that other's own."""
+        """A client's message arrives under another's id: rejected, unless it is its own."""
         if self.delivered:
             u, message = data.draw(st.sampled_from(self.delivered))
             v = data.draw(st.sampled_from(sorted(self.cohort.ids)))
             if u != v:
                 try:
                     self.server.receive(v, message)
-                except RemoteProtocolError as refused:
-                    assert refused.sender == v
+                except RemoteProtocolError as error:
+                    assert error.sender == v
                 else:
                     raise AssertionError("a message was accepted under another's name")
 
     @precondition(running)
     @rule(data=st.data())
-    def vanish(self, data: st.DataObject) -> None:
-        """Somebody is gone for good; rarely one without whom there are too few."""
+    def drop_out(self, data: st.DataObject) -> None:
+        """A client drops out; rarely one without which too few are left."""
         spare = len(self.present) > self.ample()
         if self.present and (spare or data.draw(RARELY)):
             self.present.discard(data.draw(st.sampled_from(sorted(self.present))))
@@ -206,7 +206,7 @@ class AnyRound(RuleBasedStateMachine):
         try:
             self.server.receive(u, message)
         except RemoteProtocolError:
-            # sent in an earlier phase, or by a client the server has given up on
+            # sent in an earlier phase, or by a client that has dropped out
             assert u not in self.server.waiting or self.late(message)
         else:
             self.delivered.append((u, message))
@@ -233,12 +233,12 @@ def test_check32_any_schedule_gives_the_sum_or_an_abort() -> None:
 
 
 def test_accepted_parameters_have_room_for_the_largest_sum() -> None:
-    """The strategy reaches the extremes that RoundParams allows; one more is refused."""
+    """The strategy reaches the extremes of RoundParams; one more is rejected."""
     params = make_params(12, encoding=Integers(max=21), modulus_bits=8)
     assert params.ring.modulus > 12 * 21
     try:
         make_params(12, encoding=Integers(max=22), modulus_bits=8)
-    except ParameterError as refused:
-        assert "headroom" in str(refused)
+    except ParameterError as error:
+        assert "headroom" in str(error)
     else:
         raise AssertionError("12 · 22 = 264 does not fit eight bits")

@@ -1,4 +1,4 @@
-"""Golden vectors of the messages: their bytes, odd spellings, and malformed ones refused."""
+"""Golden vectors of the messages: their bytes, odd spellings, and malformed ones rejected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_check27_most_bytes_of_each_message(case) -> None:
 
 
 def by_state(cases: list[Case]) -> dict[str, list[Case]]:
-    """The cases of the server, by the state it is in: a refused message changes nothing."""
+    """The cases of the server, by the state it is in: a rejected message changes nothing."""
     out = defaultdict(list)
     for case in cases:
         if case["side"] == "server":
@@ -61,7 +61,7 @@ def by_state(cases: list[Case]) -> dict[str, list[Case]]:
     "cases", by_state(MALFORMED["refused"]).values(), ids=by_state(MALFORMED["refused"])
 )
 def test_check27_server_rejects_malformed_and_goes_on(cases) -> None:
-    """The server refuses malformed messages and goes on."""
+    """The server rejects malformed messages and goes on."""
     phase, replay = cases[0]["phase"], Replay(cases[0]["round"])
     server, accepted = replay.server(phase), cases[0]["accepted"]
     for u in accepted:
@@ -128,9 +128,9 @@ def test_check27_closing_with_too_few_clients_aborts(case) -> None:
         found = (caught.value.phase, caught.value.survivors, caught.value.needed)
         assert found == (phase, len(case["accepted"]), case["needed"])
     else:
-        with pytest.raises(RemoteProtocolError) as refused:
+        with pytest.raises(RemoteProtocolError) as caught:
             server.close_round()
-        found = (refused.value.phase, refused.value.check, refused.value.sender)
+        found = (caught.value.phase, caught.value.check, caught.value.sender)
         assert found == (phase, case["check"], None)
     assert server.phase == "failed"
     with pytest.raises(LocalProtocolError):
@@ -139,11 +139,11 @@ def test_check27_closing_with_too_few_clients_aborts(case) -> None:
 
 def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
     """Every row of the document's table of checks but those of closings has its vector."""
-    refused = MALFORMED["refused"]
-    assert {case["kind"] for case in refused} == {
+    rejected = MALFORMED["refused"]
+    assert {case["kind"] for case in rejected} == {
         c["kind"] for c in load("messages")["messages"]
     }
-    assert {case["round"] for case in refused} <= set(ROUNDS)
+    assert {case["round"] for case in rejected} <= set(ROUNDS)
     document = (FOLDER.parents[1] / "docs" / "protocol.md").read_text()
     table = document.split("<!-- checks -->")[1].split("<!-- end -->")[0]
     rows = {
@@ -151,6 +151,6 @@ def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
         for line in table.splitlines()
         if len(cells := line.split("|")) == 6 and cells[2].strip() in ("client", "server")
     }
-    covered = {(case["side"], case["check"]) for case in refused}
+    covered = {(case["side"], case["check"]) for case in rejected}
     assert rows - covered == {("server", "shares")}
     assert not covered - rows

@@ -50,7 +50,7 @@ def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> 
 
 
 def test_check27_rounds_cover_variants_phases_and_moduli() -> None:
-    """Rounds cover both variants every phase and kind of modulus."""
+    """Rounds cover both variants, every phase and every kind of modulus."""
     replays = [Replay(name) for name in NAMES]
     for active in (False, True):
         of = [r for r in replays if r.params.active is active]

@@ -1,4 +1,4 @@
-"""A server writes down what it accepts before it answers, and goes on from what is written."""
+"""A server logs accepted messages before it answers, and resumes from its log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = [
 
 
 class MemoryLog:
-    """A log that fails when told to, before or after it has stored the entry."""
+    """A log that can fail, before or after it has stored the entry."""
 
     def __init__(self, params: RoundParams, stored: list[Entry] | None = None) -> None:
         self.params = params
@@ -105,7 +105,7 @@ def test_check28_server_resumed_after_any_entry_is_the_same(kind: dict[str, int]
         resumed = Server.resume(MemoryLog(params, log.stored[:count]))
         assert resumed.outbox == answers
         assert (resumed.phase, resumed.waiting) == (whole.phase, whole.waiting)
-        for u, data in log.stored[1:count]:  # whoever was not told sends again
+        for u, data in log.stored[1:count]:  # clients without an acknowledgement send again
             if u is not None and resumed.phase is not Phase.FINISHED:
                 resumed.receive(u, data)
         for u, data in log.stored[count:]:
@@ -139,7 +139,7 @@ def test_check28_resumed_server_continues_the_log() -> None:
 
 @pytest.mark.parametrize("phase", range(4))
 def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
-    """Not a second chance, in which late messages would give other answers."""
+    """A second close, with late messages, would give other answers."""
     cohort, log = logged(make_params(6, 5))
     cohort.advance(phase)
     sent = cohort.step()
@@ -196,7 +196,7 @@ def test_check28_unwritten_message_is_not_acknowledged(phase: int, fails: str) -
 
 @pytest.mark.parametrize("close", [False, True])
 def test_server_with_a_failed_log_names_resume(close: bool) -> None:
-    """One that failed for good, or has no log, cannot be resumed and does not say so."""
+    """A server that failed for good or has no log does not name Server.resume."""
     cohort, log = logged(make_params(5))
     sent = cohort.step()
     log.fails = "before"
@@ -214,7 +214,7 @@ def test_server_with_a_failed_log_names_resume(close: bool) -> None:
 
 
 def test_server_interrupted_half_way_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot tell whether the input is in its total; the log can."""
+    """The server may or may not have added the input; the log decides."""
     cohort, log = logged(make_params(5))
     cohort.advance(2)
     sent = cohort.step()
@@ -282,7 +282,7 @@ def test_log_that_no_server_wrote_is_rejected(
 
 
 class Counted(bytes):
-    """Bytes that know how many of them are alive."""
+    """Bytes that count their living instances."""
 
     alive = 0
 

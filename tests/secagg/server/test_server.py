@@ -64,7 +64,7 @@ def test_check18_clients_dropping_out_in_any_phase(phase: int, neighbours: int |
 def test_check18_any_dropouts_give_the_sum_of_u3_or_an_abort(
     neighbours: int | None, leaves: list[int], modulus: dict[str, int]
 ) -> None:
-    """`leaves[u]` is the phase before whose message u drops out; 4 and 5: never."""
+    """`leaves[u]` is the phase in which u drops out before its message; 4 and 5: never."""
     cohort = Cohort(make_params(12, neighbours=neighbours, **modulus))
     try:
         for phase in PHASES:
@@ -82,7 +82,7 @@ def test_check18_any_dropouts_give_the_sum_of_u3_or_an_abort(
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_check19_below_the_threshold_nothing_is_unmasked(phase: int) -> None:
-    """Seven of twelve are the threshold: at six the server ends, and holds no sum."""
+    """The threshold is seven of twelve: with six the server ends without a sum."""
     cohort = Cohort(make_params(12, 7, length=100))
     cohort.advance(phase)
     cohort.step(without=range(6))
@@ -178,7 +178,7 @@ def test_check20_messages_of_other_rounds_are_rejected(phase: int) -> None:
 
 
 def altered_session(data: bytes, cohort: Cohort) -> bytes:
-    """Different bytes of the same message, so that it is not known as a repetition."""
+    """The same message in different bytes, so that it is no repetition."""
     kind = {1: AdvertiseKeys, 3: ShareKeys, 5: MaskedInput, 7: UnmaskShares}[data[2]]
     field = "parameters" if kind is AdvertiseKeys else "session"
     return altered(data, kind, **{field: b"?" * 32})
@@ -220,7 +220,7 @@ def test_check20_dropped_out_client_cannot_return(phase: int) -> None:
 
 
 def test_check21_unknown_and_repeated_clients_are_rejected() -> None:
-    """An unknown client and a second one with the same id are refused."""
+    """An unknown client and a second one with the same id are rejected."""
     cohort = Cohort(make_params(5))
     sent = cohort.step()
     cohort.server.receive(0, sent[0])
@@ -314,7 +314,7 @@ def test_check22_sealed_shares_of_the_wrong_length_are_rejected(cut: slice) -> N
 
 
 def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
-    """Shares that are not field elements or too few are refused."""
+    """Shares that are not field elements or too few are rejected."""
     cohort = Cohort(make_params(5))
     cohort.advance(3)
     sent = cohort.step()
@@ -366,7 +366,7 @@ def test_check11_wrong_share_beyond_the_first_t_is_named_too() -> None:
 def test_check11_shares_beyond_repair_raise(
     dropped: list[int],
 ) -> None:
-    """With exactly t shares nobody can be named; the secret is checked all the same."""
+    """With exactly t shares no client can be named, but the secret is checked."""
     cohort = Cohort(make_params(10, 9))
     cohort.advance(2)
     cohort.advance(1, without=dropped)
@@ -423,7 +423,7 @@ def test_ids_may_be_any_64_bit_numbers() -> None:
 
 @pytest.mark.parametrize("phase", [2, 3])
 def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
-    """On a graph, a client that sees too few of the others is answered nothing, and refused."""
+    """On a graph, a client with too few neighbours gets no answer and is rejected."""
     cohort = Cohort(make_params(10, 3, neighbours=4))
     cohort.advance(phase - 1)
     holders = cohort.server._stage.cohort.graph.holders
@@ -446,7 +446,7 @@ def test_check11_faulty_are_named_in_ascending_order() -> None:
 def test_check11_right_shares_are_not_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Weights are remembered by their points; wrong ones would be repaired, slowly."""
+    """Weights are cached by their points; wrong weights would be repaired, slowly."""
 
     def never(*_: object) -> None:
         raise AssertionError("right shares went through the decoder")
@@ -531,7 +531,7 @@ def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) ->
 def test_check11_undecidable_liars_cost_three_decodings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Three of eight spoil every owner's shares but the first five: nobody is named.
+    """Three of eight spoil every owner's shares but the first five: no client is named.
 
     Three, and not one for each owner: some owner's liars may be few enough to be named.
     """
@@ -551,7 +551,7 @@ def test_check11_undecidable_liars_cost_three_decodings(
 
 
 def test_check11_liars_are_named_in_another_neighbourhood() -> None:
-    """An undecodable secret is remembered by its holders, not by their positions."""
+    """A failed decoding is cached by holders, not by their positions."""
     recovery = Recovery(3)
     rng = np.random.default_rng(0)
     entropy = lambda size: rng.bytes(size)  # noqa: E731
@@ -561,7 +561,7 @@ def test_check11_liars_are_named_in_another_neighbourhood() -> None:
         points = np.arange(1, 7, dtype=np.uint64)
         return secret, shamir.split_limbs(shamir.to_limbs(secret), 3, points, entropy)
 
-    for owner in range(4):  # three of six lie, more than can be told apart
+    for owner in range(4):  # three of six lie, too many to identify
         secret, rows = shared(owner)
         rows[3:] += np.arange(1, 4, dtype=np.uint64)[:, None]
         answers = dict(zip(range(10, 16), rows, strict=True))

@@ -126,7 +126,7 @@ def test_check11_wrong_shares_are_found_up_to_half_the_surplus(
 
 
 def test_check11_too_many_wrong_shares_are_reported() -> None:
-    """More wrong shares than can be told apart are reported."""
+    """Wrong shares beyond the correctable number raise an error."""
     points = np.arange(1, 8, dtype=np.uint64)
     values = shamir.split_limbs(shamir.to_limbs(b"secret"), 5, points, os.urandom)
     values[[0, 3]] = 12345

@@ -1,4 +1,4 @@
-"""The invariants hold of the library, and each of them fails where a bug is planted."""
+"""The invariants: the library meets them, and each fails if a bug is planted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_round(n: int = 4, threshold: int | None = None, **changes: object) -> t
     )
 
 
-# what is planted or looked for is found in the same cases each time, and nobody reads the
+# planted bugs are found in the same cases each time, and no test reads the
 # smallest of them
 PLANTED = settings(
     max_examples=300, database=None, derandomize=True, phases=[Phase.generate], deadline=None
@@ -62,7 +62,7 @@ PLANTED = settings(
 
 
 class Direct:
-    """The transport that does nothing; it notes what it was given and what it delivered."""
+    """Transport without effect; it records sent and delivered messages."""
 
     def __init__(self, record: testing.Record | None = None) -> None:
         self.record = record
@@ -119,7 +119,7 @@ def test_check14_plain_encoding_equals_the_clients(
     assert max(map(abs, plain)) <= params.encoding.max_encoded * factor
 
 
-# ---- the strategies reach what is legal
+# ---- the strategies reach every legal case
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_ids_are_small_and_large() -> None:
 
 
 def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
-    """Result of a round over these survivors, by no protocol at all."""
+    """Result of a round over these survivors, without a protocol."""
     exact = round.exact_sum(survivors)
     weight = None if round.weights is None else exact.pop()
     integers = np.array(exact, dtype=np.int64)
@@ -167,7 +167,7 @@ def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
 
 
 def forgets_who_left_last(round: testing.Round) -> RoundResult:
-    """It mistakes a client that dropped out after its masked input for one not in the sum."""
+    """It leaves out a client that dropped out after its masked input."""
     result = simulate(round)
     stayed = tuple(u for u in result.survivors if round.dropouts.get(u) != "unmasking")
     return dataclasses.replace(result, survivors=stayed)
@@ -175,7 +175,7 @@ def forgets_who_left_last(round: testing.Round) -> RoundResult:
 
 def gives_up_early(round: testing.Round) -> RoundResult:
     if round.dropouts:
-        raise TooFewSurvivors("somebody left", phase="x", survivors=0, needed=0)
+        raise TooFewSurvivors("a client left", phase="x", survivors=0, needed=0)
     return simulate(round)
 
 
@@ -194,7 +194,7 @@ def sums_floats(round: testing.Round) -> RoundResult:
     ("aggregate", "named"),
     [
         (forgets_who_left_last, r"clients \[\d+\]|integers"),
-        (gives_up_early, "x: somebody left"),
+        (gives_up_early, "x: a client left"),
         (never_gives_up, "RoundResult"),
         (sums_floats, "^sum "),
     ],
@@ -233,7 +233,7 @@ def test_every_field_of_a_result_is_checked(field: str, value: object, named: st
 
 @pytest.mark.parametrize("survivors", [(0, 1, 2, 3), (0, 1, 2)])
 def test_sum_with_too_few_answers_is_detected(survivors: tuple[int, ...]) -> None:
-    """It is exact; but with two of four left, nobody could have removed its masks."""
+    """The sum is exact, but two clients of four cannot remove its masks."""
     round = make_round(4, 3, dropouts={2: "unmasking", 3: "unmasking"})
     with pytest.raises(AssertionError, match="RoundResult"):
         testing.assert_exact_sum(round, lambda r: plain(r, survivors))
@@ -397,7 +397,7 @@ def test_server_that_continues_with_too_few_is_detected(
         testing.run_over(Direct(), few, testing.Schedule())
 
 
-# ---- what shows of an input
+# ---- leaks of an input
 
 
 def hidden(run: Callable[[testing.Round, testing.Record], object], examples: int = 300) -> None:
@@ -416,7 +416,7 @@ def test_inputs_without_masks_are_detected(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_scaled_input_under_its_masks_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody could read it, but it is not the input."""
+    """The sum is unreadable, but its input is wrong."""
     encode = masking.encode_input
 
     def doubled(
@@ -441,20 +441,20 @@ def test_scaled_input_under_its_masks_is_detected(monkeypatch: pytest.MonkeyPatc
         hidden(unchecked)
 
 
-def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[..., None]:
-    """A program that tells the server something more about each client."""
+def also(leak: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[..., None]:
+    """A program that sends the server something more about each client."""
 
     def run(round: testing.Round, record: testing.Record) -> None:
         transmit(round, record)
         for u in round.vectors:
-            for data in tell(round, u):
+            for data in leak(round, u):
                 record(u, None, data)
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("tell", "named"),
+    ("leak", "named"),
     [
         (lambda r, u: [bytes(np.count_nonzero(r.vectors[u]))], r" \d+ or \d+ bytes"),
         (lambda r, u: [b"w%20d" % (r.weight(u) or 0)], "^message "),
@@ -462,10 +462,10 @@ def also(tell: Callable[[testing.Round, int], Iterable[bytes]]) -> Callable[...,
     ],
 )
 def test_leak_beside_the_masked_input_is_detected(
-    tell: Callable[[testing.Round, int], list[bytes]], named: str
+    leak: Callable[[testing.Round, int], list[bytes]], named: str
 ) -> None:
     with pytest.raises(AssertionError, match=named):
-        hidden(also(tell))
+        hidden(also(leak))
 
 
 @pytest.mark.large

@@ -1,4 +1,4 @@
-"""Threshold decryption: any t trustees read what the whole key would, and fewer nothing."""
+"""Threshold decryption: any t trustees decrypt like the whole key, fewer cannot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARTIALS = {share.index: share.decrypt_partially(SENT) for share in SHARES}
 def test_any_t_trustees_decrypt_like_the_ordinary_key(
     data: st.DataObject,
 ) -> None:
-    """Any t trustees in any order read what the ordinary key reads."""
+    """Any t trustees, in any order, decrypt like the ordinary key."""
     trustees, threshold = data.draw(st.sampled_from(GROUPS))
     key, shares = dealing(trustees, threshold)
     messages = data.draw(st.lists(st.integers(-(N // 2), N // 2), max_size=6))
@@ -136,7 +136,7 @@ def rejection(partials: list[PartialDecryption], check: str, sender: int | None)
 
 
 def altered(values: list[int], how: str) -> list[int]:
-    """Return a trustee's values changed in one of the ways that a cheat would try."""
+    """Return a trustee's values, altered in one of the ways of a cheat."""
     square = N * N
     first, second, *rest = values
     return {
@@ -174,7 +174,7 @@ def test_altered_values_raise_with_the_trustees_index(how: str) -> None:
 def test_altered_and_proved_values_fail_or_change_nothing(
     how: str,
 ) -> None:
-    """A square root of 1 passes, and is squared away; whatever matters is found."""
+    """A square root of 1 passes without effect; every other alteration is found."""
     bad = claim(SHARES[1], SENT, altered(values_of(PARTIALS[2]), how))
     partials = [PARTIALS[1], bad, PARTIALS[3]]
     if how in HARMLESS:
@@ -184,13 +184,13 @@ def test_altered_and_proved_values_fail_or_change_nothing(
 
 
 def test_honest_claim_is_accepted() -> None:
-    """So that the refusals above are for the values, and not for how the test claims them."""
+    """The rejections above are thus for the values, not for the way the test proves them."""
     honest = claim(SHARES[1], SENT, values_of(PARTIALS[2]))
     assert KEY.combine(SENT, [PARTIALS[1], honest, PARTIALS[3]]) == MESSAGES
 
 
 def test_partial_from_elsewhere_fails_its_own_check() -> None:
-    """A partial decryption that belongs elsewhere is refused by its own check."""
+    """A partial decryption of another sum or key fails its own check."""
     others = PUBLIC.encrypt(MESSAGES)
     elsewhere = SHARES[1].decrypt_partially(others)
     good = [PARTIALS[1], PARTIALS[3]]
@@ -209,7 +209,7 @@ def test_partial_from_elsewhere_fails_its_own_check() -> None:
 
 
 def test_trustee_cannot_act_for_another_with_the_same_share() -> None:
-    """One trustee cannot speak for another that has the same share."""
+    """One trustee cannot act for another that has the same share."""
     key, shares = dealing(3, 1)
     sent = key.public_key.encrypt([3])
     partial = shares[0].decrypt_partially(sent)
@@ -224,11 +224,11 @@ def test_all_bad_trustees_are_named_and_can_be_left_out() -> None:
         i: claim(SHARES[i - 1], SENT, altered(values_of(PARTIALS[i]), "plaintext"))
         for i in (2, 4)
     }
-    everybody = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
-    message = rejection(everybody, "proof", 2)
+    partials = [bad.get(i, PARTIALS[i]) for i in range(1, 6)]
+    message = rejection(partials, "proof", 2)
     assert "trustee 2, trustee 4;" in message
     assert "3 valid parts are left and 3 are needed" in message
-    assert KEY.combine(SENT, [x for x in everybody if x.index not in bad]) == MESSAGES
+    assert KEY.combine(SENT, [x for x in partials if x.index not in bad]) == MESSAGES
 
 
 def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
@@ -244,7 +244,7 @@ def test_combine_takes_the_blinded_sum_that_was_sent() -> None:
 
 
 def test_ciphertexts_of_another_key_are_rejected_first() -> None:
-    """Ciphertexts of another key are refused before anything is computed."""
+    """Ciphertexts of another key are rejected before anything is computed."""
     foreign = keypair().public_key.encrypt([1])
     for use in (lambda: SHARES[0].decrypt_partially(foreign), lambda: KEY.combine(foreign, [])):
         with pytest.raises(ParameterError):
@@ -258,7 +258,7 @@ def test_ciphertexts_of_another_key_are_rejected_first() -> None:
 
 
 def test_vector_in_place_of_its_ciphertexts_is_rejected() -> None:
-    """A vector in the place of its ciphertexts is refused with the remedy."""
+    """A vector in place of its ciphertexts is rejected with the remedy."""
     packing = Packing(encoding=FixedPoint(clip=1.0), length=3, summands=4)
     vector = PUBLIC.encrypt_vector(np.zeros(3), packing)
     with pytest.raises(ParameterError, match=r"\.ciphertexts.* EncryptedVector"):
@@ -279,7 +279,7 @@ def test_any_iterable_of_partial_decryptions_is_combined() -> None:
 
 
 def test_trustees_can_add_the_vectors_themselves() -> None:
-    """Trustees who add for themselves need no word of the aggregators."""
+    """Trustees who add the vectors themselves need not trust the aggregator."""
     packing = Packing(encoding=Integers(9), length=2, summands=3)
     messages = [PUBLIC.encrypt_vector(np.array([i, 9]), packing).to_bytes() for i in (1, 2, 3)]
 
@@ -292,7 +292,7 @@ def test_trustees_can_add_the_vectors_themselves() -> None:
 
 
 def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
-    """Every proof is good, and still they do not combine: only a dealer can do that."""
+    """Every proof is valid, but the parts do not combine: only a dealer can cause that."""
     secret = SHARES[1]._secret + 1
     images = list(KEY.images)
     images[1] = int(gmpy2.powmod(KEY.base, KEY.delta * secret, N * N))
@@ -305,7 +305,7 @@ def test_shares_of_two_dealings_under_one_key_are_detected() -> None:
 
 
 def test_lagrange_coefficients_are_integers_and_interpolate() -> None:
-    """The coefficients of lagrange are integers and interpolate."""
+    """Lagrange's coefficients are integers and interpolate."""
     delta = math.factorial(9)
     for points in ([1], [1, 2], [9, 4, 1], [2, 3, 5, 7], list(range(1, 10))):
         weights = [lagrange_at_zero(i, points, delta) for i in points]

@@ -1,4 +1,4 @@
-"""Keys, shares and partial decryptions as bytes: what comes back is right, or refused."""
+"""Keys, shares and partial decryptions as bytes: decoded right, or rejected."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ BAD_PARTIALS = {
 
 @pytest.mark.parametrize("name", BAD_PARTIALS)
 def test_check26_bad_partial_fails_its_own_check(name: str) -> None:
-    """A bad partial decryption is refused by its own check."""
+    """A bad partial decryption fails its own check."""
     data, check, sender = BAD_PARTIALS[name]
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.load_partial(data)
@@ -92,7 +92,7 @@ def test_check26_bad_partial_fails_its_own_check(name: str) -> None:
 
 
 def resealed(data: bytes) -> bytes:
-    """Return a key's bytes with the id that they ought to have: the work of a liar."""
+    """Return a key's bytes with a matching id, as a liar would."""
     return data[:-32] + hashlib.sha256(data[:-32]).digest()
 
 

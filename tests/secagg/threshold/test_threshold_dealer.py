@@ -67,7 +67,7 @@ def test_dealer_shares_the_secret_of_the_paper(trustees: int, threshold: int) ->
 
 
 class Recorded:
-    """Entropy that keeps what it gave."""
+    """Entropy that records its output."""
 
     def __init__(self, seed: str) -> None:
         self._stream = Stream(seed)
@@ -132,7 +132,7 @@ def test_secret_coefficients_are_fresh_and_of_full_size() -> None:
 
 
 def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
-    """The same two shares come of two keys: they say nothing of d."""
+    """Two keys give the same two shares, so these reveal nothing of d."""
     given = [(1, 1), (2, order_of(*SAFE[:2]) // 3)]
     keys = []
     for p, q in (SAFE[:2], SAFE[2:]):
@@ -157,7 +157,7 @@ def test_fewer_shares_than_the_threshold_are_those_of_any_key() -> None:
 
 
 def test_bases_are_squares_of_draws_from_the_whole_group() -> None:
-    """The bases are squares of what was drawn from the whole group."""
+    """The bases are squares of draws from the whole group."""
     for seed in ("a", "b"):
         entropy = Recorded(seed)
         key, _ = _share(*safe(*SAFE[:2]), 3, 1, entropy)

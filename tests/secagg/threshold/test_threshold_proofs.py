@@ -1,4 +1,4 @@
-"""Proofs of equal exponents: what is true can be proved, and nothing else."""
+"""Proofs of equal exponents: true statements have one, others do not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_true_statement_is_proved(count: int) -> None:
 
 
 def test_batch_of_one_has_the_plain_chaum_pedersen_proof() -> None:
-    """A batch of one has the plain proof of chaum and pedersen."""
+    """A batch of one has the plain proof of Chaum and Pedersen."""
     statement = statement_of(1)
     proof = statement.prove(X, X_BITS, Stream("nonce"))
     e, z = (int.from_bytes(part, "little") for part in (proof[:16], proof[16:]))
@@ -168,7 +168,7 @@ def test_no_commitment_can_be_chosen_after_the_challenge(hashed: int) -> None:
 
 
 def test_nonce_is_fresh_and_hides_the_exponent() -> None:
-    """r has 128 bits more than e x, so that z = r + e x tells nothing of x."""
+    """r has 128 bits more than e x, so that z = r + e x reveals nothing of x."""
     drawn: list[int] = []
 
     def entropy(size: int) -> bytes:

@@ -265,7 +265,7 @@ def test_earlier_peak_does_not_hide_a_later_one() -> None:
     assert 0.9 * MEGABYTES <= peak.grown() < 2 * MEGABYTES
 
 
-def test_errors_of_a_role_name_it() -> None:
+def test_errors_of_a_role_contain_its_name() -> None:
     with Role("party", Party) as role:
         with pytest.raises(SecAggError, match="ValueError: a reason"):
             role.do(Party.fail)

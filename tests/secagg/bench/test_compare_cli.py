@@ -70,7 +70,7 @@ def test_document_has_a_row_for_every_system_and_case() -> None:
 
 
 @pytest.mark.large
-def test_every_system_sums_right_when_it_is_measured_whole() -> None:
+def test_every_system_sums_correctly_when_measured_whole() -> None:
     systems, _ = candidates(run.FAMILIES, 512)
     for one in systems:
         row = one.measure(Case(6, 40), 60.0, lambda *_: None)
@@ -174,7 +174,7 @@ def test_without_phe_and_tenseal_their_rows_are_absent(
     assert "TenSEAL's CKKS is not installed: pip install tenseal" in ran.stdout
 
 
-def test_without_matplotlib_it_fails_before_measuring(
+def test_missing_matplotlib_raises_before_measuring(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Without matplotlib the command names the package before it measures."""

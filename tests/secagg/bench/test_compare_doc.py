@@ -126,7 +126,7 @@ def test_interrupted_run_writes_no_page(
     assert capsys.readouterr().out == ""
 
 
-def test_ratios_name_the_ends_and_mark_what_was_scaled(comparison: Comparison) -> None:
+def test_ratios_name_both_ends_and_mark_scaled_figures(comparison: Comparison) -> None:
     ss = comparison.rows[0]
 
     def row(name: str, clients: int, seconds: Figure) -> Row:

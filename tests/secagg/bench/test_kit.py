@@ -158,7 +158,7 @@ def test_write_that_fails_leaves_the_old_file(
 
 
 @pytest.mark.parametrize(("value", "text"), [(math.inf, "inf"), (math.nan, "nan")])
-def test_units_write_what_is_not_finite(value: float, text: str) -> None:
+def test_units_write_infinity_and_nan(value: float, text: str) -> None:
     assert duration(value) == f"{text} h"
     assert volume(value) == f"{text} GB"
 

@@ -155,7 +155,7 @@ def test_is_rare_agrees_with_the_sum(case: tuple[int, st.DataObject], power: int
 
 
 @given(CASES)
-def test_beyond_what_is_counted_bounds_are_from_above(
+def test_bounds_beyond_the_counted_range_are_upper_bounds(
     case: tuple[int, st.DataObject],
 ) -> None:
     n, (marked, k, count) = case[0], draw_tail(*case)
@@ -171,7 +171,7 @@ def test_beyond_what_is_counted_bounds_are_from_above(
             assert n * exact <= Fraction(1, 2**20)
 
 
-def test_bounds_are_close_where_it_matters() -> None:
+def test_bounds_are_close_for_two_to_the_20_clients() -> None:
     """σ = 40 bits among 2^20 clients: 3000 neighbours, exactly and by the bound."""
     n, corrupt, k = 1 << 20, 52_429, 3000
     bound = tails.bits(tails.too_many_corrupt(n, corrupt, k, 266))

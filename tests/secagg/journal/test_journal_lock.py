@@ -82,7 +82,7 @@ def test_check28_reading_or_copying_keeps_the_lock(
     assert read(path) == [*ENTRIES, ENTRIES[1]]
 
 
-def test_unclosed_journal_is_free_once_it_is_freed(path: Path) -> None:
+def test_unclosed_journal_is_unlocked_when_collected(path: Path) -> None:
     opened = Journal.open(path, PARAMS)
     fails(lambda: Journal.open(path, PARAMS), str(path))
     del opened

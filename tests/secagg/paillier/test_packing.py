@@ -141,7 +141,7 @@ def test_integers_of_numpy_do_not_wrap_in_a_packings_products():
     assert numpys.digest == ours.digest
 
 
-def test_three_vectors_of_one_have_one_guard_bit_which_is_enough():
+def test_three_summands_have_one_guard_bit():
     packing = Packing(encoding=Integers(1), length=2, summands=3)
     assert packing.slot_bits == 3
     total = 3 * packing.pack(np.array([1, 0, 1]), KEY_BITS)[0]

@@ -152,7 +152,7 @@ def test_keys_survive_encoding(noise):
     assert private.decrypt(key.public_key.encrypt([-5])) == [-5]
 
 
-def test_key_id_stands_for_the_whole_public_key():
+def test_key_id_covers_the_whole_public_key():
     other_noise = PublicKey(N, allow_insecure=True)
     shorter = PublicKey(N, PUBLIC.h, 250 + 198, allow_insecure=True)
     ids = {

@@ -112,7 +112,7 @@ def test_generator_has_full_order_and_is_the_smallest(make: Maker) -> None:
 
 
 @pytest.mark.large
-def test_generator_of_a_small_group_goes_through_all_of_it() -> None:
+def test_generator_of_a_small_group_reaches_all_elements() -> None:
     r = next(r for r in range(3, 1 << 10, 6) if gmpy2.is_prime(2 * r * 65539 + 1))
     prime = StructuredPrime(r, 65539)
     reached, x = set(), 1

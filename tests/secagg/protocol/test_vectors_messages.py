@@ -60,7 +60,7 @@ def by_state(cases: list[Case]) -> dict[str, list[Case]]:
 @pytest.mark.parametrize(
     "cases", by_state(MALFORMED["refused"]).values(), ids=by_state(MALFORMED["refused"])
 )
-def test_check27_server_rejects_malformed_and_goes_on(cases) -> None:
+def test_check27_server_rejects_malformed_and_continues(cases) -> None:
     """The server rejects malformed messages and goes on."""
     phase, replay = cases[0]["phase"], Replay(cases[0]["round"])
     server, accepted = replay.server(phase), cases[0]["accepted"]

@@ -155,7 +155,7 @@ def test_check28_round_that_failed_fails_again_when_resumed(phase: int) -> None:
             call()
 
 
-def test_check28_wrong_shares_that_ended_a_round_end_it_again() -> None:
+def test_check28_wrong_shares_end_a_resumed_round_again() -> None:
     cohort, log = logged(make_params(5))
     cohort.advance(3)
     for u, data in cohort.step().items():

@@ -59,7 +59,7 @@ __all__ = [
     "preset",
 ]
 
-if not TYPE_CHECKING:  # there an unknown name is an error
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
     __getattr__ = lazily(
         __name__,
         {

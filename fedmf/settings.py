@@ -204,7 +204,7 @@ class Settings:
             name, _, inner = key.partition("__")
             if name not in known:
                 raise SettingError(
-                    f"{name!r} is no setting of {type(self).__name__}; there are "
+                    f"{name!r} is no setting of {type(self).__name__}: choose from "
                     f"{', '.join(known) or 'none'}"
                 )
             if inner:
@@ -219,7 +219,7 @@ class Settings:
         made = type(self)(**wanted)
         for name in list(vars(self)):
             if isinstance(getattr(type(self), name, None), cached_property):
-                del vars(self)[name]  # computed from the settings of before
+                del vars(self)[name]  # computed from the old settings
         vars(self).update(vars(made))
         return self
 
@@ -247,7 +247,7 @@ def check(declared: object, **values: object) -> None:
 
 def _own_declarations(cls: type) -> dict[str, object]:
     """Return the annotations of a class's own fields, or of its own constructor."""
-    init = vars(cls).get("__init__", object.__init__)  # of dataclasses: all bases'
+    init = vars(cls).get("__init__", object.__init__)  # in dataclasses it has all bases' fields
     own = get_annotations(cls if "__dataclass_fields__" in vars(cls) else init)
     module = getattr(sys.modules.get(cls.__module__), "__dict__", {})
     return {name: _resolved(one, module) for name, one in own.items() if name != "return"}
@@ -266,7 +266,7 @@ def _python_number(value: object) -> object:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, np.floating):
-        return float(str(value))  # .1, not that of 32 bits
+        return float(str(value))  # the decimal .1, not the 32-bit number near it
     return value
 
 

@@ -78,7 +78,7 @@ class IntegerSum(Settings, ABC):
     fractional_bits: int = 16
 
     def _check(self) -> None:
-        _ = self.encoding  # raises at once
+        _ = self.encoding  # raises if a setting is out of range
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
         """Sum tables of floats, as fixed-point integers; see `Aggregation`."""

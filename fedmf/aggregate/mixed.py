@@ -41,12 +41,11 @@ class MixedSum(Settings):
     def _check(self) -> None:
         if not isinstance(self.secure, SecAggSum | PaillierSum):
             raise SettingError(
-                f"secure = {self.secure!r} must be a SecAggSum or a PaillierSum: of plain sums "
-                "there is nothing to mix"
+                f"secure = {self.secure!r} must be a secure sum, a SecAggSum or a PaillierSum"
             )
         object.__setattr__(self, "exposed", frozenset(self.exposed))
         if self.exposed:
-            warnings.warn(self.warning, stacklevel=4)  # past the constructor
+            warnings.warn(self.warning, stacklevel=4)  # the caller of the constructor
 
     @property
     def warning(self) -> str:

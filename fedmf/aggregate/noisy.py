@@ -21,10 +21,10 @@ __all__ = ["NoisySum", "Where"]
 Where = Literal["central", "distributed", "local"]
 
 TAIL = 12.0  # standard deviations: beyond the 11.954 that `_noise` can draw
-LEAST_STEPS = 4  # of the grid in a standard deviation of a user's noise
+LEAST_STEPS = 4  # steps of the grid in a standard deviation of a user's noise
 MOST_STEPS = 2.0**32  # beyond it, the 53 bits of a float leave too few to choose between
-BITS = 53  # of a word that become a float as they are
-WORDS = 3  # for one number of noise: a sign and a significand, and twice an exponent
+BITS = 53  # bits of a word that a float represents exactly
+WORDS = 3  # words for one number of noise: a sign and a significand, and twice an exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class NoisySum(Settings):
             left = len(in_the_sum(vectors, dropouts))
             if left < least:
                 raise RoundAborted(
-                    f"{left} users are left, whose noise is too little: it takes {least}"
+                    f"{left} users are left, fewer than the noise of the sum needs: {least}"
                 )
             share = 1 / math.sqrt(least)
         self._check_room(share)
@@ -143,12 +143,12 @@ class NoisySum(Settings):
         if needed > self.inner.clip:
             raise SettingError(
                 f"the inner clip = {self.inner.clip:g} cuts off the noise that users add: "
-                f"make it {math.ceil(needed)}"
+                f"raise it to {math.ceil(needed)}"
             )
         if 0 < self._grid_sigma(share) < LEAST_STEPS:
             raise SettingError(
                 f"noise of deviation {sigma:g} is lost on a grid of "
-                f"{1 / self.inner.encoding.scale:g}: take more fractional_bits"
+                f"{1 / self.inner.encoding.scale:g}: raise fractional_bits"
             )
 
     def _noise(self, size: int, sigma: float) -> NDArray[np.int64]:
@@ -158,13 +158,13 @@ class NoisySum(Settings):
         if sigma > MOST_STEPS:
             raise SettingError(
                 f"noise with a deviation of {sigma:g} steps of the grid is more than "
-                f"{MOST_STEPS:g}: take fewer fractional_bits"
+                f"{MOST_STEPS:g}: lower fractional_bits"
             )
         try:
             from scipy.special import ndtri
         except ModuleNotFoundError as error:
             raise MissingExtra(
-                "noise needs scipy, which is not installed: pip install scipy"
+                "scipy, which draws the noise, is not installed: pip install scipy"
             ) from error
         words = np.frombuffer(self._random(8 * WORDS * size), dtype="<u8").reshape(WORDS, size)
         # The uniform number in (0, 1/2] is a significand in (1/2, 1], of 53 bits, halved once
@@ -173,7 +173,8 @@ class NoisySum(Settings):
         zeros = np.where(tosses[0] > 0, BITS - tosses[0], 2 * BITS - tosses[1])
         significand = 0.5 + ((words[0] >> np.uint64(12)) + 1.0) * 2.0**-BITS
         uniform = np.ldexp(significand, -1 - zeros)
-        sign = np.where(words[0] & np.uint64(1), 1.0, -1.0)  # used for nothing else
+        # the last bit of the word is not in the significand
+        sign = np.where(words[0] & np.uint64(1), 1.0, -1.0)
         noise: NDArray[np.float64] = np.rint(sign * sigma * ndtri(uniform))
         return noise.astype(np.int64)
 
@@ -182,7 +183,7 @@ class NoisySum(Settings):
         data = self.entropy(size)
         if len(data) != size:
             raise SettingError(
-                f"entropy gave {len(data)} bytes instead of {size}: give a function that "
-                "returns as many as it is asked for, such as os.urandom"
+                f"entropy returned {len(data)} bytes instead of {size}: pass a function that "
+                "returns the requested number, such as os.urandom"
             )
         return data

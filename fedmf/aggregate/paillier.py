@@ -29,7 +29,7 @@ from secagg.threshold.key import MAX_TRUSTEES
 __all__ = ["PaillierSum"]
 
 FEWEST_TRUSTEES = 2
-FEWEST = 3  # as secret sharing: in the sum of two, either is all that the other does not know
+FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class PaillierSum(IntegerSum):
                 "key=secagg.paillier.generate_insecure_keypair()"
             )
         if self.bits % 64:
-            raise SettingError(f"bits = {self.bits} must be a multiple of 64")
+            raise SettingError(f"bits = {self.bits} must be a multiple of 64, such as 3072")
         self._check_key()
         self._check_trustees()
 
@@ -101,31 +101,31 @@ class PaillierSum(IntegerSum):
                 raise SettingError(f"key must be a PrivateKey, not {type(key).__name__}")
         elif not isinstance(key, tuple) or not all(isinstance(s, KeyShare) for s in key):
             raise SettingError(
-                "key must be a tuple of KeyShare, as secagg.threshold.deal gives them second"
+                "key must be a tuple of KeyShare, the second result of secagg.threshold.deal"
             )
         elif not key or not FEWEST_TRUSTEES <= key[0].key.threshold <= len(key):
             raise SettingError(
-                f"{len(key)} shares of the key: give as many as it takes to decrypt, and at "
-                f"least {FEWEST_TRUSTEES}, or one could alone"
+                f"{len(key)} shares of the key do not fit: pass as many as its threshold, "
+                f"which must be at least {FEWEST_TRUSTEES}, or more"
             )
         elif len({share.key for share in key}) > 1:
-            raise SettingError("the shares are of several keys: give those of one dealing")
+            raise SettingError("the shares belong to several keys: pass those of one key")
         elif len({share.index for share in key}) < len(key):
             given = ", ".join(str(share.index) for share in key)
-            raise SettingError(f"the shares are those of trustees {given}: give each one once")
+            raise SettingError(
+                f"the shares of trustees {given} are not distinct: pass each one once"
+            )
 
     def _check_trustees(self) -> None:
         trustees, threshold = self.trustees, self.threshold
         shown = f"trustees = {trustees!r} and threshold = {threshold!r}"
         if self.trust != "threshold" or self.key is not None:
             if trustees is not None or threshold is not None:
-                raise SettingError(
-                    f"{shown} are for trust = 'threshold' without a key: leave them out"
-                )
+                raise SettingError(f"{shown} need trust = 'threshold' and no key: omit them")
         elif isinstance(trustees, int) and isinstance(threshold, int) and threshold > trustees:
             raise SettingError(
-                f"threshold = {threshold} is more than trustees = {trustees}: no sum could be "
-                f"decrypted; lower the threshold to {trustees} or less"
+                f"threshold = {threshold} is more than trustees = {trustees}, who could not "
+                f"decrypt any sum: lower the threshold to {trustees} or less"
             )
         elif (
             not isinstance(trustees, int)
@@ -133,9 +133,8 @@ class PaillierSum(IntegerSum):
             or not FEWEST_TRUSTEES <= threshold <= trustees <= MAX_TRUSTEES
         ):
             raise SettingError(
-                f"{shown}: trust = 'threshold' needs up to {MAX_TRUSTEES} trustees and a "
-                f"threshold of at least {FEWEST_TRUSTEES} of them, or one could decrypt alone; "
-                "such as trustees = 3 and threshold = 2"
+                f"{shown}: trust = 'threshold' needs {FEWEST_TRUSTEES} ≤ threshold ≤ "
+                f"trustees ≤ {MAX_TRUSTEES}, such as trustees = 3 and threshold = 2"
             )
 
     @property
@@ -218,7 +217,7 @@ class _Server:
         summands = 0 if self._total is None else self._total.added
         if self._total is None or summands < FEWEST:
             raise RoundAborted(
-                f"{summands} of the {self._packing.summands} users of the cohort are left; "
-                f"no one is hidden in a sum of fewer than {FEWEST}"
+                f"{summands} of the {self._packing.summands} users of the cohort are left, "
+                f"fewer than the {FEWEST} that a sum needs to hide each of them"
             )
         return self._total.to_bytes()

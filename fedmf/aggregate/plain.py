@@ -79,7 +79,7 @@ class FloatSum(Settings):
         for rows in vectors.blocks(survivors):
             _fast.add_rows(total, rows.indices, rows.values)
         if not np.isfinite(total).all():
-            raise SettingError("there is NaN or infinity in the sum; it would be lost with it")
+            raise SettingError("the sum has NaN or infinity: check the gradients of the model")
         flat = total.reshape(-1)
         return Aggregate(
             sum=flat,
@@ -100,7 +100,7 @@ class FloatSum(Settings):
 def _survivors(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
     survivors = in_the_sum(vectors, dropouts)
     if not survivors:
-        raise RoundAborted(f"none of the {len(vectors)} users of the cohort is left")
+        raise RoundAborted(f"all {len(vectors)} users of the cohort have dropped out")
     return survivors
 
 

@@ -22,7 +22,7 @@ from fedmf.errors import SettingError
 
 __all__ = ["SecAggSum"]
 
-COMPLETE_UP_TO = 100  # clients: there everyone being everyone's neighbour is still cheap
+COMPLETE_UP_TO = 100  # clients: up to here the complete graph is cheap
 NEIGHBOURS = 60
 
 

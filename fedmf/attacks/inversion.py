@@ -28,7 +28,9 @@ __all__ = ["Unmasked", "from_ridge"]
 
 Floats = NDArray[np.float64]
 
-ALIKE = 1e-9  # of g: users whose mask is constant have none, and any t will do
+ALIKE = (
+    1e-9  # differences of g below this are rounding: the mask is constant, and t has no effect
+)
 
 
 class Unmasked(NamedTuple):

@@ -71,7 +71,7 @@ def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
     length = np.linalg.norm(system, axis=0)
     length[length == 0] = 1.0
     z = np.linalg.svd(system / length)[2][-1] / length
-    # 1/s and s are of one sign, unless these are no gradients: then any guess will do
+    # 1/s and s have one sign, unless these are no gradients and every guess is wrong
     area = abs(z[0] * z[1])
     if area == 0:
         return np.full(n, np.nan)

@@ -95,7 +95,7 @@ def train(
     """
     if model.biases:
         raise SettingError(
-            f"{model!r} has biases, which the attacks do not solve for: take biases=False"
+            f"biases = {model.biases}: the attacks cannot solve for biases; set biases=False"
         )
     training = FactorTraining(model, ratings)
     # a separate generator: its draws differ from those that `Trainer` starts from
@@ -136,7 +136,7 @@ def under_masks(
     encoding = SecAggSum().encoding
     session = b"attacked round %d" % of.number
     params = SecAggSum().params(len(vectors), of.q.size, encoding, session)
-    # of this round alone: equal masks cancel in the difference of two masked inputs
+    # a key of this round alone: equal masks would cancel in the difference of two inputs
     entropy: Entropy = np.random.default_rng((seed, 1, of.number)).bytes
     server = secagg.Server(params, entropy=entropy)
     clients = {u: secagg.Client(u, params, entropy=entropy) for u in vectors}
@@ -173,12 +173,10 @@ def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:
     check(Seed, seed=seed)
     some = np.unique(numbers("user", users, ratings.n_users))
     if not some.size:
-        raise SettingError("users is empty: name one, or draw some with chosen()")
+        raise SettingError("users is empty: pass one, or draw some with chosen()")
     silent = some[np.diff(ratings.indptr)[some] == 0]
     if silent.size:
-        raise SettingError(
-            f"user {silent[0]} has no rating to be found: draw users with chosen()"
-        )
+        raise SettingError(f"user {silent[0]} has no rating to find: draw users with chosen()")
     return some
 
 

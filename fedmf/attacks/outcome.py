@@ -73,13 +73,13 @@ def grid_of(ratings: Ratings) -> Floats:
     if np.isfinite(high - low):
         step = 1.0 if ((ratings.values - low) % 1 == 0).all() else 0.5
         grid = np.arange(low, high + step / 2, step)
-        if grid.size > 1:  # for there to be a step
+        if grid.size > 1:  # else there is no step
             off = np.abs(on_grid(ratings.values, grid) - ratings.values)
             if (off < EXACT).all():
                 return grid
     raise DataError(
-        f"the ratings of {ratings.name}, {low:g} to {high:g}, are not in whole or half steps: "
-        "these trials need such ratings; from_two_rounds takes any"
+        f"the ratings of {ratings.name}, {low:g} to {high:g}, are not in whole or half steps, "
+        "which the attack needs: choose another data set"
     )
 
 

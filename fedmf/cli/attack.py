@@ -22,9 +22,9 @@ from secagg.cli.console import Json
 EXAMPLES = """
 [bold]Examples[/bold]
 
-fedmf attack  [dim]# gradients of 300 simulated users, in the clear and under the masks[/dim]
+fedmf attack  [dim]# attack the gradients of 300 simulated users[/dim]
 
-fedmf attack --kind inversion --users 50  [dim]# undo the masks of 50 of them[/dim]
+fedmf attack --kind inversion --users 50  [dim]# undo the masks of 50 users[/dim]
 
 FEDMF_DATA=~/movielens fedmf attack --data ml-100k --kind all --json > attacks.json
 """
@@ -51,29 +51,32 @@ def attack(
     kind: Annotated[
         Kind,
         typer.Option(
-            help="leakage: ratings from the gradients of two rounds. one-round: from those of "
-            "one. inversion: from the gradients of masked ratings. recovery, ranking: the "
-            "FedMMF paper's own two, on masked ratings. singletons: from the exact sum, which "
-            "is what secure aggregation gives, where an item has one rater, and the same where "
-            f"items need {MIN_RATERS}; simulated data has too few such items to tell: take "
-            "ml-100k."
+            help="The attack. leakage: ratings from the gradients of two rounds. one-round: "
+            "from those of one round. inversion: from the gradients of masked ratings. "
+            "recovery, ranking: the FedMMF paper's own attacks on masked ratings. singletons: "
+            "from the exact sum at items with one rater, and again with min_raters "
+            f"{MIN_RATERS}; use ml-100k, as simulated data has too few such items."
         ),
     ] = Kind.LEAKAGE,
     users: Annotated[
         int | None,
-        typer.Option(help="How many are attacked.", min=1, show_default="all with a rating"),
+        typer.Option(
+            help="The number of attacked users.", min=1, show_default="all with ratings"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of users, training and masks.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="The seed of users, training and masks.", min=0)
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Attack a training in the clear, and the same training under secure aggregation.
 
-    A figure is the share of ratings that are found exactly. For recovery they are found to
-    half a rating; for ranking it is the share of a user's tenth of highest rated items. Chance
-    is the same for guesses: always the most frequent rating, or items at random.
+    A figure is the share of ratings found exactly. For recovery they are found to half a
+    rating. For ranking it is the share found of the tenth that a user rated highest. Chance is
+    the same for guesses: always the most frequent rating, or items at random.
     """
     console = stderr()
-    with errors_in_one_line("before the attacks were over"):
+    with errors_in_one_line("before the end of the attacks"):
         ratings = load(data)
         attacked = attacks.chosen(ratings, users, seed)
         kinds = [one for one in Kind if kind in (one, Kind.ALL) and one != Kind.ALL]
@@ -84,8 +87,8 @@ def attack(
         typer.echo(to_json(document) if as_json else _table(outcomes))
         if Kind.SINGLETONS in kinds and data == "simulated":
             console.print(
-                "singletons: hardly any simulated item has one rater, so these shares tell "
-                "nothing; take --data ml-100k",
+                "singletons: hardly any simulated item has one rater, so these shares mean "
+                "nothing; use --data ml-100k",
                 style="yellow",
             )
 

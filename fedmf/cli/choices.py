@@ -72,9 +72,9 @@ OPTIONS: Mapping[SumName, frozenset[str]] = {
 }
 
 REMEDIES: Mapping[SumName, str] = {
-    SumName.SECAGG: "lower --threshold or --dropout, or take more --neighbours",
-    SumName.PAILLIER: "lower --dropout, or take a larger --cohort",
-    SumName.PLAIN: "lower --dropout, or take a larger --cohort",
+    SumName.SECAGG: "lower --threshold or --dropout, or raise --neighbours",
+    SumName.PAILLIER: "lower --dropout or raise --cohort",
+    SumName.PLAIN: "lower --dropout or raise --cohort",
 }
 """Remedies for a training of which every round was aborted."""
 
@@ -104,7 +104,7 @@ def aggregation(
     strange = [f"--{option}" for option in given if option not in OPTIONS[name]]
     if strange:
         raise SettingError(
-            f"{', '.join(strange)} cannot go with --aggregation {name}: leave them out"
+            f"{', '.join(strange)} cannot be combined with --aggregation {name}: omit it"
         )
     if name is SumName.PLAIN:
         return PlainSum()
@@ -133,7 +133,7 @@ def _trust(text: str | None) -> Trust:
         raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
     name = text.replace(" ", "-")
     if name not in TRUST:
-        raise SettingError(f"--trust {text} is unknown; there are {', '.join(TRUST)}")
+        raise SettingError(f"--trust {text} is unknown: choose from {', '.join(TRUST)}")
     return TRUST[name]
 
 
@@ -146,18 +146,15 @@ def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -
     )
     if trust != "threshold":
         if shown:
-            raise SettingError(
-                f"{shown}: only --trust threshold has trustees; leave it out, or take that"
-            )
+            raise SettingError(f"{shown} needs --trust threshold, not --trust {trust}")
     elif (
         trustees is None
         or threshold is None
         or not FEWEST_TRUSTEES <= threshold <= trustees <= MAX_TRUSTEES
     ):
         raise SettingError(
-            f"{shown or '--trust threshold'}: give up to {MAX_TRUSTEES} trustees and a "
-            f"threshold of at least {FEWEST_TRUSTEES} of them, or one could decrypt alone; "
-            "such as --trustees 3 --threshold 2"
+            f"{shown or '--trust threshold'}: give {FEWEST_TRUSTEES} ≤ threshold ≤ trustees ≤ "
+            f"{MAX_TRUSTEES}, such as --trustees 3 --threshold 2"
         )
 
 
@@ -190,7 +187,7 @@ def chosen(
         masked = recipe((mask or MaskName.RIDGE).value, preset_name)
         return masked.preset, masked
     if mask is not None:
-        raise SettingError(f"--mask {mask} cannot go with --model {model}: take fedmmf")
+        raise SettingError(f"--mask {mask} needs --model fedmmf, not --model {model}")
     return preset(preset_name), None
 
 

@@ -29,7 +29,7 @@ Name = Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}.", show_de
 LIST = """
 [bold]Examples[/bold]
 
-fedmf data list  [dim]# what there is, and where it lies on this machine[/dim]
+fedmf data list  [dim]# all data sets and their folders[/dim]
 
 FEDMF_DATA=~/movielens fedmf data list --json
 """
@@ -43,7 +43,7 @@ fedmf data describe ml-100k --json  [dim]# for other programs[/dim]
 FETCH = """
 [bold]Examples[/bold]
 
-fedmf data fetch ml-100k  [dim]# into ~/.cache/fedmf, where every command finds it[/dim]
+fedmf data fetch ml-100k  [dim]# into ~/.cache/fedmf, the cache of all commands[/dim]
 
 FEDMF_CACHE=/big/disk fedmf data fetch ml-10m
 
@@ -52,13 +52,13 @@ fedmf data fetch ml-1m --url https://mirror.example.org/ml-1m.zip
 VERIFY = """
 [bold]Examples[/bold]
 
-fedmf data verify ml-100k  [dim]# every file's checksum, then every line read[/dim]
+fedmf data verify ml-100k  [dim]# compare checksums, then read every line[/dim]
 """
 
 
 @app.command("list", epilog=LIST)
 def list_(as_json: Json = False) -> None:
-    """List the data sets: their sizes, and where they lie on this machine."""
+    """List the data sets with their sizes and their folders on this machine."""
     with errors_in_one_line("before the list was complete"):
         rows = [_row(name) for name in NAMES]
         if as_json:
@@ -67,7 +67,7 @@ def list_(as_json: Json = False) -> None:
         sizes = [Column(head, justify="right") for head in SIZE]
         table = Table("name", *sizes, Column("where", overflow="fold"))
         for row in rows:
-            place = row["folder"] or f"not here: fedmf data fetch {row['source']}"
+            place = row["folder"] or f"missing: fedmf data fetch {row['source']}"
             shown = "built in" if row["source"] is None else str(place)
             table.add_row(str(row["name"]), *(f"{row[one]:,}" for one in SIZE), escape(shown))
         _stdout().print(table)
@@ -75,7 +75,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command("describe", epilog=DESCRIBE)
 def describe_(name: Name, as_json: Json = False) -> None:
-    """Describe a data set: its size, its ratings, how few raters an item may have."""
+    """Describe a data set: its size, its ratings, and the raters of its items."""
     with errors_in_one_line("before the data set was read"):
         found = figures(load(name))
         found["terms"] = None if name == "simulated" else _terms(source_of(name))
@@ -91,36 +91,40 @@ def fetch_(
     url: Annotated[
         str | None,
         typer.Option(
-            "--url", help="Where else the same archive lies.", show_default="GroupLens"
+            "--url", help="Another address of the same archive.", show_default="GroupLens"
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fetch a data set from GroupLens into the cache, whole and checked, or not at all."""
+    """Fetch a data set from GroupLens, validate it, and put it into the cache."""
     console = stderr()
-    with errors_in_one_line("before all was there; nothing is kept"):
+    with errors_in_one_line("before the data set was complete; nothing is kept"):
         if name == "simulated":
-            raise DataError("'simulated' is built in: there is nothing to fetch")
+            raise DataError(
+                "'simulated' is built in and needs no fetching: name another data set"
+            )
         source = source_of(name)
         console.print(_terms(source), soft_wrap=True, style="yellow")
         folder = found_folder(source)
         if folder is None:
             folder = _fetch(source, url, console)
         else:
-            console.print(f"{source.name} is here already: nothing is fetched")
+            console.print(f"{source.name} is already in {folder}: nothing is fetched")
         document = to_json({"name": source.name, "folder": str(folder)})
         typer.echo(document if as_json else f"{', '.join(source.sets)}: {folder}")
 
 
 @app.command("verify", epilog=VERIFY)
 def verify_(name: Name, as_json: Json = False) -> None:
-    """Verify a data set: each file against its known checksum, then all that it holds.
+    """Verify a data set: compare each file with its known checksum, then read its content.
 
-    Ends with 2 if a file is missing, or another than the one that fedmf's figures rest on.
+    Ends with 2 if a file is missing or differs from the one behind fedmf's figures.
     """
-    with errors_in_one_line("before all was read"):
+    with errors_in_one_line("before the end of the files"):
         if name == "simulated":
-            raise DataError("'simulated' is built in: there is nothing to verify")
+            raise DataError(
+                "'simulated' is built in and has no file to verify: name another data set"
+            )
         source = source_of(name)
         folder = folder_of(source)
         files = check_files(source, folder)
@@ -140,8 +144,8 @@ def verify_(name: Name, as_json: Json = False) -> None:
         size = dict(zip(SIZE, numbers, strict=True))
         states = {file: state.value for file, state in files.items()}
         document = {"name": source.name, "folder": str(folder), "files": states, **size}
-        held = ", ".join(f"{number:,} {what}" for what, number in size.items())
-        typer.echo(to_json(document) if as_json else f"{folder} is sound: {held}")
+        counts = ", ".join(f"{number:,} {what}" for what, number in size.items())
+        typer.echo(to_json(document) if as_json else f"{folder} is valid: {counts}")
 
 
 def _fetch(source: Source, url: str | None, console: Console) -> Path:
@@ -214,7 +218,7 @@ def _print_description(found: dict[str, Any]) -> None:
         least, middle, most = found[key]
         table.add_row(what, f"{least:,} to {most:,}, median {middle:,g}")
     table.add_row("items with one rater", f"{found['singletons']:,}")
-    table.add_row("items nobody rated", f"{found['unrated']:,}")
+    table.add_row("items without a rater", f"{found['unrated']:,}")
     table.add_row("items without a year", f"{found['without_year']:,}")
     table.add_row("items without a genre", f"{found['without_genre']:,}")
     table.add_row("genres", ", ".join(found["genres"]) or "none")

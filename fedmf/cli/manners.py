@@ -47,5 +47,5 @@ def make_folder(out: Path) -> None:
             pass
     except OSError as error:
         raise SettingError(
-            f"--out {out} cannot be a folder to write into: {error.strerror}; choose another"
+            f"--out {out} cannot be written into: {error.strerror}; choose another folder"
         ) from error

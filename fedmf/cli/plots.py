@@ -24,7 +24,7 @@ def learning_curve(
     if the file cannot be written, it raises ModelError.
     """
     if not len(history):
-        raise ModelError("there is no learning curve: not one round was finished")
+        raise ModelError("the learning curve is empty: finish at least one round")
     with style():
         figure = blank(
             360,
@@ -64,7 +64,7 @@ def _errors(axes: Axes, history: History) -> None:
 
 
 def _times(axes: Axes, history: History) -> None:
-    """Draw milliseconds per round; an aborted round has taken no time that is known: a gap."""
+    """Draw milliseconds per round; an aborted round, of unknown time, leaves a gap."""
     rounds = [record.round for record in history]
     users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
     server = [1000 * one.server_seconds or math.nan for one in history]

@@ -23,7 +23,7 @@ HISTORY = "history.json"
 EXAMPLES = """
 [bold]Examples[/bold]
 
-fedmf train --out runs/demo  [dim]# a model, and beside it the data set's name[/dim]
+fedmf train --out runs/demo  [dim]# write a model and its history[/dim]
 
 fedmf recommend runs/demo --user 7
 
@@ -33,39 +33,38 @@ fedmf recommend runs/demo/model.fedmf --user 7 -k 3 --data simulated --json
 
 def recommend(
     model: Annotated[
-        Path, typer.Argument(help="A model.fedmf, or the folder of fedmf train --out.")
+        Path, typer.Argument(help="The file model.fedmf, or the folder of fedmf train --out.")
     ],
-    user: Annotated[int, typer.Option(help="The user: the data set's own id.")],
+    user: Annotated[int, typer.Option(help="The data set's own id of the user.")],
     k: Annotated[int, typer.Option("-k", help="The number of items.")] = 10,
     data: Annotated[
         str | None,
         typer.Option(
             help=f"The training data of the model: {', '.join(NAMES)}.",
-            show_default="as history.json beside the model says",
+            show_default="from history.json beside the model",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recommend items to a user that they have not rated in training, the best first.
+    """Recommend unrated items to a user, the best first.
 
-    Predictions are in the unit of the ratings and not clipped to their scale. Items that were
-    held out of the training may come up, as the model has not seen them.
+    Predictions are in the unit of the ratings and not clipped to their scale. Items of the test
+    part may appear, as the model was not trained on their ratings.
     """
-    with errors_in_one_line("before anything was recommended"):
+    with errors_in_one_line("before the recommendations"):
         path = model / "model.fedmf" if model.is_dir() else model
         factors = _loaded(path)
         name = _recorded(path, "data") if data is None else data
         if name is None:
             raise DataError(
-                f"{path.with_name(HISTORY)} is missing or names no data set: name by --data "
-                "the training data of the model, such as simulated"
+                f"{path.with_name(HISTORY)} is missing or has no data set: give the "
+                "training data of the model with --data, such as --data simulated"
             )
         ratings = load(name)
         if not same_ids(factors, ratings):
             raise ModelError(
-                f"{path} was trained on other data: its {factors.n_users} users and "
-                f"{factors.n_items} items are not the {ratings.n_users} users and "
-                f"{ratings.n_items} items of {name}; name its training data by --data"
+                f"{path} was not trained on {name}, whose {ratings.n_users} users or "
+                f"{ratings.n_items} items differ: give its training data with --data"
             )
         items = _recommended(factors, ratings, user, k)
         document = {"data": name, "user": user, "items": items}
@@ -76,8 +75,8 @@ def _loaded(path: Path) -> Factors:
     """Load the model, or explain why a training has not saved it."""
     if not path.exists() and (_recorded(path, "mask") or "").startswith("NNMask"):
         raise ModelError(
-            f"there is no {path}: {HISTORY} says that it was trained with the mask nn, and "
-            "such a model cannot be written as factors; train with --mask ridge, fm or mean"
+            f"{path} was not saved: {HISTORY} records the mask nn, which has no factor form; "
+            "train with --mask ridge, fm or mean"
         )
     return Factors.load(path)
 
@@ -96,8 +95,8 @@ def _recommended(factors: Factors, ratings: Ratings, user: int, k: int) -> list[
     if rows.size == 0:
         ids = ratings.user_ids
         raise ModelError(
-            f"--user {user} is not among the {ids.size} users of {ratings.name}, whose ids are "
-            f"from {ids.min()} to {ids.max()}"
+            f"--user {user} is unknown: {ratings.name} has {ids.size} users, with ids from "
+            f"{ids.min()} to {ids.max()}"
         )
     known = ratings.catalogue
     return [

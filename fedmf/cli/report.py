@@ -18,7 +18,7 @@ from fedmf.models import Factors
 from fedmf.training import RoundRecord, Trainer
 from secagg.bench.table import write_atomically
 
-LINES = 60  # at most about so many lines of progress, however many the rounds
+LINES = 60  # about the most lines of progress, for any number of rounds
 SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
 """Settings in the document, of those aggregations that have them."""
 
@@ -200,7 +200,7 @@ def save(
     written = ["history.json"]
     if model is None:
         (out / "model.fedmf").unlink(missing_ok=True)
-        console.print("no model.fedmf: this mask cannot be written as factors")
+        console.print("no model.fedmf: this mask has no factor form")
     else:
         model.save(out / "model.fedmf")
         written.insert(0, "model.fedmf")

@@ -15,7 +15,7 @@ def reproduce(
 ) -> None:
     """Print the command that measures the papers' tables, from a checkout."""
     typer.echo(
-        "fedmf: the papers' tables left the package; in a checkout of secagg run "
+        "fedmf: the papers' tables are in the repository only: in a checkout of secagg run "
         "make results, or python -m benches.papers " + " ".join(arguments or ["--help"]),
         err=True,
     )
@@ -24,7 +24,7 @@ def reproduce(
 
 if __name__ == "__main__":  # python -m fedmf.experiments
     print(
-        "fedmf: the experiments left the package; in a checkout of secagg run "
+        "fedmf: the experiments are in the repository only: in a checkout of secagg run "
         "python -m benches.papers.experiments " + " ".join(sys.argv[1:] or ["--help"]),
         file=sys.stderr,
     )

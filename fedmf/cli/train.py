@@ -25,19 +25,19 @@ from secagg.cli.console import Json
 EXAMPLES = """
 [bold]Examples[/bold]
 
-fedmf train  [dim]# 300 simulated users, each a client of secure aggregation[/dim]
+fedmf train  [dim]# 300 simulated users under secure aggregation[/dim]
 
-fedmf train --out runs/demo  [dim]# keep model, history and learning curve[/dim]
+fedmf train --out runs/demo  [dim]# write model, history and learning curve[/dim]
 
-fedmf train --dropout 0.1 --threshold 31  [dim]# one user in ten drops out of each round[/dim]
+fedmf train --dropout 0.1 --threshold 31  [dim]# a tenth of the users drops out[/dim]
 
 FEDMF_DATA=~/movielens fedmf train --data ml-100k --aggregation plain --preset tuned
 
-fedmf train --model fedmmf --mask ridge --head  [dim]# genres and year, in private[/dim]
+fedmf train --model fedmmf --mask ridge --head  [dim]# use genres and year privately[/dim]
 
 fedmf train --aggregation plain --json > run.json  [dim]# for other programs[/dim]
 
-fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# homomorphic[/dim]
+fedmf train --cohort 30 --aggregation paillier --trust key-holder  [dim]# encrypt[/dim]
 """
 
 
@@ -47,8 +47,8 @@ def train(
     mask: Annotated[
         MaskName | None,
         typer.Option(
-            help="fedmmf: the model that each user fits to genres and year, of Last.fm to "
-            "tags, before the rest is trained. nn cannot be written to --out.",
+            help="fedmmf: the model that each user fits first, to genres and year (Last.fm: to "
+            "tags). A model with nn is not written to --out.",
             show_default="ridge",
         ),
     ] = None,
@@ -57,14 +57,14 @@ def train(
         typer.Option(
             "--head",
             metavar="",
-            help="Let each user correct the finished model on their own ratings.",
+            help="Correct the finished model on each user's own ratings.",
         ),
     ] = False,
     preset_name: Annotated[
         str,
         typer.Option(
             "--preset",
-            help="Hyper-parameters: "
+            help="The hyper-parameters: "
             + "; ".join(f"{name}: {one.about}" for name, one in PRESETS.items())
             + ".",
         ),
@@ -72,90 +72,94 @@ def train(
     aggregation: Annotated[
         SumName,
         typer.Option(
-            help="How gradients are summed: by secret sharing, by homomorphic encryption or in "
-            "the clear."
+            help="The sum of the gradients: by secret sharing, by homomorphic encryption, or "
+            "in the clear."
         ),
     ] = SumName.SECAGG,
     neighbours: Annotated[
         int | None,
         typer.Option(
-            help="secagg: with how many others each user shares keys, an even number, or 0 for "
-            "all.",
+            help="secagg: the number of neighbours of each user, even, or 0 for all users.",
             show_default="all up to 100 users, else 60",
         ),
     ] = None,
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="secagg: how many of the neighbours and the user must be left to recover the "
-            "user's masks. paillier: how many trustees it takes to decrypt.",
+            help="secagg: the number of shares that recover a user's masks. paillier: the "
+            "number of trustees that decrypt together.",
             show_default="secagg: two thirds",
         ),
     ] = None,
     trust: Annotated[
         str | None,
         typer.Option(
-            help="paillier: the trust model, that is, who could decrypt every user's vector: "
-            f"{', '.join(choices.TRUST)}. To be named; the warning that goes with it is "
-            "printed.",
+            help="paillier: the trust model, required: "
+            f"{', '.join(choices.TRUST)}. Its warning is printed.",
             show_default=False,
         ),
     ] = None,
     trustees: Annotated[
         int | None,
-        typer.Option(help="paillier, --trust threshold: how many hold a share of the key."),
+        typer.Option(help="paillier, --trust threshold: the number of trustees."),
     ] = None,
     bits: Annotated[
-        int | None, typer.Option(help="paillier: the length of the key.", show_default="3072")
+        int | None,
+        typer.Option(help="paillier: the length of the key in bits.", show_default="3072"),
     ] = None,
     cohort: Annotated[
         str | None,
         typer.Option(
-            help="Users per round: a number such as 100, or a fraction such as 0.5.",
-            show_default="everyone",
+            help="The users of a round: a number such as 100, or a fraction such as 0.5.",
+            show_default="all users",
         ),
     ] = None,
     dropout: Annotated[
-        float, typer.Option(help="The probability of each user to drop out of a round.")
+        float, typer.Option(help="The probability that a user drops out of a round.")
     ] = 0.0,
     rounds: Annotated[
         int | None, typer.Option(help="The number of rounds.", show_default="the preset's")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the training.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the split and of the training.")] = 0,
     split: Annotated[
         SplitName,
         typer.Option(
-            help=f"The held-out part: 20 % at random, each user's last {LAST}, or the data "
-            "set's own part."
+            help=f"The test part: 20 % at random, each user's last {LAST} ratings, or an "
+            "official fold of ml-100k."
         ),
     ] = SplitName.RANDOM,
     factors: Annotated[
-        int | None, typer.Option("--factors", "-k", help="k.", show_default="the preset's")
+        int | None,
+        typer.Option(
+            "--factors", "-k", help="k, the number of factors.", show_default="the preset's"
+        ),
     ] = None,
     reg: Annotated[
-        float | None, typer.Option(help="λ, per rating.", show_default="the preset's")
+        float | None,
+        typer.Option(help="λ, the regularisation per rating.", show_default="the preset's"),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="γ, the step.", show_default="the preset's")
+        float | None, typer.Option(help="γ, the learning rate.", show_default="the preset's")
     ] = None,
     min_raters: Annotated[
         int | None,
         typer.Option(
-            help="Items with fewer raters are not trained: a sum over one user hides nothing.",
+            help="The fewest raters of a trained item; a sum over one user hides nothing.",
             show_default="the preset's",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for model.fedmf, history.json and curve.svg.")
+        Path | None,
+        typer.Option(help="The folder for model.fedmf, history.json and curve.svg."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a recommender on users who keep their ratings to themselves.
+    """Train a recommender while each user keeps their ratings.
 
     Ctrl-C ends the training early and keeps the model of the finished rounds.
     """
     console = stderr()
-    with errors_in_one_line("before the training began, nothing is kept"):
+    with errors_in_one_line("before the training began; nothing is kept"):
         chosen, masked = choices.chosen(model, mask, preset_name)
         changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
         given = {name: value for name, value in changes.items() if value is not None}
@@ -184,7 +188,7 @@ def train(
         ratings = load(data)
         parts = choices.split(ratings, split, seed)
         if isinstance(summing, PaillierSum):
-            warning = f"trust: {summing.trust}, that is: {summing.warning}"
+            warning = f"trust {summing.trust}: {summing.warning}"
             console.print(warning, style="yellow", soft_wrap=True)
             console.print(key_line(summing), soft_wrap=True)
         with live:
@@ -216,9 +220,9 @@ def train(
             elif len(history):
                 print_summary(Console(highlight=False), result)
         if history.interrupted:
-            what = "kept" if out is not None else "not saved, for there is no --out"
+            what = "kept" if out is not None else "not saved, as --out is not given"
             kept = f"the {len(history)} rounds done are {what}"
-            kept = kept if len(history) else "no round was over, nothing is kept"
+            kept = kept if len(history) else "no round was finished, nothing is kept"
             console.print(f"interrupted: {kept}", style="yellow")
             raise typer.Exit(INTERRUPTED)
         if all(record.aborted for record in history):

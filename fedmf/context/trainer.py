@@ -105,8 +105,8 @@ class ContextTrainer(Scheduled):
         for what, features, n in parts:
             if len(features) != n:
                 raise SettingError(
-                    f"there are features of {len(features)} {what}s but ratings of {n}: take "
-                    "both from the same data set"
+                    f"features of {len(features)} {what}s do not fit ratings of {n}: pass "
+                    "both of the same data set"
                 )
         self.schedule.size(train.n_users)  # raises before any work
         training = _ContextTraining(self.model, train, items.matrix, users.matrix)
@@ -168,7 +168,7 @@ class _ContextSteps(LocalSteps):
 class _ContextTraining(Training[Floats, _ContextSteps]):
     """Steps of Adam along the mean gradient; the state is θ."""
 
-    clip_remedy = "raise its clip, or lower the model's rate if it diverges"
+    clip_remedy = "raise that, or lower the model's rate if it diverges"
 
     def __init__(
         self, model: ContextModel, ratings: Ratings, items: Floats, users: Floats

@@ -55,7 +55,9 @@ def check_parts(train: Ratings, test: Ratings | None = None) -> None:
     for name, part in parts.items():
         if not part.n_ratings:
             raise DataError(
-                f"there is no rating in {name} ({part.name}): part more of them off"
+                f"{name} ({part.name}) has no rating: give that part a larger share"
             )
     if test is not None and not same_ids(train, test):
-        raise SettingError("train and test must be over the same users and items: split one")
+        raise SettingError(
+            "train and test differ in users or items: pass both parts of one split"
+        )

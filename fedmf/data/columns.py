@@ -86,7 +86,7 @@ def from_triples(
     if not known.all():
         first = int(np.argmin(known))
         raise DataError(
-            f"{name}: item {what[first]} is rated (items[{first}]) but not in the item list"
+            f"{name}: item {what[first]} is rated (items[{first}]) but not in item_ids: add it"
         )
     if catalogue is None:
         catalogue = titles_alone(map(str, known_ids.tolist()))
@@ -126,7 +126,7 @@ def _ascending(name: str, item_ids: ArrayLike) -> NDArray[np.int64]:
     if falls.any():
         first = int(np.argmax(falls)) + 1
         raise DataError(
-            f"{name}: item_ids[{first}] = {known[first]} follows {known[first - 1]}; list "
+            f"{name}: item_ids[{first}] = {known[first]} follows {known[first - 1]}: list "
             "every item once, ascending, and the catalogue in the same order"
         )
     return known
@@ -155,15 +155,17 @@ def _floats(name: str, what: str, given: ArrayLike) -> NDArray[np.float64]:
 def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
     """Return a column of integers or of floats."""
     if np.ma.is_masked(given):
-        raise DataError(f"{name}: {what} has masked entries; leave their rows out")
+        raise DataError(f"{name}: {what} has masked entries: remove their rows")
     try:
         array = np.asarray(given)
-        if array.dtype == object:  # from a table that once held other things
+        if array.dtype == object:  # from a table that once had other types
             array = np.asarray(array.tolist())
     except ValueError:  # rows of different lengths
         array = np.zeros((0, 0))
     if array.ndim != 1:
-        raise DataError(f"{name}: {what} must be one column of numbers, as a list or an array")
+        raise DataError(
+            f"{name}: {what} must be one column of numbers: pass a list or an array"
+        )
     if array.dtype.kind not in "iuf":
         for position, entry in enumerate(np.asarray(given, dtype=object).tolist()):
             if isinstance(entry, bool) or not isinstance(entry, Real):
@@ -179,7 +181,7 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
         return DataError(f"{shown} is not a number")
     remedy = ""
     if isinstance(entry, str):
-        remedy = f": number them, as by names, {what} = np.unique({what}, return_inverse=True)"
+        remedy = f": number them, as {what} = np.unique({what}, return_inverse=True)[1] does"
     return DataError(f"{shown} is not an integer{remedy}")
 
 

@@ -81,7 +81,9 @@ class Features:
     def beside(self, other: Features) -> Features:
         """Return these columns and those of `other`; DataError unless the rows are as many."""
         if len(self) != len(other):
-            raise DataError(f"features of {len(self)} rows do not fit those of {len(other)}")
+            raise DataError(
+                f"features of {len(self)} rows and of {len(other)} differ: pass the same rows"
+            )
         return Features(np.hstack((self.matrix, other.matrix)), self.names + other.names)
 
 
@@ -117,7 +119,7 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
     if not year or not known.any():
         return Features(matrix, names)
     years = catalogue.years[known].astype(np.float64)
-    # of equal years the deviation is 0, which must not divide
+    # equal years have the deviation 0, which must not divide
     column = np.zeros((len(catalogue), 1))
     column[known, 0] = (years - years.mean()) / (years.std() or 1.0)
     return Features(np.hstack((matrix, column)), (*names, "year"))
@@ -193,7 +195,7 @@ def tag_features(
     if not 1 <= components <= most:
         raise SettingError(
             f"components = {components} must be 1 to {most}, fewer than the {n_rows} {of} and "
-            f"the {len(tags.vocabulary)} different tags"
+            f"the {len(tags.vocabulary)} tags"
         )
     try:
         from scipy.sparse import csr_array
@@ -201,7 +203,8 @@ def tag_features(
         from sklearn.feature_extraction.text import TfidfTransformer
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            f"features of tags need {error.name}: pip install scipy scikit-learn"
+            f"{error.name}, which features of tags need, is not installed: pip install scipy "
+            "scikit-learn"
         ) from None
     shape = (n_rows, len(tags.vocabulary))
     counts = csr_array((np.ones(len(tags)), (rows, tags.words)), shape=shape)

@@ -57,7 +57,7 @@ def source_of(name: str) -> Source:
             return source
     close = difflib.get_close_matches(name.lower(), NAMES, n=1)
     guess = f"; did you mean {close[0]!r}?" if close else ""
-    raise DataError(f"unknown data set {name!r}; known are {', '.join(NAMES)}{guess}")
+    raise DataError(f"data set {name!r} is unknown: choose from {', '.join(NAMES)}{guess}")
 
 
 def read(name: str, folder: Path) -> Ratings:

@@ -142,7 +142,7 @@ class Ratings:
             user, item = divmod(int(again[0]), self.n_items)
             raise DataError(
                 f"{self.name}: user {self.user_ids[user]} rates item {self.item_ids[item]} "
-                "more than once; keep one of these ratings, or their mean"
+                "more than once: keep one of these ratings, or their mean"
             )
 
     @property
@@ -235,7 +235,7 @@ def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> 
         raise DataError(
             f"{ratings.name} should have {expected[0]} users, {expected[1]} items and "
             f"{expected[2]} ratings, but {found[0]}, {found[1]} and {found[2]} were found: "
-            f"{files} is cut short, or another edition"
+            f"{files} is cut short or another edition; unpack the data set again"
         )
 
 

@@ -124,9 +124,11 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     """
     check_ratings(ratings=ratings)
     if not is_whole(fold) or fold not in FOLDS:
-        raise SettingError(f"fold = {fold!r} is not one of 1 to 5")
+        raise SettingError(f"fold = {fold!r} must be an integer from 1 to 5")
     if ratings.name != "ml-100k":
-        raise DataError(f"only ml-100k comes with official splits, {ratings.name} does not")
+        raise DataError(
+            f"{ratings.name} has no official splits: choose ml-100k or another split"
+        )
     form = FORMATS["ml-100k"]
     folder = folder_of(SOURCES[form.name], root)
     seen = np.zeros(ratings.n_ratings, dtype=np.bool_)
@@ -145,8 +147,8 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
         test[found] = part == "test"
     if not seen.all():
         raise DataError(
-            f"u{fold}.base and u{fold}.test in {folder} hold {seen.sum()} of the "
-            f"{ratings.n_ratings} ratings: one of them is cut short"
+            f"u{fold}.base and u{fold}.test in {folder} have {seen.sum()} of the "
+            f"{ratings.n_ratings} ratings: one file is cut short; unpack the data set again"
         )
     return _parted(ratings, test)
 

@@ -55,5 +55,5 @@ def _largest(counts: NDArray[np.int64], wanted: int, what: str) -> NDArray[np.in
     """Return, ascending, the positions of the `wanted` largest counts."""
     there = np.count_nonzero(counts)
     if not 1 <= wanted <= there:
-        raise SettingError(f"{wanted} {what}: ask for at least 1 and at most the {there} there")
+        raise SettingError(f"{wanted} {what} are out of range: choose from 1 to {there}")
     return np.sort(np.argsort(-counts, kind="stable")[:wanted])

@@ -21,7 +21,9 @@ from fedmf.settings import Count, Positive, Seed, Settings, check
 try:
     from scipy import sparse
 except ModuleNotFoundError as error:
-    raise MissingExtra("implicit feedback needs scipy: pip install scipy") from error
+    raise MissingExtra(
+        "scipy, which implicit feedback needs, is not installed: pip install scipy"
+    ) from error
 
 __all__ = [
     "Confidence",
@@ -135,8 +137,8 @@ class Implicit(Settings):
         check_parts(ratings)
         if ratings.values.min() < 0:
             raise DataError(
-                f"{ratings.name}: an implicit rating of {ratings.values.min():g} has no "
-                "confidence; ratings must be at least 0, such as `views(ratings)`"
+                f"{ratings.name}: the rating {ratings.values.min():g} has no confidence: pass "
+                "implicit ratings of at least 0, such as views(ratings)"
             )
         excess = self.alpha * ratings.values
         return Confidence(excess, (1.0 + excess) * (ratings.values > 0), ratings)

@@ -35,7 +35,7 @@ __all__ = ["FCF", "Step", "gradients"]
 
 Floats = NDArray[np.float64]
 
-BLOCK = 1 << 18  # elements of several users' gradients that are made at once: two megabytes
+BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,9 +161,7 @@ class _Descent(ImplicitTraining[_Gradients]):
 
     def server_step(self, state: XY, steps: _Gradients, total: Aggregate) -> XY:
         if not np.isfinite(total.sum).all():
-            raise SettingError(
-                "the factors have grown beyond all bounds: lower the optimiser's rate"
-            )
+            raise SettingError("the factors diverge: lower the optimiser's rate")
         x, y = state
         # Eq. 12; the regularisation needs no user and is the server's.
         slope = -2.0 * self.of_all(total).reshape(y.T.shape).T + 2.0 * self.model.reg * y
@@ -197,7 +195,7 @@ def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) ->
     mine = x[numbers]
     # Summed in one order, whatever the number of users: a matrix product would round a user's
     # numbers differently alone and in a block.
-    columns = y.T.copy()  # in one piece each
+    columns = y.T.copy()  # contiguous columns
     residual = -mine[:, :1] * columns[0]
     for factor in range(1, y.shape[1]):
         residual -= mine[:, factor : factor + 1] * columns[factor]

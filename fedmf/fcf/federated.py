@@ -124,7 +124,7 @@ class FederatedRecommender(Scheduled):
 
     def _confidence(self, ratings: Ratings) -> Confidence:
         """Return the confidences of items with enough raters, counted up to `epochs` times."""
-        confidence = self.model.confidence(ratings)  # of all: the checks come first
+        confidence = self.model.confidence(ratings)  # validates all ratings before the sums
         if self.min_raters == 1:
             return confidence
         users, lost = np.arange(ratings.n_users), ""
@@ -137,8 +137,7 @@ class FederatedRecommender(Scheduled):
             enough = raters.at_least(self.min_raters)[ratings.items]
             if not enough.any():
                 raise DataError(
-                    f"no item of {ratings.name} was counted {self.min_raters} raters: lower "
-                    "min_raters"
+                    f"no item of {ratings.name} has {self.min_raters} raters: lower min_raters"
                 )
             return self.model.confidence(ratings.take(enough))
         raise _nothing_learnt(lost)

@@ -27,7 +27,7 @@ __all__ = ["FederatedCF", "moments"]
 
 Floats = NDArray[np.float64]
 
-BLOCK = 64  # users whose moments are made at once
+BLOCK = 64  # users whose moments are computed at once
 
 
 class FederatedCF(FederatedRecommender):
@@ -68,8 +68,7 @@ class _Alternating(ImplicitTraining[_Moments]):
     """Exact Y from the summed moments (eq. 9), and exact X from Y."""
 
     clip_remedy = (
-        "raise its clip, as in aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower "
-        "alpha"
+        "raise that, as in aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower alpha"
     )
 
     def local_steps(self, state: XY, raters: Raters | None) -> _Moments:
@@ -78,7 +77,8 @@ class _Alternating(ImplicitTraining[_Moments]):
     def server_step(self, state: XY, steps: _Moments, total: Aggregate) -> XY:
         k = self.model.k
         n_products = k * (k + 1) // 2
-        sums = self.of_all(total).reshape(steps.shape)  # of the items, and then of all users
+        # the items' moments, then those of all users
+        sums = self.of_all(total).reshape(steps.shape)
         normal = symmetric(sums[:-1, :n_products] + sums[-1, :n_products], k)
         normal += self.model.reg * np.eye(k)
         y = np.linalg.solve(normal, sums[:-1, n_products:, None])[:, :, 0]

@@ -20,7 +20,7 @@ from fedmf.training import rmse
 
 __all__ = ["Ranking", "ranking"]
 
-BLOCK = 512  # users whose predictions of all items are held at once
+BLOCK = 512  # users whose predictions of all items are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +76,19 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
     shape = (factors.n_users, factors.n_items)
     if shape != (test.n_users, test.n_items) or shape != (hidden.n_users, hidden.n_items):
         raise DataError(
-            f"factors of {shape[0]} users and {shape[1]} items, {test!r} and {hidden!r} are "
-            "not over the same users and items: split one and train on its part"
+            f"factors of {shape[0]} users and {shape[1]} items, {test!r} and {hidden!r} "
+            "differ in users or items: split once and train on the training part"
         )
     if not test.n_ratings:
-        raise DataError("there is nothing to find: no user has a test rating")
+        raise DataError("no user has a test rating: enlarge the test part")
     Range(int, 1, factors.n_items).check("k", k)
     k = int(k)  # numpy's small integers wrap
     if not (
         np.isfinite(factors.user_factors).all() and np.isfinite(factors.item_factors).all()
     ):
-        raise ModelError("the factors are not all finite numbers: the training diverged")
+        raise ModelError(
+            "the factors have NaN or infinity, as the training diverged: lower its rate"
+        )
     blocks = [
         _of_users(factors, test, hidden, k, start, min(start + BLOCK, shape[0]))
         for start in range(0, shape[0], BLOCK)

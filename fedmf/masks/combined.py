@@ -20,7 +20,7 @@ __all__ = ["Base", "Combined", "around", "check_same_data"]
 
 Floats = NDArray[np.float64]
 
-WIDTH = 2.0**20  # of the scale of differences: wider than any, and a public constant
+WIDTH = 2.0**20  # width of the scale of differences, a public bound on all of them
 
 
 class Base(Identified, Protocol):
@@ -59,7 +59,9 @@ class Combined(Trained):
             self.train.n_users,
             self.train.n_items,
         ):
-            raise ModelError("the private models are of other users or items than the ratings")
+            raise ModelError(
+                "the private models have other users or items than the ratings: fit them again"
+            )
 
     @property
     def user_ids(self) -> NDArray[np.int64]:
@@ -87,7 +89,9 @@ class Combined(Trained):
         """
         base = self.base.factors() if isinstance(self.base, Combined) else self.base
         if not isinstance(base, Factors):
-            raise ModelError(f"{type(base).__name__} cannot be written as factors")
+            raise ModelError(
+                f"{type(base).__name__} has no factor form: combine trained factors"
+            )
         users, items = self.private.linear()
         ones = np.ones((self.train.n_items, 1))
         return Factors.of(
@@ -108,7 +112,7 @@ def check_same_data(model: Base, ratings: Ratings) -> None:
     """Validate that model and ratings have the same users and items; raises ModelError."""
     if not hasattr(model, "user_ids"):
         raise ModelError(
-            f"{type(model).__name__} is not a fitted recommender: pass trainer.factors_ or "
+            f"{type(model).__name__} is no fitted recommender: pass trainer.factors_ or "
             "fedmmf.model_"
         )
     if not same_ids(model, ratings):

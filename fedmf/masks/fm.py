@@ -17,7 +17,7 @@ from fedmf.settings import Count, NotNegative, Settings
 
 __all__ = ["FMMask", "FittedFMMask"]
 
-SPREAD = 0.1  # of the starting interaction factors; all zero, they would never move
+SPREAD = 0.1  # deviation of the starting interaction factors; zeros would never move
 
 
 @dataclass(frozen=True, kw_only=True)

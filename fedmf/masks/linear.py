@@ -50,7 +50,7 @@ class RidgeMask(Settings):
             if self.penalty > TINY * normal.trace():
                 normal.flat[:: d + 1] += self.penalty
                 w = np.linalg.solve(normal, moment)
-            else:  # genres that go together make the matrix singular
+            else:  # genres that always occur together make it singular
                 w = np.linalg.lstsq(normal, moment)[0]
             weights[user], intercepts[user] = w, mean - x_mean @ w
         return FittedRidgeMask(x, intercepts, weights)

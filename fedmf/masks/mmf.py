@@ -69,7 +69,7 @@ class FedMMF(Estimator):
         no_mask = isinstance(mask, type | Trainer) or not hasattr(self.mask, "fit")
         if no_mask or not isinstance(self.trainer, Trainer):
             raise SettingError(
-                "FedMMF wants a mask and a trainer, such as RidgeMask() and "
+                "FedMMF needs a mask and a trainer, such as RidgeMask() and "
                 "Trainer(FedMF(), SecAggSum())"
             )
         self.__post_init__()
@@ -111,8 +111,7 @@ class FedMMF(Estimator):
             return masked(ratings, mask, centre)
         except DataError as error:
             raise SettingError(
-                f"{self.mask!r} predicts what is far from any rating: lower its rate, or "
-                "penalise its weights more"
+                f"mask = {self.mask!r} diverges: lower its rate or raise its penalty"
             ) from error
 
 

@@ -17,7 +17,7 @@ __all__ = ["Gradient", "Padded", "adam", "padded"]
 
 Gradient = Callable[[Sequence[Floats]], Sequence[Floats]]
 
-ELEMENTS = 1 << 17  # of features in a block: 1 MB, which stays in a processor's cache
+ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a processor's cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,7 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
     `indicator` does.
     """
     if not is_number(at_most) or not at_most >= 0:  # infinity is valid: all users
-        raise SettingError(f"at_most = {at_most!r} must be at least 0: J is a mean square")
+        raise SettingError(f"at_most = {at_most!r} must be a number of at least 0")
     return tuple(np.flatnonzero(indicator(ratings, mask) <= at_most).tolist())
 
 

@@ -78,8 +78,8 @@ class FittedMask(ABC):
         Raises ModelError if the mask is not linear in its parameters.
         """
         raise ModelError(
-            f"{type(self).__name__} is not linear in its parameters and cannot be written as "
-            "factors"
+            f"{type(self).__name__} has no factor form, as it is not linear in its parameters: "
+            "use another mask"
         )
 
 
@@ -92,12 +92,12 @@ def check_features(features: Features, ratings: Ratings, *, some: bool = True) -
     check_are_features(features=features)
     if some and not features.names:
         raise DataError(
-            f"nothing is known of the items of {ratings.name} that a mask could use: pass "
-            "Features(array, names), or take MeanMask"
+            f"the items of {ratings.name} have no features: pass Features(array, names), or "
+            "MeanMask as the mask"
         )
     if len(features) != ratings.n_items:
         raise DataError(
-            f"features of {len(features)} items do not fit ratings of {ratings.n_items}: take "
-            "those of the same data set"
+            f"features of {len(features)} items do not fit ratings of {ratings.n_items}: pass "
+            "features of the same data set"
         )
     return features.matrix

@@ -73,7 +73,7 @@ def recipe(mask: str, preset_name: str) -> Recipe:
     """
     masks = PAPER_MASKS if preset_name == "paper" else TUNED_MASKS
     if mask not in masks:
-        raise SettingError(f"mask {mask!r} is unknown; there are {', '.join(masks)}")
+        raise SettingError(f"mask {mask!r} is unknown: choose from {', '.join(masks)}")
     found = copy.copy(masks[mask])
     if preset_name == "paper":
         return Recipe(found, False, replace(PAPER, model=copy.copy(PAPER.model)))

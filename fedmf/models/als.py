@@ -123,7 +123,7 @@ class FedALS(Settings):
             moved[seen] = np.linalg.solve(normal, total[seen, a.size :, None])[:, :, 0]
         except np.linalg.LinAlgError as error:
             raise SettingError(
-                f"reg = {self.reg} is lost where the moments are rounded or noisy: raise it, "
-                "or the aggregation's fractional_bits if it has any"
+                f"reg = {self.reg} is below the rounding or noise of the moments: raise it, or "
+                "fractional_bits of the aggregation"
             ) from error
         return moved

@@ -68,7 +68,7 @@ def noise_multiplier(
     check(Share, sampling_rate=sampling_rate)
     if sampling_rate < 1 and where == "local":
         raise SettingError(f"sampling_rate = {sampling_rate!r} must be 1 if where = 'local'")
-    # of numpy's, such as a float32, the accountant would make 32 bits
+    # with numpy's float32 the accountant would compute in 32 bits
     epsilon, delta, sampling_rate = float(epsilon), float(delta), float(sampling_rate)
     rounds = int(rounds)
     try:
@@ -76,7 +76,7 @@ def noise_multiplier(
         from dp_accounting import rdp
     except ModuleNotFoundError as error:
         raise MissingExtra(
-            "accounting needs dp-accounting, which is not installed: pip install dp-accounting"
+            "dp-accounting, which finds the noise, is not installed: pip install dp-accounting"
         ) from error
     unsampled = float(dp_accounting.get_sigma_gaussian(epsilon, delta)) * math.sqrt(rounds)
     if where == "local":
@@ -98,7 +98,7 @@ def noise_multiplier(
         delta,
         # At 0, where the search would start by itself, the accountant divides by zero.
         dp_accounting.LowerEndpointAndGuess(min(0.05, unsampled / 2), unsampled),
-        tol=1e-3,  # of z, to the safe side
+        tol=1e-3,  # the error of z, towards more noise
     )
     return min(2 * float(sampled), unsampled)
 

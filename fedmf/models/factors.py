@@ -140,13 +140,15 @@ def _check_numbers(factors: Factors, path: str | os.PathLike[str]) -> None:
     for name in ("user_factors", "item_factors"):
         if not np.isfinite(getattr(factors, name)).all():
             raise ModelError(
-                f"the model {path} is refused: its {name} are not all finite: train it anew"
+                f"{name} of the model {path} has NaN or infinity: train the model again"
             )
     indptr, items = factors.seen_indptr, factors.seen_items
     if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ModelError(f"the model {path} is refused: seen_indptr must ascend from 0")
+        raise ModelError(
+            f"seen_indptr of the model {path} does not ascend from 0: train the model again"
+        )
     if items.size and not (items.min() >= 0 and items.max() < factors.n_items):
         raise ModelError(
-            f"the model {path} is refused: seen_items must be among the items 0 to "
-            f"{factors.n_items - 1}"
+            f"seen_items of the model {path} are not among the items 0 to "
+            f"{factors.n_items - 1}: train the model again"
         )

@@ -69,14 +69,16 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
     """Validate magic, version, length and checksum, and return the bytes after the header."""
     if not data.startswith(MAGIC[: len(data)]) or not data:
-        raise ModelError(f"{path} is not a model of fedmf")
+        raise ModelError(
+            f"{path} is not a model of fedmf: give a file that fedmf train --out wrote"
+        )
     if len(data) < HEADER.size:
-        raise ModelError(f"the model {path} is cut short: {len(data)} bytes, not a header")
+        raise ModelError(f"the model {path} is cut short to {len(data)} bytes: train it again")
     _, version, length, checksum = HEADER.unpack_from(data)
     if version != VERSION:
         raise ModelError(
             f"the model {path} has version {version}; this fedmf reads version {VERSION}: "
-            "train it anew, or use the fedmf that wrote it"
+            "train it again, or use the fedmf that wrote it"
         )
     body = data[HEADER.size :]
     if len(body) != length:
@@ -85,7 +87,7 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
             f"instead of {length}"
         )
     if hashlib.sha256(body).digest() != checksum:
-        raise ModelError(f"the model {path} is damaged: its checksum does not match")
+        raise ModelError(f"the model {path} has another checksum than recorded: train it again")
     return body
 
 
@@ -95,15 +97,15 @@ def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as packed:
             if sum(member.file_size for member in packed.infolist()) > len(body):
-                raise ValueError("it swells, and models are not compressed")
+                raise ValueError("it is compressed, unlike a saved model")
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
             for name, dtype in TABLES.items():
                 table = archive[name]
                 if not isinstance(table, np.ndarray) or table.dtype != dtype:
-                    raise ValueError(f"{name} is no table of {np.dtype(dtype)}")
+                    raise ValueError(f"{name} is not a table of {np.dtype(dtype)}")
                 found[name] = table
-    # The checksum is right, so that somebody wrote these bytes on purpose; what numpy and
-    # zipfile raise on them is not listed anywhere, and all of it means the same.
+    # The checksum is right, so the file was made on purpose. numpy and zipfile do not document
+    # what they raise on such bytes, and every error means the same.
     except Exception as error:
         raise ModelError(f"the model {path} lacks a table: {error}") from error
     return found

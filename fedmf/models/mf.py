@@ -27,8 +27,8 @@ __all__ = ["NEUTRAL_PART", "WIDE", "FedMF", "neutral"]
 
 Floats = NDArray[np.float64]
 
-NEUTRAL_PART = 0.625  # of the scale: 3.5 on 1 to 5, about where people's ratings average
-WIDE = 10.0  # a spread that no ratings want
+NEUTRAL_PART = 0.625  # part of the scale: 3.5 on 1 to 5, about the mean of real ratings
+WIDE = 10.0  # a spread too wide for any ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class FedMF(Settings):
             _fast.descend(*ratings, q, p, fixed, self.rate, self.reg)
             return p
         solved = _fast.solve(*ratings, q, p, fixed, self.reg)
-        for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or beyond
+        for u in np.flatnonzero(~solved):  # λ = 0 and fewer ratings than factors, or overflow
             row = slice(block.indptr[u], block.indptr[u + 1])
             rated = q[block.items[row]]
             rest = block.values[row] - rated[:, :fixed] @ p[u, :fixed]
@@ -181,7 +181,7 @@ class FedMF(Settings):
         if self.update == "ridge":
             if raters is None:
                 raise SettingError(
-                    "update = 'ridge' divides by the raters of each item: count them"
+                    "update = 'ridge' divides by the raters of each item: pass their counts"
                 )
             step /= raters.bound[:, None]
         moved = q.copy()
@@ -197,7 +197,9 @@ def neutral(ratings: Ratings) -> float:
 
 def _shortest(rated: Floats, rest: Floats) -> Floats:
     """Return the shortest least-squares solution, or NaN if there is none in floating point."""
-    if np.isfinite(rated).all() and np.isfinite(rest).all():  # LAPACK prints its errors
+    if (
+        np.isfinite(rated).all() and np.isfinite(rest).all()
+    ):  # LAPACK prints errors on infinite numbers
         try:
             return np.asarray(np.linalg.lstsq(rated, rest)[0])
         except np.linalg.LinAlgError:

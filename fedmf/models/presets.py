@@ -84,5 +84,5 @@ ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of 
 def preset(name: str) -> Preset:
     """Return a copy of the named preset; raises SettingError for an unknown name."""
     if name not in PRESETS:
-        raise SettingError(f"preset {name!r} is unknown; there are {', '.join(PRESETS)}")
+        raise SettingError(f"preset {name!r} is unknown: choose from {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -74,14 +74,14 @@ class Recommender(ABC):
         """
         n_users, n_items = self.n_users, self.n_items
         if not is_whole(user):
-            raise ModelError(f"user {user!r} is not one number from 0 to {n_users - 1}")
+            raise ModelError(f"user {user!r} must be one integer from 0 to {n_users - 1}")
         row = int(numbers("user", user, n_users))
         if not is_whole(k) or k < 1:
-            raise ModelError(f"k = {k!r} recommendations: ask for at least one, a whole number")
+            raise ModelError(f"k = {k!r} must be an integer of at least 1")
         fresh = np.ones(n_items, dtype=np.bool_)
         fresh[self.seen(row)] = False
         items = np.flatnonzero(fresh)
-        # not a product of matrices: that may round items of the same factors differently
+        # no matrix product: it may round items of equal factors differently
         scores = self.predict(np.full(items.size, row), items)
         best = np.argsort(-scores, kind="stable")[:k]
         return items[best].astype(np.int64), scores[best]
@@ -150,7 +150,7 @@ def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
         array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
     ):
         raise ModelError(f"{what} {numbers!r} is not among the model's 0 to {bound - 1}")
-    return array.astype(np.int64)  # also of [], which numpy takes for floats
+    return array.astype(np.int64)  # [] is an array of floats for numpy
 
 
 def pairs(
@@ -160,6 +160,6 @@ def pairs(
     rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
     if rows.shape != columns.shape:
         raise ModelError(
-            f"predict wants one item per user, not {rows.shape} users and {columns.shape} items"
+            f"predict needs one item per user, not {rows.shape} users and {columns.shape} items"
         )
     return rows, columns

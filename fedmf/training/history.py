@@ -71,7 +71,9 @@ class History:
     def last(self) -> RoundRecord:
         """Record of the last round; ModelError if there is none."""
         if not self.rounds:
-            raise ModelError("the training was interrupted before its first round was over")
+            raise ModelError(
+                "the training was interrupted before the end of its first round: fit again"
+            )
         return self.rounds[-1]
 
     def as_dict(self) -> dict[str, object]:
@@ -98,7 +100,7 @@ def mae(ratings: Floats, predictions: Floats) -> float:
 def _differences(ratings: Floats, predictions: Floats) -> Floats:
     if ratings.shape != predictions.shape or ratings.size == 0:
         raise DataError(
-            f"an error needs as many predictions as ratings and at least one, not "
+            f"an error needs one prediction per rating and at least one rating, not "
             f"{predictions.shape} predictions of {ratings.shape} ratings"
         )
     return ratings - predictions

@@ -95,7 +95,7 @@ class Training(ABC, Generic[State, Steps]):
 
     ratings: Ratings
     needs_counts: bool = False
-    clip_remedy: str | None = "raise its clip"
+    clip_remedy: str | None = "raise that"
 
     @abstractmethod
     def local_steps(self, state: State, raters: Raters | None) -> Steps:
@@ -180,8 +180,8 @@ class Loop:
         else:
             if total.clipped and training.clip_remedy is not None:
                 raise SettingError(
-                    f"{total.clipped} elements of the users' vectors lie beyond the clip of "
-                    f"the aggregation: {training.clip_remedy}"
+                    f"{total.clipped} elements of the users' vectors are beyond the "
+                    f"aggregation's clip: {training.clip_remedy}"
                 )
             state = training.server_step(state, steps, total)
         state = training.round_over(state, number)
@@ -214,7 +214,8 @@ def keep(
     interrupted = False
     try:
         for one in rounds:
-            done = (one.state, (*done[1], one.record))  # at once: an interrupt parts no pair
+            # one assignment: an interrupt cannot separate the pair
+            done = (one.state, (*done[1], one.record))
             report(one.record)
     except KeyboardInterrupt:
         interrupted = True

@@ -18,7 +18,7 @@ from fedmf.training.history import History
 __all__ = ["Draw", "Schedule", "Scheduled", "Summing"]
 
 SMALLEST_COHORT = 3
-FIRST = ("model", "aggregation")  # settings that go without saying their names
+FIRST = ("model", "aggregation")  # settings shown without their names
 REPORTS = ("callbacks", "progress")  # settings without influence on the result
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
@@ -66,7 +66,7 @@ class Schedule(Settings):
             )
         if isinstance(self.cohort, int) and self.cohort < SMALLEST_COHORT:
             raise SettingError(
-                f"cohort = {self.cohort!r} users are too few to hide in a sum: take at least "
+                f"cohort = {self.cohort!r} is too small to hide a user: choose at least "
                 f"{SMALLEST_COHORT}, or a fraction such as 0.5"
             )
 
@@ -81,8 +81,8 @@ class Schedule(Settings):
             size = part_of(size, n_users)
         if not SMALLEST_COHORT <= size <= n_users:
             raise SettingError(
-                f"cohort = {self.cohort!r} makes {size} of {n_users} users; a round takes at "
-                f"least {SMALLEST_COHORT} and at most all of them"
+                f"cohort = {self.cohort!r} gives a round {size} of {n_users} users: choose "
+                f"from {SMALLEST_COHORT} to all of them"
             )
         return size
 

@@ -145,7 +145,7 @@ class FactorSteps(LocalSteps):
         """Return the rows of a block's users."""
         p, q = self.factors.user_factors[block.users], self.factors.item_factors
         stepped, rows = self.model.local_steps(q, p, block, self._trained)
-        self._stepped[block.users] = stepped  # the same whenever it is computed
+        self._stepped[block.users] = stepped  # repeatable, so a block may be computed twice
         check_finite(self.model, rows.values)
         return rows
 
@@ -212,4 +212,4 @@ class FactorTraining(Training[Factors, FactorSteps]):
 def check_finite(model: FederatedModel, *tables: Table) -> None:
     """Validate that all numbers are finite; raises SettingError with the model's remedy."""
     if not all(np.isfinite(table).all() for table in tables):
-        raise SettingError(f"the factors have grown beyond all bounds: {model.remedy}")
+        raise SettingError(f"the factors diverge: {model.remedy}")

@@ -114,7 +114,7 @@ CHANGED = [  # every object with settings, with other values than the defaults
 
 
 @pytest.mark.parametrize("made", CHANGED, ids=lambda made: type(made).__name__)
-def test_every_estimator_is_cloned_by_sklearn(made):
+def test_estimators_are_cloned_by_sklearn(made):
     sklearn = pytest.importorskip("sklearn.base")
     copied = sklearn.clone(made)
     assert type(copied) is type(made)
@@ -141,13 +141,13 @@ def test_parts_settings_are_named_with_two_underscores():
     assert outer.get_params()["inner__k"] == 7
 
 
-def test_a_shared_part_is_replaced_and_not_changed():
+def test_set_params_replaces_a_shared_part():
     shared = Inner()
     outer = Outer(shared).set_params(inner__k=9, rate=2.0)
     assert (outer.inner, outer.rate, shared) == (Inner(k=9), 2.0, Inner())
 
 
-def test_a_new_part_takes_the_settings_that_come_with_it():
+def test_set_params_applies_settings_to_a_new_part():
     assert Outer().set_params(inner__k=9, inner=Inner(reg=4.0)).inner == Inner(k=9, reg=4.0)
 
 
@@ -244,7 +244,7 @@ class Unresolved(FedMF):
         (lambda: Thin().set_params(k=0), "k = 0"),
     ],
 )
-def test_a_subclass_validates_what_its_bases_declare(make, named):
+def test_subclass_validates_declarations_of_its_bases(make, named):
     with pytest.raises(SettingError, match=named):
         make()
 
@@ -259,7 +259,7 @@ def test_a_subclass_validates_what_its_bases_declare(make, named):
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_subclass_is_cloned_and_its_params_are_set(made, params):
+def test_subclass_is_cloned_and_its_params_are_set(made, params):
     copied = pytest.importorskip("sklearn.base").clone(made)
     assert type(copied) is type(made)
     assert repr(copied) == repr(made)
@@ -267,7 +267,7 @@ def test_a_subclass_is_cloned_and_its_params_are_set(made, params):
     assert made.get_params().items().isdisjoint(params.items())
 
 
-def test_names_of_settings_are_those_the_constructor_takes():
+def test_names_of_settings_are_the_constructors_parameters():
     assert set(Passing().get_params(deep=False)) == {"extra", *Trainer().get_params(deep=False)}
     assert set(Thin().get_params()) == set(FedMF().get_params())
     assert set(Fixed().get_params()) == {"k"}
@@ -278,7 +278,7 @@ def test_numpys_scalars_of_undeclared_settings_become_pythons():
     assert type(Unresolved(exact=np.float32(0.5)).exact) is float
 
 
-def test_repr_of_a_trainer_leaves_out_what_is_not_kept():
+def test_repr_of_a_trainer_omits_callbacks():
     assert repr(Keeping(rounds=3)) == repr(Trainer(rounds=3)).replace("Trainer", "Keeping")
 
 
@@ -297,7 +297,7 @@ NUMBERS = st.sampled_from((0, 1, -1, 0.0, 1.0, math.inf, -math.inf, math.nan)) |
 
 
 @given(declared=st.sampled_from(list(INSIDE)), value=NUMBERS)
-def test_a_range_takes_its_finite_numbers_and_no_other(declared, value):
+def test_range_accepts_its_finite_numbers_only(declared, value):
     right = math.isfinite(value) and INSIDE[declared](value)
     if declared in (Count, Seed):
         right = right and isinstance(value, int)
@@ -309,7 +309,7 @@ def test_a_range_takes_its_finite_numbers_and_no_other(declared, value):
 
 
 @given(declared=st.sampled_from(list(INSIDE)), value=st.booleans() | st.text() | st.none())
-def test_a_range_takes_nothing_but_numbers(declared, value):
+def test_range_rejects_other_types(declared, value):
     for one in (value, np.bool_(True), [1], Inner):
         with pytest.raises(SettingError, match="value = "):
             check(declared, value=one)
@@ -324,7 +324,7 @@ def test_numpys_scalars_become_pythons_and_equal(k, reg):
 
 
 @given(low=st.integers(-5, 5), size=st.integers(0, 5), value=st.integers(-12, 12))
-def test_a_closed_range_of_integers_has_both_its_ends(low, size, value):
+def test_closed_range_of_integers_has_both_ends(low, size, value):
     within = Range(int, low, low + size)
     if low <= value <= low + size:
         within.check("value", value)

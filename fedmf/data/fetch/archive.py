@@ -49,11 +49,11 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
                 with packed.open(member) as source, (folder / name).open("xb") as target:
                     shutil.copyfileobj(source, target)
     except (*UNSOUND, OSError) as error:
-        # EINVAL is no failed write but a seek to before the beginning
+        # EINVAL means a seek before the beginning, not a failed write
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         raise DataError(
-            f"the archive is not a sound zip file: {error}; fetch it again"
+            f"the archive is a damaged zip file ({error}): fetch it again"
         ) from None
 
 
@@ -72,11 +72,15 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
         }
         for flaw, found in flaws.items():
             if found:
-                raise DataError(f"the archive is rejected: {name!r} is or has {flaw}")
+                raise DataError(
+                    f"the archive has a member {name!r} with {flaw}: give another --url"
+                )
         seen.add(name)
     size = sum(member.file_size for member in members)
     if size > LARGEST:
-        raise DataError(f"the archive is rejected: it unpacks to {size} bytes, over {LARGEST}")
+        raise DataError(
+            f"the archive unpacks to {size} bytes, over {LARGEST}: give another --url"
+        )
 
 
 def _of_one_folder(
@@ -86,9 +90,11 @@ def _of_one_folder(
     files = {PurePosixPath(one.filename): one for one in members if not one.is_dir()}
     homes = sorted((path.parent for path in files if path.name == needed[0]), key=str)
     if not homes:
-        raise DataError(f"the archive holds no file {needed[0]}: it is not this data set's")
+        raise DataError(f"the archive has no file {needed[0]}: give the --url of this data set")
     found = {path.name: one for path, one in files.items() if path.parent == homes[0]}
     for name in needed:
         if name not in found:
-            raise DataError(f"the archive holds no file {name} beside {needed[0]}")
+            raise DataError(
+                f"the archive has no file {name} beside {needed[0]}: give another --url"
+            )
     return found

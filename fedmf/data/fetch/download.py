@@ -58,7 +58,7 @@ def download(
         import pooch
     except ModuleNotFoundError:
         raise MissingExtra(
-            "fetching needs pooch, which is not installed: pip install pooch requests"
+            "pooch, which fetches data sets, is not installed: pip install pooch requests"
         ) from None
 
     def write(url: str, file: str, _: object) -> None:
@@ -82,7 +82,9 @@ def download(
         known = md5 and f"md5:{md5}"
         pooch.retrieve(address, known, target.name, target.parent, downloader=write)
     except ValueError as error:  # another checksum
-        raise DataError(f"{address} is damaged or another edition: {error}") from None
+        raise DataError(
+            f"{address} is damaged or another edition ({error}): give another --url"
+        ) from None
     finally:
         log.setLevel(level)
 
@@ -94,7 +96,7 @@ def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
 
     with ExitStack() as stack:
         session = stack.enter_context(Session())
-        http = {"http": ""}  # takes no proxy: it goes to this machine alone
+        http = {"http": ""}  # no proxy: http addresses are of this machine only
         settings = session.merge_environment_settings(address, http, True, None, None)
         session.trust_env = False  # else requests reads ~/.netrc, also for a redirection's host
 
@@ -127,13 +129,15 @@ def _check_answer(answer: Response) -> None:
         there = urljoin(answer.url, answer.headers["Location"])
         _check_address(there)
         if urlsplit(answer.url).scheme == "https" and urlsplit(there).scheme != "https":
-            raise DataError(f"{answer.url} leads to {there!r}, which is not https")
+            raise DataError(
+                f"{answer.url} redirects to {there!r}, which is not https: give another --url"
+            )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise DataError(f"{answer.url} sends compressed bytes: give another address")
+        raise DataError(f"{answer.url} sends compressed bytes: give another --url")
     length = answer.headers.get("Content-Length", "")
     # int() rejects 5,000 digits
     if length.isdecimal() and (len(length) > 20 or int(length) > LARGEST):
-        raise DataError(f"{answer.url} announces more than {LARGEST} bytes")
+        raise DataError(f"{answer.url} announces more than {LARGEST} bytes: give another --url")
 
 
 def _check_address(address: str) -> None:
@@ -145,12 +149,14 @@ def _check_address(address: str) -> None:
         parts = parse_url(address)
         host = (parts.host or "").strip("[]")
     except LocationParseError as error:
-        raise DataError(f"{address!r} is not an address: {error}") from None
+        raise DataError(
+            f"the address {address!r} is malformed ({error}): give another --url"
+        ) from None
     if parts.scheme == "https" and host:
         return
     if parts.scheme == "http" and _is_loopback(host):
         return
-    raise DataError(f"{address!r} is rejected: the address must begin with https://")
+    raise DataError(f"the address {address!r} must begin with https://")
 
 
 def _is_loopback(host: str) -> bool:

@@ -24,7 +24,7 @@ class State(Enum):
     """The outcome of comparing a file with its known checksum."""
 
     KNOWN = "as known"
-    DIFFERENT = "another content than known"
+    DIFFERENT = "different from the known content"
     MISSING = "missing"
     UNRECORDED = "no checksum on record"
 
@@ -71,8 +71,8 @@ def fetch(
             for name, state in check_files(source, folder).items():
                 if not state.good:
                     raise DataError(
-                        f"{name} of the archive is {state.value}: it is another edition of "
-                        f"{source.name}; nothing is kept"
+                        f"{name} of the archive is {state.value}: give the --url of the "
+                        f"published edition of {source.name}"
                     )
             check_content(source, folder)
             folder.rename(final)

@@ -47,6 +47,6 @@ def folder_of(source: Source, root: Path | None = None) -> Path:
         places = f"in the cache {cache_folder()}, and FEDMF_DATA is not set"
     raise DataError(
         f"there is no folder {source.folder!r} {places}: run 'fedmf data fetch {source.name}', "
-        f"or download {source.archive} yourself, unzip it, and set FEDMF_DATA to the folder "
-        f"that holds {source.folder!r}; the data set 'simulated' needs none of this"
+        f"or unzip {source.archive} into the folder that FEDMF_DATA names; the data set "
+        "'simulated' needs no file"
     )

@@ -119,6 +119,6 @@ def _artists(path: Path) -> tuple[Column, tuple[str, ...]]:
             raise damaged(path, line, f"artist {artist} is listed a second time")
         names[artist] = fields[1].strip()
     if not names:
-        raise DataError(f"{path} lists no artist")
+        raise DataError(f"{path} lists no artist: unpack the data set again")
     ids = sorted(names)
     return np.array(ids, dtype=np.int64), tuple(names[artist] for artist in ids)

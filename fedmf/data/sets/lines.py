@@ -38,7 +38,7 @@ FIELDS: tuple[Field, ...] = (
     ("time", rb"[0-9]{1,12}"),
 )
 
-# A tab is a separator in some files, and artists' names hold characters that are not printable.
+# Some files are separated by tabs, and artists' names have characters that are not printable.
 CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
@@ -69,10 +69,10 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if not content:
-        raise DataError(f"{path} is empty")
+        raise DataError(f"{path} is empty: unpack the data set again")
     if not content.endswith(b"\n"):
         last = content.count(b"\n") + 1
-        raise damaged(path, last, "the last line is cut short, it has no line end")
+        raise damaged(path, last, "the last line is cut short: it has no line end")
     return content
 
 
@@ -92,7 +92,7 @@ def read_lines(path: Path, encoding: str) -> list[str]:
             what = f"byte {error.object[error.start]:#04x} is not {encoding} text"
             raise damaged(path, number, what) from None
         if CONTROL.search(line):
-            raise damaged(path, number, f"{line[:60]!r} holds bytes that are no text")
+            raise damaged(path, number, f"{line[:60]!r} has bytes that are no text")
         lines.append(line)
     return lines
 
@@ -194,10 +194,10 @@ def read_numbers(
         if top.rstrip(b"\r") != header.encode():
             raise damaged(path, 1, f"expected the header {header!r}, found {_shown(top)}")
         if not content:
-            raise DataError(f"{path} holds a header and no line below it")
+            raise DataError(f"{path} has only a header: unpack the data set again")
         first = 2
 
-    # One pass of one pattern over the whole file finds the first line that is not sound.
+    # One pass of one pattern over the whole file finds the first damaged line.
     mark = separator.encode()
     line = re.escape(mark).join(form for _, form in fields)
     damage = re.search(rb"^(?!\Z)(?!" + line + rb"\r?$)", content, re.MULTILINE)
@@ -214,7 +214,7 @@ def check_distinct(
     path: Path, first: int, users: NDArray[np.int64], items: NDArray[np.int64], verb: str
 ) -> None:
     """Raise DataError for the first line that repeats a pair; line `first` has the first."""
-    pair = users * 10**9 + items  # of ids below 10**9
+    pair = users * 10**9 + items  # unique, as ids are below 10**9
     order = np.argsort(pair, kind="stable")
     again = order[1:][pair[order[1:]] == pair[order[:-1]]]
     if again.size:

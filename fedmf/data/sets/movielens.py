@@ -216,5 +216,5 @@ def _counts(form: Format, info: Path) -> tuple[int, int, int] | None:
         return form.counts
     text = "\n".join(read_lines(info, "ascii"))
     if not (match := re.fullmatch(r"(\d+) users\n(\d+) items\n(\d+) ratings", text)):
-        raise DataError(f"{info} must hold three lines: '… users', '… items', '… ratings'")
+        raise DataError(f"{info} must have three lines: '… users', '… items', '… ratings'")
     return int(match[1]), int(match[2]), int(match[3])

@@ -74,7 +74,7 @@ class Profiles:
             )
         for array, end in ((self.genders, 2), (self.occupations, len(self.occupation_names))):
             if ((array < 0) | (array >= end)).any():
-                raise DataError(f"a gender or occupation is not one of 0 to {end - 1}")
+                raise DataError(f"a gender or occupation is not a number from 0 to {end - 1}")
 
     def __len__(self) -> int:
         return self.ages.size
@@ -131,8 +131,7 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     form = FORMS.get(ratings.name)
     if form is None:
         raise DataError(
-            f"{ratings.name} comes without profiles of its users; "
-            f"{' and '.join(FORMS)} have them"
+            f"{ratings.name} has no profiles of its users: choose from {' and '.join(FORMS)}"
         )
     path = folder_of(SOURCES[ratings.name], root) / form.file
     place = {str(user): number for number, user in enumerate(ratings.user_ids.tolist())}
@@ -149,7 +148,7 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
         if table[user, 0] >= 0:
             raise damaged(path, line, f"user {match['id']} is listed a second time")
         if match["occupation"] not in column:
-            raise damaged(path, line, f"there is no occupation {match['occupation']!r}")
+            raise damaged(path, line, f"the occupation {match['occupation']!r} is unknown")
         gender = GENDERS.index(match["gender"])
         table[user] = int(match["age"]), gender, column[match["occupation"]]
     missing = ratings.user_ids[table[:, 0] < 0]

@@ -16,7 +16,7 @@ from fedmf.errors import SettingError
 
 __all__ = ["simulate"]
 
-LEAST_PER_USER = 20  # MovieLens 100K and 1M hold only users with at least 20 ratings
+LEAST_PER_USER = 20  # MovieLens 100K and 1M have only users with at least 20 ratings
 SHARES = (0.061, 0.114, 0.271, 0.342, 0.212)  # of the ratings 1 to 5 in MovieLens 100K
 RANK = 4
 
@@ -68,7 +68,7 @@ def simulate(
             f"{n_items}: every user rates at least one item, and no item twice"
         )
     if seed < 0:
-        raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+        raise SettingError(f"seed = {seed} must be at least 0")
     rng = np.random.default_rng(seed)
     catalogue = _catalogue(rng, n_items)
 
@@ -131,7 +131,7 @@ def _counts(
     rng: np.random.Generator, n_users: int, n_items: int, n_ratings: int
 ) -> NDArray[np.int64]:
     """Draw each user's number of ratings: long-tailed, n_ratings in all."""
-    # half of the items, unless the mean comes near to that
+    # at most half of the items, unless the mean is near that
     most = min(n_items, max(n_items // 2, 2 * n_ratings // n_users))
     counts = np.full(n_users, min(LEAST_PER_USER, n_ratings // n_users), dtype=np.int64)
     weight = rng.lognormal(sigma=1.0, size=n_users)
@@ -139,7 +139,7 @@ def _counts(
         room = most - counts
         share = weight * (room > 0)
         extra = np.minimum(np.floor(left * share / share.sum()).astype(np.int64), room)
-        if not extra.any():  # fewer left than one each: to the heaviest raters with room
+        if not extra.any():  # the rest goes to the heaviest raters with room
             extra[np.argsort(-share, kind="stable")[:left]] = 1
             extra = np.minimum(extra, room)
         counts += extra

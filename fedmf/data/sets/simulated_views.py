@@ -36,16 +36,16 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
     """
     if n_items < BLOCKS * VIEWS or n_items % BLOCKS or VIEWS * n_users < n_items:
         raise SettingError(
-            f"n_users = {n_users} and n_items = {n_items} do not fit: take a multiple of "
+            f"n_users = {n_users} and n_items = {n_items} do not fit: choose a multiple of "
             f"{BLOCKS} items, at least {BLOCKS * VIEWS}, and a user for every {VIEWS} of them"
         )
     if seed < 0:
-        raise SettingError(f"seed = {seed} is negative; it must be at least 0")
+        raise SettingError(f"seed = {seed} must be at least 0")
     rng = np.random.default_rng(seed)
     block = np.arange(n_items) % BLOCKS
     own = block == rng.integers(BLOCKS, size=n_users)[:, None]
     n_stray = rng.binomial(VIEWS, STRAY, size=n_users)[:, None]
-    # Each user's items in random order, those of the own block and the others apart.
+    # Each user's items in random order, apart for the user's own block and the others.
     order = rng.random((n_users, n_items))
     rank = np.argsort(np.argsort(order + own, axis=1), axis=1)  # the others come first
     n_others = n_items - n_items // BLOCKS

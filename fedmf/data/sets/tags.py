@@ -90,10 +90,8 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
         assignments = _read_movielens(path)
         listed = frozenset(item for _, item, *_ in form.read_items(folder / form.items))
     else:
-        raise DataError(
-            f"{name} comes without tags; ml-10m, ml-latest-small and lastfm have them"
-        )
-    may_be_unknown = name == "ml-10m"  # its 71,567 user ids are more than its users who rate
+        raise DataError(f"{name} has no tags: choose from ml-10m, ml-latest-small and lastfm")
+    may_be_unknown = name == "ml-10m"  # it has more user ids, 71,567, than users with ratings
     rows: list[tuple[int, int, str]] = []
     for line, user, item, tag in assignments:
         if listed is not None and item not in listed:
@@ -128,7 +126,7 @@ def _read_lastfm(path: Path, words: Path) -> Iterator[Assignment]:
 def _read_movielens(path: Path) -> Iterator[Assignment]:
     """Yield the assignments of tags.dat or tags.csv: user, item, tag and time, UTF-8."""
     header = "userId,movieId,tag,timestamp" if path.suffix == ".csv" else ""
-    separator = "," if header else "::"  # a tag of tags.dat may hold "::"
+    separator = "," if header else "::"  # a tag of tags.dat may contain "::"
     free = None if header else 2
     for line, fields in read_fields(path, "utf-8", separator, 4, header=header, free=free):
         user, item, tag, time = fields

@@ -39,7 +39,7 @@ blocks = st.tuples(
 @compiled
 @settings(deadline=None)
 @given(blocks, st.booleans(), st.sampled_from([0.0, 1e-9, 0.1]))
-def test_a_block_of_the_twins_bit_for_bit(block, fixed, reg):
+def test_kernels_equal_their_twins_bit_for_bit(block, fixed, reg):
     indptr, items, values, q, p = drawn(*block)
     fixed = int(fixed and q.shape[1] > 1)
     results = []
@@ -62,7 +62,7 @@ def test_a_block_of_the_twins_bit_for_bit(block, fixed, reg):
 
 @every
 @given(blocks)
-def test_users_do_not_depend_on_the_block_they_are_in(kernels, block):
+def test_users_do_not_depend_on_their_block(kernels, block):
     indptr, items, values, q, p = drawn(*block)
     stepped, found = p.copy(), p.copy()
     kernels.descend(indptr, items, values, q, stepped, 0, 0.01, 0.1)
@@ -79,7 +79,7 @@ def test_users_do_not_depend_on_the_block_they_are_in(kernels, block):
 
 @every
 @pytest.mark.parametrize("n", range(1, 10))
-def test_solutions_are_those_of_lapack(kernels, n):
+def test_solve_equals_lapack(kernels, n):
     """With a constant column, whose part of the ratings is taken off first."""
     indptr, items, values, q, p = drawn(n, [n, 0, n], 4)
     found = p.copy()
@@ -94,7 +94,7 @@ def test_solutions_are_those_of_lapack(kernels, n):
 
 
 @every
-def test_singular_equations_are_told_and_change_nothing(kernels):
+def test_solve_of_singular_equations_reports_and_keeps_p(kernels):
     """Two ratings cannot determine three factors without λ; nor can equal columns of Q."""
     indptr, items, values, q, p = drawn(0, [2, 9, 9], 3)
     found = p.copy()
@@ -106,7 +106,7 @@ def test_singular_equations_are_told_and_change_nothing(kernels):
 
 
 @every
-def test_rows_with_repetition_are_all_added(kernels):
+def test_add_rows_adds_repeated_rows(kernels):
     table = np.zeros((3, 2), np.int64)
     rows = np.array([2, 0, 2], np.int32)
     kernels.add_rows(table, rows, np.array([[1, 2], [3, 4], [10, 20]]))
@@ -132,7 +132,7 @@ def test_rows_with_repetition_are_all_added(kernels):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_wrong_shapes_raise_before_any_memory_is_touched(change):
+def test_kernels_with_wrong_shapes_raise(change):
     """A bad array is rejected before any memory is touched."""
     block = dict(zip(("indptr", "items", "values", "q", "p"), drawn(0, [2, 2], 3), strict=True))
     arguments = block | {"fixed": 0} | change
@@ -141,7 +141,7 @@ def test_wrong_shapes_raise_before_any_memory_is_touched(change):
 
 
 @compiled
-def test_rows_and_pairs_outside_are_refused():
+def test_rows_and_pairs_out_of_range_raise():
     table, rows = np.zeros((3, 2)), np.array([0, 3], np.int32)
     with pytest.raises(IndexError, match="0 <= row < 3"):
         _fast.add_rows(table, rows, np.zeros((2, 2)))
@@ -161,7 +161,7 @@ def test_rows_and_pairs_outside_are_refused():
 @pytest.mark.parametrize(
     "how", ["environment", pytest.param("no extension", marks=pytest.mark.large)]
 )
-def test_twins_run_when_wanted_or_nothing_was_compiled(how):
+def test_twins_run_if_forced_or_not_compiled(how):
     """The twins run where they are wanted or nothing was compiled."""
     code = "from fedmf import _fast; print(_fast.COMPILED, _fast.solve.__module__)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SECAGG_")}

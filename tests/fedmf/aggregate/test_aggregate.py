@@ -33,12 +33,12 @@ def indicators(users):
     return Vectors(users, table, (M, 1))
 
 
-def test_rows_stand_for_the_dense_vector():
+def test_rows_equal_the_dense_vector():
     rows = Rows(np.array([2, 0], dtype=np.int32), np.array([[1.0, 2.0], [3.0, 4.0]]), 4)
     assert rows.dense().tolist() == [3.0, 4.0, 0.0, 0.0, 1.0, 2.0, 0.0, 0.0]
 
 
-def test_plain_sum_is_the_sum_of_what_each_rounds_to():
+def test_plain_sum_adds_each_users_rounded_integers():
     """Each user's own rounding, not that of the sum: .3 · 4 = 1.2 rounds to 1, thrice."""
     rows = Rows(np.array([1], dtype=np.int32), np.array([[0.3, -9.0]]), 2)
     vectors = Vectors([4, 7, 9], lambda _: rows, (2, 2))
@@ -65,7 +65,7 @@ def test_short_rows_sum_to_the_integers_of_dense_vectors():
     assert short.digest == long.digest
 
 
-def test_the_digest_is_that_of_the_integers_and_the_survivors():
+def test_digest_covers_integers_and_survivors():
     found = PlainSum().count(indicators([1, 2, 300]), dropouts={})
     assert found.integers.tolist() == [3, 2, 1, 1, 1, 1]  # 300 % 7 = 6
     content = struct.pack("<6q3q", 3, 2, 1, 1, 1, 1, 1, 2, 300)
@@ -73,7 +73,7 @@ def test_the_digest_is_that_of_the_integers_and_the_survivors():
     assert found.digest != PlainSum().count(indicators([1, 2, 300, 7]), dropouts={}).digest
 
 
-def test_each_table_is_computed_once_and_none_for_the_dropped():
+def test_tables_are_computed_once_for_senders_only():
     asked = []
     vectors = gradients(range(12))
 
@@ -99,8 +99,8 @@ SCHEDULES = [
 
 @pytest.mark.parametrize("neighbours", [None, 8])
 @pytest.mark.parametrize("dropouts", SCHEDULES)
-def test_plain_and_secure_sums_are_the_same_integers(dropouts, neighbours):
-    """Through the real protocol, whoever vanishes before whichever message."""
+def test_plain_and_secure_sums_are_equal(dropouts, neighbours):
+    """In the real protocol, for any users that drop out, before any message."""
     secure, plain = SecAggSum(neighbours=neighbours, threshold=7), PlainSum()
     if neighbours:
         secure = SecAggSum(neighbours=neighbours, threshold=5)
@@ -132,7 +132,7 @@ def test_costs_are_reported_per_user():
         assert found.server_seconds > 0
 
 
-def test_too_few_survivors_abort_without_a_sum():
+def test_sum_of_too_few_survivors_aborts():
     leaving = dict.fromkeys(range(6), "masked_input")
     with pytest.raises(RoundAborted, match="masked_input"):
         SecAggSum().sum(gradients(range(12)), dropouts=leaving, session=b"few")
@@ -140,12 +140,12 @@ def test_too_few_survivors_abort_without_a_sum():
         PlainSum().sum(gradients(range(12)), dropouts=dict.fromkeys(range(12), "share_keys"))
 
 
-def test_progress_is_told_by_phase():
-    told = []
-    secure = SecAggSum(progress=lambda *arguments: told.append(arguments))
+def test_progress_is_reported_by_phase():
+    reported = []
+    secure = SecAggSum(progress=lambda *arguments: reported.append(arguments))
     secure.sum(gradients(range(5)), dropouts={}, session=b"progress")
-    assert {phase for phase, _, _ in told} == set(PHASES)
-    assert told[-1][1:] == (5, 5)
+    assert {phase for phase, _, _ in reported} == set(PHASES)
+    assert reported[-1][1:] == (5, 5)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_neighbours_and_threshold_follow_the_rule(n, settings, neighbours, thres
     assert (params.neighbours, params.threshold) == (neighbours, threshold)
 
 
-def test_the_modulus_grows_with_the_cohort():
+def test_modulus_grows_with_the_cohort():
     """6040 users of ml-1m times 16 · 2^16 do not fit 32 bits."""
     secure = SecAggSum()
     assert secure.params(943, 10, secure.encoding, b"").ring.bits == 32
@@ -183,12 +183,12 @@ def test_the_modulus_grows_with_the_cohort():
         ({"threshold": 13}, "threshold is 13"),
     ],
 )
-def test_settings_that_do_not_fit_the_cohort_are_refused(settings, message):
+def test_settings_that_do_not_fit_the_cohort_raise(settings, message):
     with pytest.raises(SettingError, match=message):
         SecAggSum(**settings).sum(gradients(range(12)), dropouts={}, session=b"refused")
 
 
-def test_impossible_encodings_are_refused_at_once():
+def test_encodings_out_of_range_raise_in_the_constructor():
     with pytest.raises(SettingError, match="clip"):
         PlainSum(clip=0.0)
     with pytest.raises(SettingError, match="fractional_bits is 99"):
@@ -197,14 +197,14 @@ def test_impossible_encodings_are_refused_at_once():
         SecAggSum(neighbours="all")
 
 
-def test_infinite_gradients_are_refused():
+def test_sum_of_infinite_gradients_raises():
     rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)
     for aggregation in (PlainSum(), SecAggSum()):
         with pytest.raises(SettingError):
             aggregation.sum(Vectors(range(4), lambda _: rows, (1, 1)), dropouts={})
 
 
-def test_a_float_sum_rounds_and_clips_nothing():
+def test_float_sum_neither_rounds_nor_clips():
     vectors = gradients(range(20), big={4, 9})
     found = FloatSum().sum(vectors, dropouts={3: "share_keys", 5: "unmasking"})
     stay = [user for user in range(20) if user != 3]
@@ -218,7 +218,7 @@ def test_a_float_sum_rounds_and_clips_nothing():
     assert counts[0] == counts[1]
 
 
-def test_a_float_sum_over_nobody_or_of_infinity_is_refused():
+def test_float_sum_of_no_user_or_infinity_raises():
     with pytest.raises(RoundAborted, match="2 users"):
         FloatSum().sum(gradients([1, 2]), dropouts={1: "share_keys", 2: "share_keys"})
     rows = Rows(np.array([0], dtype=np.int32), np.array([[np.inf]]), 1)

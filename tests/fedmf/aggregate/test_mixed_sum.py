@@ -17,7 +17,7 @@ from fedmf.training import Trainer
 pytestmark = pytest.mark.filterwarnings("ignore:.* send their gradients in the clear")
 
 
-def test_whoever_mixes_is_warned():
+def test_mixed_sum_with_exposed_users_warns():
     with pytest.warns(UserWarning, match="2 users"):
         MixedSum(SecAggSum(), {0, 1})
     with warnings.catch_warnings():
@@ -26,7 +26,7 @@ def test_whoever_mixes_is_warned():
 
 
 @pytest.mark.parametrize("exposed", [(), (0, 3, 7), range(12)])
-def test_a_training_gives_the_same_integers_whoever_is_exposed(exposed):
+def test_training_integers_do_not_depend_on_exposed_users(exposed):
     ratings = simulate(12, 20, 150, seed=0)
 
     def trained(aggregation):
@@ -41,8 +41,8 @@ def ones(users):
     return Vectors(users, lambda user: rows, (2, 1))
 
 
-def test_exposed_dropouts_are_left_out_and_too_few_abort():
-    """Exposed users who vanish are left out and too few others abort."""
+def test_mixed_sum_of_too_few_secure_users_aborts():
+    """Exposed dropouts are left out; too few secure users abort the sum."""
     mixed = MixedSum(SecAggSum(), {0, 1})
     total = mixed.sum(ones(range(6)), dropouts={0: "masked_input", 1: "share_keys"})
     assert total.survivors == (2, 3, 4, 5)
@@ -52,7 +52,7 @@ def test_exposed_dropouts_are_left_out_and_too_few_abort():
         mixed.sum(ones(range(6)), dropouts=gone)
 
 
-def test_only_the_exposed_are_summed_in_the_clear(monkeypatch):
+def test_mixed_sum_adds_only_exposed_users_in_the_clear(monkeypatch):
     seen = []
     original = PlainSum.sum
 
@@ -65,7 +65,7 @@ def test_only_the_exposed_are_summed_in_the_clear(monkeypatch):
     assert seen == [1, 4]
 
 
-def test_raters_are_counted_securely_for_everybody(monkeypatch):
+def test_raters_are_counted_securely_for_all_users(monkeypatch):
     counted = []
     original = SecAggSum.count
 
@@ -82,8 +82,8 @@ def test_raters_are_counted_securely_for_everybody(monkeypatch):
     assert total.survivors == (1, 2, 4, 5)
 
 
-def test_dropouts_of_both_groups_are_left_out():
-    """Of the exposed and the others those who vanish are left out."""
+def test_mixed_sum_excludes_dropouts_of_both_groups():
+    """Dropouts of the exposed and of the secure users are left out."""
     gone = {0: "masked_input", 5: "masked_input"}
     total = MixedSum(SecAggSum(), {0, 1}).sum(ones(range(6)), dropouts=gone)
     assert total.survivors == (1, 2, 3, 4)
@@ -91,7 +91,7 @@ def test_dropouts_of_both_groups_are_left_out():
 
 
 @pytest.mark.parametrize("exposed", [(0, 1), range(6)])
-def test_the_encoding_of_the_secure_sum_is_that_of_the_plain_one(exposed):
+def test_mixed_sum_uses_one_encoding_for_both_parts(exposed):
     """Of a table of ones, half of each is cut off, and halves are the last bit that is kept."""
     secure = SecAggSum(clip=0.5, fractional_bits=1)
     total = MixedSum(secure, exposed).sum(ones(range(6)), dropouts={})
@@ -111,7 +111,7 @@ def test_exposed_users_are_required_and_warned_about():
     assert "lose the protection of min_raters" in warning
 
 
-def test_seen_gradients_subtracted_leave_one_users_gradient():
+def test_mixed_sum_minus_plain_gradients_exposes_one_user():
     """The warning about min_raters: three raters were counted, one of them is hidden."""
     ratings = simulate(9, 20, 60, seed=0)
     raters = [ratings.users[ratings.items == item] for item in range(20)]

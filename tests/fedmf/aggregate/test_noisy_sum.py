@@ -46,7 +46,7 @@ def words(significands, tosses):
 
 
 @pytest.mark.parametrize("zeros", [0, 1, 30, 52, 53, 80, 105])
-def test_every_integer_is_reached_however_far_out(zeros):
+def test_noise_reaches_every_integer_in_the_tail(zeros):
     """After so many zeros the uniform is in (2^−(zeros + 2), 2^−(zeros + 1)], all of it."""
     tosses = (1 << (63 - zeros), 0) if zeros < 53 else (0, 1 << (116 - zeros))
     sigma, n = 2.0**14, 100_000
@@ -59,7 +59,7 @@ def test_every_integer_is_reached_however_far_out(zeros):
     assert np.unique(drawn).size >= 0.99 * (far - near)
 
 
-def test_steps_far_out_are_as_fine_as_near():
+def test_noise_steps_in_the_tail_are_as_fine():
     """Neighbouring significands, 2^−52 apart, move numbers of 2^32 steps by less than one."""
     start = np.uint64(1) << np.uint64(63)
     some = start + (np.arange(1000, dtype=np.uint64) << np.uint64(12 + 14))
@@ -68,11 +68,11 @@ def test_steps_far_out_are_as_fine_as_near():
         assert np.diff(drawn).max() <= 2**5
 
 
-def test_noise_ends_within_the_tail_that_encodings_make_room_for():
+def test_noise_stays_within_the_tail():
     last = noise(1, 2.0**30, lambda size: bytes(size))
     assert 11.95 < abs(last[0]) / 2.0**30 < 12.0
 
 
-def test_noise_that_floats_cannot_carry_is_refused():
+def test_noise_too_large_for_floats_raises():
     with pytest.raises(SettingError, match="fractional_bits"):
         noise(1, 2.0**33, np.random.default_rng(0).bytes)

@@ -32,7 +32,7 @@ def seen_by_server(monkeypatch):
 
 
 @pytest.mark.check(33)
-def test_check33_the_trust_model_has_to_be_named():
+def test_check33_trust_model_is_required():
     with pytest.raises(TypeError, match="trust"):
         PaillierSum()
     with pytest.raises(SettingError, match="'nobody'"):
@@ -41,7 +41,7 @@ def test_check33_the_trust_model_has_to_be_named():
 
 @pytest.mark.check(33)
 @pytest.mark.parametrize("trust", WARNINGS)
-def test_check33_each_trust_model_says_who_reads_every_vector(trust):
+def test_check33_warnings_state_the_readers_of_each_vector(trust):
     aggregation = paillier(trust)
     assert aggregation.warning == WARNINGS[trust]
     assert "collude" in aggregation.warning
@@ -86,7 +86,7 @@ def test_check33_threshold_one_trustee_too_few_reads_nothing(seen_by_server):
         assert caught.value.check == "dealing"
 
 
-def test_shares_that_were_stored_with_a_key_each_are_of_one_key():
+def test_shares_loaded_with_separate_keys_are_of_one_key():
     key, shares = dealing(4, 3)
     stored = tuple(
         KeyShare.from_bytes(
@@ -109,15 +109,15 @@ def test_check33_deviating_server_reads_one_vector(trust, lie):
     parties = paillier(trust).parties
     packing = Packing(encoding=Integers(9), length=2, summands=4)
     vector = parties.encrypt(np.array([7, 2]), packing)
-    told = (replace(vector, added=4) if lie == "header" else vector * 4).to_bytes()
+    sent = (replace(vector, added=4) if lie == "header" else vector * 4).to_bytes()
     if lie == "multiple":
-        assert parties.decrypt(told, packing, 4).total.sum.tolist() == [28, 8]
+        assert parties.decrypt(sent, packing, 4).total.sum.tolist() == [28, 8]
         return
     with pytest.raises(RemoteProtocolError) as caught:
-        parties.decrypt(told, packing, 4)
+        parties.decrypt(sent, packing, 4)
     assert caught.value.check == "summands"
     if trust == "threshold":  # too late: who combines has the plaintexts
-        asked = parties.public_key.load_vector(told, packing, 4).ciphertexts
+        asked = parties.public_key.load_vector(sent, packing, 4).ciphertexts
         answers = [share.decrypt_partially(asked) for share in parties.shares]
         read = packing.unpack(parties.key.combine(asked, answers), parties.public_key.bits)
         assert read.tolist() == [7, 2, 1]
@@ -152,7 +152,7 @@ def test_check33_trustees_are_asked_for_whole_sums_only(monkeypatch):
     assert asked == [1, 2, 3]
 
 
-def test_a_wrong_answer_of_a_trustee_is_refused_by_its_number(monkeypatch):
+def test_wrong_partial_of_a_trustee_raises_with_its_number(monkeypatch):
     answer = KeyShare.decrypt_partially
 
     def lying(self, ciphertexts):
@@ -161,9 +161,9 @@ def test_a_wrong_answer_of_a_trustee_is_refused_by_its_number(monkeypatch):
         return claim(self, ciphertexts, [4] * len(ciphertexts))
 
     monkeypatch.setattr(KeyShare, "decrypt_partially", lying)
-    with pytest.raises(RemoteProtocolError) as refused:
+    with pytest.raises(RemoteProtocolError) as caught:
         paillier("threshold").sum(tables(range(4), 4), dropouts={})
-    assert (refused.value.sender, refused.value.check) == (2, "proof")
+    assert (caught.value.sender, caught.value.check) == (2, "proof")
 
 
 @pytest.mark.check(33)
@@ -171,7 +171,7 @@ def test_a_wrong_answer_of_a_trustee_is_refused_by_its_number(monkeypatch):
     ("trust", "encrypts_with"),
     [("shared client key", PrivateKey), ("key holder", PublicKey), ("threshold", PublicKey)],
 )
-def test_check33_users_hold_the_private_key_only_if_shared(trust, encrypts_with, monkeypatch):
+def test_check33_users_have_the_private_key_only_if_shared(trust, encrypts_with, monkeypatch):
     """Users have the private key only where they share it."""
     used = []
     for kind in (PrivateKey, PublicKey):

@@ -56,7 +56,7 @@ def gradients(rng, ratings, k=4, p=None):
     return Seen(q, REG * q - np.outer(e, p))
 
 
-def test_two_rounds_of_gradients_give_the_ratings():
+def test_from_two_rounds_finds_the_ratings():
     """Two rounds of gradients are the ratings whatever happened in between."""
     rng = np.random.default_rng(0)
     ratings = np.array([1.0, 5.0, 3.5, 2.0, 4.0])
@@ -64,7 +64,7 @@ def test_two_rounds_of_gradients_give_the_ratings():
     np.testing.assert_allclose(found, ratings, atol=1e-11)
 
 
-def test_two_rounds_need_three_items_and_cannot_tell_the_sign():
+def test_from_two_rounds_needs_three_items_and_loses_the_sign():
     rng = np.random.default_rng(0)
     two = np.array([2.0, 4.0])
     nothing = attacks.from_two_rounds(gradients(rng, two), gradients(rng, two), REG)
@@ -75,7 +75,7 @@ def test_two_rounds_need_three_items_and_cannot_tell_the_sign():
 
 
 @pytest.mark.parametrize("grid", [GRID, np.arange(0.5, 5.5, 0.5)])
-def test_one_round_of_gradients_gives_ratings_on_a_grid(grid):
+def test_from_one_round_finds_ratings_on_a_grid(grid):
     """One round of gradients is the ratings if they are on a grid."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def test_gradients_leak_in_the_clear_but_not_when_secure(few, everyone, one_roun
     assert outcome.summed < guessing(outcome)
 
 
-def test_message_of_a_client_tells_nothing_of_its_gradient(few):
+def test_masked_input_is_independent_of_the_gradient(few):
     """Decoded, y_u is uniform on [−2^15, 2^15) and as good as independent of η_u."""
     seen = train(PRESETS["paper"].model, few, 1, 0)[0]
     secure = under_masks(seen, {7}, 0)
@@ -117,7 +117,7 @@ def test_message_of_a_client_tells_nothing_of_its_gradient(few):
     assert abs(np.corrcoef(sent, gradient)[0, 1]) < 4 / np.sqrt(n)
 
 
-def test_the_difference_of_two_masked_inputs_says_nothing_either(few):
+def test_difference_of_masked_inputs_is_independent_too(few):
     """Masks that came twice would cancel; in Z_{2^32}, also where the user rated nothing."""
     rounds = train(PRESETS["paper"].model, few, 2, 0)
     first, second = (
@@ -147,7 +147,7 @@ def test_sum_of_the_watched_round_is_that_of_gradients(few):
 
 
 @pytest.mark.parametrize("penalty", [0.5, 4.0, 40.0])
-def test_a_one_order_mask_is_undone_without_its_penalty(penalty):
+def test_from_ridge_undoes_a_mask_of_unknown_penalty(penalty):
     """By hand: the residuals of ridge regression, from its normal equations."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 2, size=(30, 5)).astype(float)
@@ -161,7 +161,7 @@ def test_a_one_order_mask_is_undone_without_its_penalty(penalty):
     assert found.misfit < 1e-9
 
 
-def test_of_the_two_signs_only_the_right_one_fits_the_grid():
+def test_from_ridge_finds_the_sign_by_the_grid():
     rng = np.random.default_rng(3)
     x = rng.integers(0, 2, size=(31, 5)).astype(float)
     ratings = rng.choice(GRID, 31)
@@ -172,13 +172,13 @@ def test_of_the_two_signs_only_the_right_one_fits_the_grid():
     assert from_ridge(-residuals, x, ratings.mean(), GRID).misfit > 0.01
 
 
-def test_a_user_who_rates_everything_alike_has_no_mask_to_undo():
+def test_from_ridge_of_equal_ratings_needs_no_penalty():
     found = from_ridge(np.zeros(4), np.eye(4), 3.0, GRID)
     np.testing.assert_array_equal(found.ratings, [3.0] * 4)
     assert np.isnan(found.penalty)
 
 
-def test_masked_gradients_leak_unless_sums_are_secure(few, everyone):
+def test_inversion_succeeds_only_in_the_clear(few, everyone):
     """Gradients of masked ratings give the ratings unless sums are secure."""
     outcome = attacks.inversion(few, everyone, RidgeMask(penalty=7.0))
     assert outcome.plain >= 0.97
@@ -193,7 +193,7 @@ def test_masked_gradients_leak_unless_sums_are_secure(few, everyone):
 def test_agreed_penalty_undoes_every_mask_of_known_sign(n_ratings, penalty, either):
     """With ten ratings each, the search alone is misled by a few users' rounded gradients.
 
-    Of some users r and 2 · mean − r are both ratings, and gradients cannot tell which it is:
+    Of some users r and 2 · mean − r are both ratings, and the gradients of both are the same:
     the rounding of the machine's BLAS decides, and either may be found.
     """
     some = simulate(24, 50, n_ratings, seed=1)
@@ -210,7 +210,7 @@ def test_agreed_penalty_undoes_every_mask_of_known_sign(n_ratings, penalty, eith
 
 
 @pytest.mark.large
-def test_the_attacker_of_a_trial_never_starts_where_a_party_does(few, monkeypatch):
+def test_attacker_starts_differ_from_the_parties(few, monkeypatch):
     seeds = []
     original = FMMask.fit
 
@@ -268,7 +268,7 @@ def test_ranking_counts_highest_masked_ratings():
         attacks.ranking(truth, hidden, 0.0)
 
 
-def test_seven_per_cent_of_a_hundred_items_are_seven_of_them():
+def test_ranking_of_7_per_cent_of_100_items_takes_7():
     """In floats .07 · 100 is a little more than 7."""
     truth = simulate(1, 100, 100, seed=0).with_values(np.arange(100.0), (0.0, 99.0))
     swapped = np.arange(100.0)
@@ -277,14 +277,14 @@ def test_seven_per_cent_of_a_hundred_items_are_seven_of_them():
     np.testing.assert_allclose(attacks.ranking(truth, hidden, 0.07), [6 / 7])
 
 
-def test_ties_are_broken_at_random():
+def test_ranking_breaks_ties_at_random():
     few = simulate(1, 100, 100, seed=0)
     same = few.with_values(np.full(100, 3.0), (1.0, 5.0))
     assert 0.2 < attacks.ranking(same, same, 0.5)[0] < 0.8
 
 
 @pytest.mark.parametrize("ranked", [False, pytest.param(True, marks=pytest.mark.large)])
-def test_the_papers_attacks_find_nothing_in_masked_inputs(few, everyone, ranked):
+def test_recovery_and_ranking_of_masked_inputs_find_nothing(few, everyone, ranked):
     amount = 0.1 if ranked else 0.5
     outcome = attacks.on_masked_ratings(few, everyone, ranked=ranked, amount=amount)
     assert outcome.plain > outcome.chance + 0.1
@@ -303,7 +303,7 @@ def test_chance_shuffles_numbers_within_each_user(few, everyone, monkeypatch):
     assert outcome.secure == pytest.approx(outcome.chance, abs=1e-12)
 
 
-def test_attacked_users_are_drawn_from_those_who_rated(few):
+def test_chosen_draws_users_with_ratings_only(few):
     gone = few.take(few.users != 3)
     assert 3 not in attacks.chosen(gone, None, 0)
     np.testing.assert_array_equal(attacks.chosen(few, 5, 1), attacks.chosen(few, 5, 1))
@@ -312,7 +312,7 @@ def test_attacked_users_are_drawn_from_those_who_rated(few):
             attacks.chosen(few, wrong, 0)
 
 
-def test_ratings_on_no_grid_are_refused_and_not_called_safe(few):
+def test_ratings_off_any_grid_raise(few):
     np.testing.assert_array_equal(grid_of(few), GRID)
     whole = few.with_values(few.values, (0.5, 5.0))  # nobody gave a half, though some could
     np.testing.assert_array_equal(grid_of(whole), np.arange(0.5, 5.5, 0.5))
@@ -326,7 +326,7 @@ def test_ratings_on_no_grid_are_refused_and_not_called_safe(few):
             lambda it: attacks.inversion(it, [0], RidgeMask()),
             lambda it: attacks.singletons(it, 1),
         ):
-            with pytest.raises(DataError, match="from_two_rounds"):
+            with pytest.raises(DataError, match=wrong.name):
                 attack(wrong)
 
 
@@ -340,7 +340,7 @@ def test_ratings_on_no_grid_are_refused_and_not_called_safe(few):
         ),
     ],
 )
-def test_an_attack_says_who_cannot_be_attacked(few, attack):
+def test_attack_on_unknown_or_silent_users_raises(few, attack):
     gone = few.take(few.users != 3)
     for wrong, error, what in (
         ([], SettingError, "users "),
@@ -357,14 +357,14 @@ def test_an_attack_says_who_cannot_be_attacked(few, attack):
 
 
 @pytest.mark.parametrize("update", ["paper", "ridge"])
-def test_leakage_of_a_model_with_biases_is_refused(few, update):
+def test_leakage_of_a_model_with_biases_raises(few, update):
     """Its gradients have one column less than its Q, and no attack solves for b_u."""
     model = FedMF(biases=True, min_raters=1, update=update)
     with pytest.raises(SettingError, match="biases"):
         attacks.leakage(few, [0], model=model)
 
 
-def test_other_wrong_settings_of_attacks_are_refused(few):
+def test_attack_settings_out_of_range_raise(few):
     with pytest.raises(SettingError, match=r"n_users = 10\.0"):
         attacks.chosen(few, 10.0, 0)
     with pytest.raises(SettingError, match="MeanMask"):
@@ -407,7 +407,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
 
 
 @pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])
-def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
+def test_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
     monkeypatch.setattr("fedmf.cli.attack.load", lambda name: simulate(6, 9, 40, seed=0))
     common = ("attack", "--kind", kind, "--users", "5")
     table, document = (CliRunner().invoke(app, [*common, *more]) for more in ([], ["--json"]))
@@ -416,10 +416,10 @@ def test_the_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
     assert len(more) == n_attacks - 1
     assert set(one) == {"attack", "plain", "secure", "summed", "chance", "ratings"}
     assert f"{one['plain']:.2%}" in table.stdout
-    assert ("take --data ml-100k" in table.stderr) == (kind == "singletons")
+    assert ("use --data ml-100k" in table.stderr) == (kind == "singletons")
 
 
-def test_the_command_refuses_more_users_than_there_are():
+def test_command_with_too_many_users_exits_with_2():
     result = CliRunner().invoke(app, ["attack", "--users", "301"])
     assert result.exit_code == 2
     assert "n_users = 301" in result.stderr

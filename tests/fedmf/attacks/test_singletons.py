@@ -19,7 +19,7 @@ def few():
     return simulate(24, 50, 600, seed=1)
 
 
-def test_an_exact_sum_gives_away_the_items_with_one_rater():
+def test_singletons_finds_ratings_of_one_rater_items():
     """Two users, one item in common; the rows of the sum are written out."""
     rng = np.random.default_rng(2)
     q = rng.normal(size=(9, 5))
@@ -36,8 +36,8 @@ def test_an_exact_sum_gives_away_the_items_with_one_rater():
     assert np.isnan(from_sum(q, np.zeros_like(q), counts, REG, GRID)[1]).all()
 
 
-def test_items_needing_three_raters_leave_no_singletons(few):
-    """Nothing is left of singletons when items need three raters."""
+def test_singletons_with_min_raters_3_finds_nothing(few):
+    """No ratings are found if trained items need three raters."""
     lone = np.bincount(few.items, minlength=50) == 1
     lonely = few.take(~np.isin(few.items, np.flatnonzero(~lone)[:30]) | (few.users == 3))
     exposed = attacks.singletons(lonely, 1)
@@ -50,8 +50,8 @@ def test_items_needing_three_raters_leave_no_singletons(few):
     assert kept.ratings == exposed.ratings
 
 
-def test_dropouts_after_the_count_expose_items_of_three_raters():
-    """A fifth of the users vanish; three of the 38 that are left alone are given away."""
+def test_singletons_with_dropouts_finds_items_of_3_raters():
+    """A fifth of the users drop out; three of the 38 single raters are exposed."""
     some = simulate(24, 80, 240, seed=0)
     exposed = attacks.singletons(some, 3, dropout=0.2, seed=3)
     assert exposed.plain == exposed.secure > 0.0

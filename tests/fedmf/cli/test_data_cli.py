@@ -1,4 +1,4 @@
-"""``fedmf data``: what it prints, for people and for programs, and how it refuses."""
+"""``fedmf data``: its tables, JSON and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def put(folder: Path, **changes: bytes) -> None:
         (folder / name).write_bytes(changes.get(name.replace(".", "_"), content))
 
 
-def test_list_shows_where_each_set_lies_or_how_to_get_it(tiny):
+def test_list_shows_folder_or_fetch_command(tiny):
     put(tiny / NAME)
     rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
     assert tuple(rows) == NAMES
@@ -60,11 +60,11 @@ def test_list_shows_where_each_set_lies_or_how_to_get_it(tiny):
     assert [rows[name]["source"] for name in ("lastfm", "lastfm-log")] == ["lastfm"] * 2
     shown = run("list")
     assert shown.exit_code == 0
-    assert "not here: fedmf data fetch lastfm" in shown.stdout
+    assert "missing: fedmf data fetch lastfm" in shown.stdout
     assert "built in" in shown.stdout
 
 
-def test_describe_counts_what_is_there(tiny):
+def test_describe_counts_users_items_and_ratings(tiny):
     put(tiny / NAME)
     figures = json.loads(run("describe", NAME, "--json").stdout)
     assert (figures["users"], figures["items"], figures["ratings"]) == (2, 2, 2)
@@ -76,7 +76,7 @@ def test_describe_counts_what_is_there(tiny):
     assert "redistribute it under the same terms" in figures["terms"]
 
 
-def test_describe_of_the_simulated_set_for_people(tiny):
+def test_describe_prints_the_simulated_set(tiny):
     shown = run("describe", "simulated")
     assert shown.exit_code == 0
     for part in ("20,000", "13.333%", "items with one rater", "Film-Noir", "█"):
@@ -85,7 +85,7 @@ def test_describe_of_the_simulated_set_for_people(tiny):
     assert sum(most.values()) == 20_000
 
 
-def test_fetch_shows_terms_then_all_commands_find_the_set(tiny):
+def test_fetch_prints_terms_and_set_is_found_afterwards(tiny):
     """Fetch shows the terms and then every command finds the set."""
     with serving() as server:
         server.content = GOOD
@@ -108,10 +108,10 @@ def test_fetch_shows_terms_then_all_commands_find_the_set(tiny):
         "items": 2,
         "ratings": 2,
     }
-    assert "is sound: 2 users, 2 items, 2 ratings" in run("verify", NAME).stdout
+    assert "is valid: 2 users, 2 items, 2 ratings" in run("verify", NAME).stdout
 
 
-def test_fetch_leaves_alone_what_is_here_already(tiny, tmp_path, monkeypatch):
+def test_fetch_of_a_present_set_changes_nothing(tiny, tmp_path, monkeypatch):
     put(tmp_path / "mine" / NAME)
     monkeypatch.setenv("FEDMF_DATA", str(tmp_path / "mine"))
     with serving() as server:
@@ -127,12 +127,12 @@ def test_fetch_leaves_alone_what_is_here_already(tiny, tmp_path, monkeypatch):
     [
         (
             {"movies_csv": FILES["movies.csv"].replace(b"A", b"Z")},
-            "movies.csv in .* is another",
+            "movies.csv in .* is different",
         ),
         ({"tags_csv": FILES["tags.csv"] + b"1,1\r\n"}, "tags.csv, line 3: expected 4 fields"),
     ],
 )
-def test_verify_refuses_what_is_not_as_known(tiny, changes, message):
+def test_verify_of_changed_files_exits_with_2(tiny, changes, message):
     put(tiny / NAME, **changes)
     done = run("verify", NAME)
     assert done.exit_code == 2
@@ -143,7 +143,7 @@ def test_verify_refuses_what_is_not_as_known(tiny, changes, message):
     assert re.search(f"^fedmf: {message}", lines[0])
 
 
-def test_verify_misses_a_file(tiny):
+def test_verify_reports_a_missing_file(tiny):
     put(tiny / NAME)
     (tiny / NAME / "tags.csv").unlink()
     done = run("verify", NAME)
@@ -156,15 +156,15 @@ def test_verify_misses_a_file(tiny):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fetch", "simulated"), "is built in: there is nothing to fetch"),
-        (("verify", "simulated"), "is built in: there is nothing to verify"),
-        (("fetch", "ml-100"), "unknown data set 'ml-100'; .* did you mean 'ml-100k'"),
-        (("verify", "netflix"), "unknown data set 'netflix'"),
-        (("describe", "netflix"), "unknown data set 'netflix'"),
+        (("fetch", "simulated"), "is built in and needs no fetching"),
+        (("verify", "simulated"), "is built in and has no file to verify"),
+        (("fetch", "ml-100"), "data set 'ml-100' is unknown: .* did you mean 'ml-100k'"),
+        (("verify", "netflix"), "data set 'netflix' is unknown"),
+        (("describe", "netflix"), "data set 'netflix' is unknown"),
         (("fetch", "ml-1m", "--url", "http://example.org/x"), "must begin with https://"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(tiny, arguments, message):
+def test_bad_arguments_exit_with_one_line(tiny, arguments, message):
 
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
@@ -172,5 +172,5 @@ def test_what_cannot_be_done_is_told_in_one_line(tiny, arguments, message):
 
 
 @pytest.mark.parametrize("command", ["list", "describe", "fetch", "verify"])
-def test_every_help_has_examples(tiny, command):
+def test_help_of_every_command_has_examples(tiny, command):
     assert f"fedmf data {command}" in run(command, "--help").stdout

@@ -112,7 +112,7 @@ def test_check33_encrypted_training_shows_its_warning(tmp_path, small_key, ticki
         assert ran.stderr.index(line) < ran.stderr.index("round   1")
 
 
-def test_the_length_of_the_key_is_an_option(small_key):
+def test_bits_sets_the_length_of_the_key(small_key):
     common = ("--rounds", "1", "--cohort", "3", "-k", "1", "--json")
     ran = invoke(
         *common, "--aggregation", "paillier", "--trust", "key holder", "--bits", "2048"
@@ -121,7 +121,7 @@ def test_the_length_of_the_key_is_an_option(small_key):
     assert small_key == [2048]
 
 
-def test_the_table_and_the_files(tmp_path):
+def test_train_prints_a_table_and_writes_files(tmp_path):
     out = tmp_path / "runs" / "one"
     ran = invoke("--aggregation", "plain", "--rounds", "2", "-k", "5", "--out", str(out))
     assert ran.exit_code == 0, ran.stderr
@@ -136,16 +136,16 @@ def test_the_table_and_the_files(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_foreign_folder_is_rejected_before_training(tmp_path):
-    """A folder that is not ours is refused before the training."""
+def test_unwritable_folder_is_rejected_before_training(tmp_path):
+    """A folder that cannot be written is rejected before the training."""
     tmp_path.chmod(0o555)
     ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "cannot be a folder to write into: Permission denied" in ran.stderr
+    assert "cannot be written into: Permission denied" in ran.stderr
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_what_cannot_be_saved_in_the_end_is_printed_all_the_same(tmp_path, monkeypatch, form):
+def test_results_are_printed_if_saving_fails(tmp_path, monkeypatch, form):
     def full(*_):
         raise ModelError("the model cannot be written: No space left on device")
 
@@ -192,15 +192,18 @@ def test_presets_and_options_reach_the_training():
         (("--threshold", "61"), "threshold is 61, too large for 60 neighbours"),
         (
             ("--aggregation", "plain", "--threshold", "5", "--bits", "2048"),
-            "--threshold, --bits cannot go with --aggregation plain: leave them out",
+            "--threshold, --bits cannot be combined with --aggregation plain: omit",
         ),
-        (("--trust", "key holder"), "--trust cannot go with --aggregation secagg"),
+        (("--trust", "key holder"), "--trust cannot be combined with --aggregation secagg"),
         (
             ("--aggregation", "paillier", "--trust", "key holder", "--neighbours", "8"),
-            "--neighbours cannot go with --aggregation paillier",
+            "--neighbours cannot be combined with --aggregation paillier",
         ),
         ((*PAILLIER,), "needs --trust, one of shared-client-key: all users"),
-        ((*PAILLIER, "--trust", "no one"), "--trust no one is unknown; there are .*key-holder"),
+        (
+            (*PAILLIER, "--trust", "no one"),
+            "--trust no one is unknown: choose from .*key-holder",
+        ),
         (
             (*PAILLIER, "--trust", "key holder", "--bits", "1024"),
             "--bits 1024 must be a multiple of 64 from 2048 to 8192",
@@ -215,7 +218,7 @@ def test_presets_and_options_reach_the_training():
         ),
         (
             (*PAILLIER, "--trust", "threshold", "--trustees", "3"),
-            "fedmf: --trustees 3: give up to 100 trustees and a threshold of at least 2",
+            "fedmf: --trustees 3: give 2 ≤ threshold ≤ trustees ≤ 100",
         ),
         (
             (*PAILLIER, "--trust", "threshold", "--trustees", "3", "--threshold", "4"),
@@ -223,23 +226,23 @@ def test_presets_and_options_reach_the_training():
         ),
         (
             (*PAILLIER, "--trust", "threshold", "--trustees", "3", "--threshold", "1"),
-            "or one could decrypt alone",
+            "fedmf: --trustees 3 --threshold 1: give 2 ≤ threshold",
         ),
         (
             (*PAILLIER, "--trust", "threshold", "--trustees", "101", "--threshold", "2"),
-            "fedmf: --trustees 101 --threshold 2: give up to 100",
+            "fedmf: --trustees 101 --threshold 2: give .* ≤ 100",
         ),
         (
             (*PAILLIER, "--trust", "key holder", "--threshold", "3"),
-            "fedmf: --threshold 3: only --trust threshold has trustees; leave it out",
+            "fedmf: --threshold 3 needs --trust threshold, not --trust key holder",
         ),
-        (("--split", "u1"), "only ml-100k"),
+        (("--split", "u1"), "simulated has no official splits: choose ml-100k"),
         (("-k", "0"), "k = 0"),
-        (("--out", "/dev/null/runs"), "cannot be a folder"),
-        (("--out", "/proc"), "--out /proc cannot be a folder .*; choose another"),
+        (("--out", "/dev/null/runs"), "cannot be written into"),
+        (("--out", "/proc"), "--out /proc cannot be written into: .*; choose another"),
     ],
 )
-def test_what_is_refused_is_told_in_one_line(arguments, message):
+def test_bad_arguments_exit_with_one_line(arguments, message):
     ran = invoke(*arguments)
     assert ran.exit_code == 2
     assert ran.stdout == ""
@@ -249,15 +252,15 @@ def test_what_is_refused_is_told_in_one_line(arguments, message):
     assert ran.stderr.count("\n") == 1
 
 
-def test_an_encrypted_training_without_one_sum_names_the_way_out(small_key):
+def test_encrypted_training_without_a_sum_exits_with_remedy(small_key):
     common = ("--aggregation", "paillier", "--trust", "key holder")
     ran = invoke(*common, "--rounds", "1", "--cohort", "4", "--dropout", "0.99")
     assert ran.exit_code == 2
     assert "every round was aborted" in ran.stderr
-    assert "lower --dropout, or take a larger --cohort" in ran.stderr
+    assert "lower --dropout or raise --cohort" in ran.stderr
 
 
-def test_training_without_a_sum_is_an_error_with_remedy(tmp_path):
+def test_training_without_a_sum_exits_with_remedy(tmp_path):
     """A training without one sum is an error that names the way out."""
     ran = invoke("--rounds", "1", "--cohort", "12", "--dropout", "0.9")
     assert ran.exit_code == 2
@@ -289,8 +292,8 @@ sys.meta_path.insert(0, Missing())
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
 
 
-def test_without_matplotlib_a_hint_replaces_the_curve(tmp_path):
-    """Without matplotlib there is a hint in place of the curve."""
+def test_matplotlib_missing_prints_a_hint(tmp_path):
+    """A hint replaces the curve if matplotlib is missing."""
     ran = run_without(
         "matplotlib", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)
     )
@@ -301,7 +304,7 @@ def test_without_matplotlib_a_hint_replaces_the_curve(tmp_path):
 
 
 @pytest.mark.parametrize("module", ["typer", pytest.param("rich", marks=pytest.mark.large)])
-def test_without_the_extra_the_command_says_what_to_install(module):
+def test_typer_missing_prints_the_install_command(module):
     ran = run_without(module)
     assert ran.returncode == 2
     assert ran.stderr == f"fedmf: the command line needs {module}: pip install typer rich\n"
@@ -309,7 +312,7 @@ def test_without_the_extra_the_command_says_what_to_install(module):
 
 @pytest.mark.parametrize("module", ["numpy", "typer"])
 @pytest.mark.parametrize("package", ["secagg", "fedmf"])
-def test_ctrl_c_while_a_command_is_imported_ends_quietly(package, module):
+def test_ctrl_c_during_import_exits_quietly(package, module):
     """The import of a library is interrupted."""
     code = (
         "import builtins, sys\n"
@@ -332,7 +335,7 @@ def test_version_is_that_of_the_package(package):
     assert (ran.exit_code, ran.stdout) == (0, f"{package} {secagg.__version__}\n")
 
 
-def test_help_shows_train_and_its_examples():
+def test_help_lists_train_and_its_examples():
     environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     runner = CliRunner()
     assert "train" in runner.invoke(app, ["--help"], env=environment).stdout
@@ -362,7 +365,7 @@ def wait_for(stream, text):
 
 @pytest.mark.large
 @pytest.mark.parametrize("out", [True, False])
-def test_ctrl_c_keeps_what_the_finished_rounds_taught(tmp_path, out):
+def test_ctrl_c_keeps_the_finished_rounds(tmp_path, out):
     """A real process and a real signal; it trains 100,000 rounds unless it obeys."""
     where = ("--out", str(tmp_path)) if out else ("--json",)
     with start("--aggregation", "plain", "--rounds", "100000", *where) as process:
@@ -382,7 +385,7 @@ def test_ctrl_c_keeps_what_the_finished_rounds_taught(tmp_path, out):
 
 
 @pytest.mark.large
-def test_ctrl_c_in_the_middle_of_the_protocol(tmp_path):
+def test_ctrl_c_during_the_protocol_exits_with_130(tmp_path):
     """The round under way is lost, the rounds before it are kept."""
     with start("--rounds", "9", "--cohort", "40", "--out", str(tmp_path)) as process:
         wait_for(process.stderr, "round   1")
@@ -393,18 +396,18 @@ def test_ctrl_c_in_the_middle_of_the_protocol(tmp_path):
     assert (tmp_path / "model.fedmf").exists()
 
 
-def test_ctrl_c_before_the_first_round_is_over_keeps_nothing(tmp_path, monkeypatch):
+def test_ctrl_c_before_the_end_of_round_1_keeps_nothing(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fedmf.aggregate.PlainSum, "_add", interrupted)
     ran = invoke("--aggregation", "plain", "--out", str(tmp_path))
     assert ran.exit_code == 130
-    assert "no round was over, nothing is kept" in ran.stderr
+    assert "no round was finished, nothing is kept" in ran.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_while_loading_is_told_too(monkeypatch):
+def test_ctrl_c_during_loading_is_reported(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -414,7 +417,7 @@ def test_ctrl_c_while_loading_is_told_too(monkeypatch):
     assert "before the training began" in ran.stderr
 
 
-def test_ctrl_c_while_saving_does_not_cut_the_files_short(tmp_path, monkeypatch):
+def test_ctrl_c_during_saving_writes_complete_files(tmp_path, monkeypatch):
     def impatient(*arguments):
         os.kill(os.getpid(), signal.SIGINT)
         report.save(*arguments)
@@ -431,7 +434,7 @@ def test_ctrl_c_while_saving_does_not_cut_the_files_short(tmp_path, monkeypatch)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_long_trainings_print_a_line_now_and_then(monkeypatch):
+def test_long_training_prints_some_of_the_rounds(monkeypatch):
     monkeypatch.setattr(report, "LINES", 4)
     ran = invoke("--aggregation", "plain", "--rounds", "21", "--json")
     shown = re.findall(r"round +(\d+)", ran.stderr)

@@ -36,7 +36,7 @@ def history(errors, *, test=True, aborted=()):
         pytest.param(history(np.geomspace(3, 0.8, 450).tolist()), marks=pytest.mark.large),
     ],
 )
-def test_a_curve_is_a_picture_with_something_on_it(shown, tmp_path):
+def test_learning_curve_is_a_picture_with_content(shown, tmp_path):
     path = tmp_path / "curve.svg"
     learning_curve(shown, path)
     text = path.read_text()
@@ -51,17 +51,17 @@ def test_a_curve_is_a_picture_with_something_on_it(shown, tmp_path):
     assert ("aborted round" in labels) == any(one.aborted for one in shown)
 
 
-def test_rounds_of_no_time_can_be_drawn(tmp_path):
+def test_learning_curve_of_rounds_without_time_is_drawn(tmp_path):
     record = RoundRecord(round=1, cohort=3, train_rmse=1.0, aborted="too few")
     learning_curve(History((record,)), tmp_path / "curve.svg")
 
 
-def test_the_global_state_of_matplotlib_is_left_alone(tmp_path):
+def test_learning_curve_keeps_matplotlibs_global_state(tmp_path):
     learning_curve(history([1.0, 0.9]), tmp_path / "curve.svg")
     assert "matplotlib.pyplot" not in sys.modules
 
 
-def test_nothing_to_draw_and_nowhere_to_draw_are_told(tmp_path):
+def test_learning_curve_without_rounds_or_folder_raises(tmp_path):
     with pytest.raises(ModelError, match="round"):
         learning_curve(History(), tmp_path / "curve.svg")
     with pytest.raises(ModelError, match=r"nowhere/curve\.svg"):

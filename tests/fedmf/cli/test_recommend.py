@@ -29,7 +29,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_best_unrated_items_come_with_titles(folder):
+def test_recommend_prints_best_unrated_items_with_titles(folder):
     ran = invoke(folder, "--user", USER, "-k", 3, "--json")
     assert ran.exit_code == 0, ran.stderr
     rated = set(RATINGS.of_user(USER - 1)[0].tolist())
@@ -57,7 +57,7 @@ def test_the_best_unrated_items_come_with_titles(folder):
     assert len(shown.stdout.splitlines()) == 2
 
 
-def test_what_train_saves_suffices(tmp_path):
+def test_recommend_reads_the_files_of_train(tmp_path):
     train = ["train", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)]
     assert CliRunner().invoke(app, train).exit_code == 0
     ran = invoke(tmp_path, "--user", 300)
@@ -68,7 +68,7 @@ def test_what_train_saves_suffices(tmp_path):
     assert first in ran.stdout.splitlines()[1]
 
 
-def test_a_title_with_brackets_and_no_year_is_shown_as_it_is(folder, monkeypatch):
+def test_title_with_brackets_and_no_year_is_unchanged(folder, monkeypatch):
     catalogue = RATINGS.catalogue
     strange = type(catalogue)(
         ("[bold] Film",) * len(catalogue),
@@ -93,22 +93,22 @@ def vars_of(ratings):
     [
         (
             ("--user", 301),
-            "301 is not among the 300 users of simulated, .*from 1 to 300",
+            "--user 301 is unknown: simulated has 300 users, .*from 1 to 300",
         ),
-        (("--user", 0), "--user 0 is not among"),
-        (("--user", USER, "-k", 0), "k = 0 recommendations: ask for at least one"),
-        (("--user", USER, "--data", "other"), "unknown data set 'other'"),
+        (("--user", 0), "--user 0 is unknown"),
+        (("--user", USER, "-k", 0), "k = 0 must be an integer of at least 1"),
+        (("--user", USER, "--data", "other"), "data set 'other' is unknown"),
     ],
 )
-def test_what_is_refused_is_told_in_one_line(folder, arguments, message):
+def test_bad_arguments_exit_with_one_line(folder, arguments, message):
     ran = invoke(folder, *arguments)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert re.search(message, ran.stderr)
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_model_of_other_data_is_refused(folder):
-    """The sizes are the same: only the ids tell."""
+def test_model_of_other_data_exits_with_2(folder):
+    """The sizes are equal; only the ids differ."""
     path = folder / "model.fedmf"
     factors = Factors.load(path)
     for side in ("user_ids", "item_ids"):
@@ -117,30 +117,30 @@ def test_a_model_of_other_data_is_refused(folder):
         Factors(**moved).save(path)
         ran = invoke(folder, "--user", USER)
         assert (ran.exit_code, ran.stdout) == (2, "")
-        assert "was trained on other data: its 300 users and 500 items are not" in ran.stderr
+        assert "was not trained on simulated, whose 300 users or 500 items differ" in ran.stderr
 
 
-def test_without_a_record_the_data_must_be_named(folder):
+def test_damaged_history_requires_data(folder):
     history = folder / "history.json"
     for broken in ("{", "[]", '{"settings": {"data": 3}}', None):
         history.unlink() if broken is None else history.write_text(broken)
         ran = invoke(folder, "--user", USER)
-        assert f"{history} is missing or names no data set: name by --data" in ran.stderr
+        assert f"{history} is missing or has no data set: give the training data" in ran.stderr
         assert ran.exit_code == 2
     assert invoke(folder, "--user", USER, "--data", "simulated").exit_code == 0
 
 
-def test_a_model_that_could_not_be_saved_is_said_to_be_one(tmp_path):
+def test_unsaved_model_is_reported_with_remedy(tmp_path):
     train = ["train", "--aggregation", "plain", "--rounds", "1", "--out", str(tmp_path)]
     masked = CliRunner().invoke(app, [*train, "--model", "fedmmf", "--mask", "nn"])
     assert masked.exit_code == 0
     ran = invoke(tmp_path, "--user", USER)
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "history.json says that it was trained with the mask nn" in ran.stderr
+    assert "history.json records the mask nn" in ran.stderr
     assert "train with --mask ridge, fm or mean" in ran.stderr
 
 
-def test_a_folder_without_a_model_is_refused(tmp_path):
+def test_folder_without_a_model_exits_with_2(tmp_path):
     ran = invoke(tmp_path, "--user", USER)
     assert ran.exit_code == 2
     assert "model.fedmf cannot be read" in ran.stderr

@@ -28,7 +28,7 @@ def train(*arguments):
         pytest.param(("--model", "fedmmf", "--mask", "fm", "--head"), marks=pytest.mark.large),
     ],
 )
-def test_what_is_saved_has_the_errors_that_are_printed(model, tmp_path):
+def test_saved_model_has_the_printed_errors(model, tmp_path):
     done = train(*model, "--json", "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
     run = json.loads(done.stdout)
@@ -42,7 +42,7 @@ def test_what_is_saved_has_the_errors_that_are_printed(model, tmp_path):
     assert np.ptp(kept) > 1
 
 
-def test_mask_that_cannot_be_saved_leaves_no_older_model(tmp_path):
+def test_mask_without_factor_form_deletes_older_model(tmp_path):
     """A mask that cannot be saved leaves no older model behind."""
     (tmp_path / "model.fedmf").write_text("of another run")
     done = train("--model", "fedmmf", "--mask", "nn", "--out", str(tmp_path))
@@ -51,19 +51,19 @@ def test_mask_that_cannot_be_saved_leaves_no_older_model(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.svg", "history.json"]
 
 
-def test_the_summary_tells_what_the_heads_are_worth():
+def test_summary_has_the_errors_with_heads():
     assert "with local heads" in train("--head").stdout
     assert "with local heads" not in train().stdout
 
 
-def test_a_mask_for_fedmf_is_refused():
+def test_mask_with_fedmf_exits_with_2():
     done = train("--mask", "fm")
     assert done.exit_code == 2
     assert all(part in done.stderr for part in ("--mask fm", "--model fedmf", " fedmmf"))
 
 
-def test_masks_and_heads_see_what_is_known_of_the_items(monkeypatch):
-    """Of Last.fm that is neither genres nor a year; `known_features` knows."""
+def test_masks_and_heads_use_the_items_features(monkeypatch):
+    """`known_features` returns tags for Last.fm, not genres and year."""
     parts = random_split(load("simulated"), seed=0)
     known = Features(np.eye(parts.train.n_items)[:, :2].copy(), ("first", "second"))
     monkeypatch.setattr(choices, "known_features", lambda ratings: known)

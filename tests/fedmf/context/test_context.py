@@ -52,7 +52,7 @@ def test_gradients_are_those_of_half_the_squared_error(model, seed):
     np.testing.assert_allclose(model.gradient(theta, x, values), slopes, atol=1e-6 * scale)
 
 
-def test_the_machine_is_the_sum_over_pairs():
+def test_fm_prediction_is_the_sum_over_pairs():
     """Rendle's eq. 1 written out, which lemma 3.1 is to compute."""
     rng = np.random.default_rng(0)
     model, x = FedFM(k=2), rng.normal(size=(5, 3))
@@ -65,7 +65,7 @@ def test_the_machine_is_the_sum_over_pairs():
     np.testing.assert_allclose(model.predict(theta, x), wanted)
 
 
-def test_the_network_by_hand():
+def test_nn_prediction_is_as_by_hand():
     """Two units on one feature: 1 + 2·max(0, 3x + 0) − 1·max(0, −x + 4)."""
     theta = np.array([1.0, 2.0, -1.0, 0.0, 4.0, 3.0, -1.0])
     x = np.array([[1.0], [5.0], [-1.0]])
@@ -73,7 +73,7 @@ def test_the_network_by_hand():
 
 
 @pytest.mark.parametrize("reg", [pytest.param(0.0, marks=pytest.mark.large), 0.3])
-def test_the_linear_model_converges_to_the_ridge_solution(reg):
+def test_linear_model_converges_to_the_ridge_solution(reg):
     """(Xᵀ X / N + λ) w = Xᵀ (r − r̄) / N of centred columns, the intercept free."""
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(rate=0.02, reg=reg), rounds=600)
@@ -136,7 +136,7 @@ def test_vector_has_one_size_and_hides_the_rating_count():
     )
 
 
-def nobody_rated():
+def without_ratings():
     return Ratings(
         name="none",
         indptr=np.zeros(4, dtype=np.int64),
@@ -153,27 +153,27 @@ def nobody_rated():
     )
 
 
-def test_without_a_rating_nothing_moves():
-    ratings = nobody_rated()
+def test_training_without_ratings_keeps_parameters():
+    ratings = without_ratings()
     trainer = ContextTrainer(FedLR(reg=0.5), rounds=2).fit(ratings, features(2, 1, 0))
     assert trainer.parameters_.tolist() == [3.5, 0.0]
 
 
 class Aborts(PlainSum):
-    """Nobody is ever left."""
+    """Every round is aborted."""
 
     def sum(self, vectors, *, dropouts, session=b""):
         raise RoundAborted("gone")
 
 
-def test_an_aborted_round_leaves_the_parameters():
+def test_aborted_round_keeps_the_parameters():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), Aborts(), rounds=2).fit(ratings, items, users)
     assert trainer.digests_ == ("", "")
     assert trainer.parameters_.tolist() == [3.5, 0.0, 0.0, 0.0]
 
 
-def test_an_interrupt_keeps_the_finished_rounds():
+def test_interrupt_keeps_the_finished_rounds():
     ratings, items, users = small()
 
     def stop(what, done, of):
@@ -188,7 +188,7 @@ def test_an_interrupt_keeps_the_finished_rounds():
 
 
 @pytest.mark.parametrize("after", ["history_", "parameters_", "recommender_"])
-def test_interrupt_as_fit_ends_leaves_no_older_data(after):
+def test_interrupt_at_the_end_of_fit_leaves_no_older_data(after):
     class Stopped(ContextTrainer):
         stops = False
 
@@ -239,40 +239,40 @@ def test_adam_takes_steps_of_its_rate_against_a_constant_slope():
         (lambda: ContextTrainer(FedLR(), rounds=0), "rounds = 0"),
     ],
 )
-def test_impossible_settings_are_refused_by_name(make, message):
+def test_settings_out_of_range_raise_with_their_name(make, message):
     with pytest.raises(SettingError, match=message):
         make()
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-def test_a_training_that_diverges_is_refused(model):
+def test_fit_that_diverges_raises(model):
     ratings, items, users = small()
     wild = replace(model, rate=1e5)
     with pytest.raises(SettingError, match=r"clip.* rate"):
         ContextTrainer(wild, rounds=3).fit(ratings, items, users)
 
 
-def test_parameters_beyond_all_bounds_are_refused():
+def test_infinite_parameters_raise():
     ratings, items, users = small()
     wild = FedFM(rate=1e200)
     with pytest.raises(SettingError):
         ContextTrainer(wild, FloatSum(), rounds=9).fit(ratings, items, users)
 
 
-def test_clipped_numbers_of_ratings_are_refused():
+def test_clipped_rating_counts_raise():
     ratings, items, users = small()
     with pytest.raises(SettingError, match="clip"):
         ContextTrainer(FedLR(), PlainSum(clip=2.0**-8), rounds=1).fit(ratings, items, users)
 
 
-def test_a_split_is_told_to_be_parted():
+def test_fit_of_a_split_raises_with_remedy():
     ratings, items, users = small()
     with pytest.raises(SettingError, match=r"Split: .* split\.train"):
         ContextTrainer(FedLR(), rounds=1).fit(random_split(ratings), items, users)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-def test_predictions_have_the_shape_of_what_was_asked(model):
+def test_predictions_have_the_shape_of_the_pairs(model):
     ratings, items, users = small()
     trainer = ContextTrainer(model, rounds=1).fit(ratings, items, users)
     whole = trainer.predict([0, 0, 1, 1, 2, 2], [3, 4, 5, 6, 7, 8])
@@ -284,7 +284,7 @@ def test_predictions_have_the_shape_of_what_was_asked(model):
         trainer.predict([1, 2, 3], [1, 2])
 
 
-def test_features_of_others_are_refused():
+def test_features_of_other_data_raise():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=1)
     with pytest.raises(SettingError, match=r"8 items .* 12"):
@@ -293,7 +293,7 @@ def test_features_of_others_are_refused():
         trainer.fit(ratings, items, items)
 
 
-def test_an_untrained_model_and_unknown_numbers_are_refused():
+def test_untrained_model_and_unknown_numbers_raise():
     ratings, items, users = small()
     trainer = ContextTrainer(FedLR(), rounds=1)
     with pytest.raises(ModelError):
@@ -314,7 +314,7 @@ def test_an_untrained_model_and_unknown_numbers_are_refused():
             trainer.recommend(user)
 
 
-def test_an_error_leaves_nothing_fitted():
+def test_failed_fit_leaves_no_attributes():
     def stop(what, done, of):
         raise RuntimeError("enough")
 

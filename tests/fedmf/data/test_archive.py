@@ -1,4 +1,4 @@
-"""Zip files that are damaged or odd: unpacked whole, or refused by the library's own error."""
+"""Damaged and unusual zip files are unpacked whole or raise a DataError."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 GOOD = zipped(FILES | {"README.txt": b"terms\n"})
 
 
-def refused(content: bytes, folder: Path, message: str) -> None:
+def rejects(content: bytes, folder: Path, message: str) -> None:
     archive = folder / "archive.zip"
     archive.write_bytes(content)
     (folder / "there").mkdir(exist_ok=True)
@@ -35,20 +35,20 @@ def refused(content: bytes, folder: Path, message: str) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_an_archive_with_a_rare_compression_is_refused(tmp_path, method):
+def test_archive_with_a_rare_compression_raises(tmp_path, method):
     """Their damage would show as errors of their own kinds."""
     packed = io.BytesIO(GOOD)
     with zipfile.ZipFile(packed, "a") as archive:
         archive.writestr("x", b"x" * 100, compress_type=method)
-    refused(packed.getvalue(), tmp_path, "'x' .*compression")
+    rejects(packed.getvalue(), tmp_path, "'x' .*compression")
 
 
-def test_an_archive_damaged_anywhere_is_sound_or_refused(tmp_path):
+def test_archive_with_any_damage_is_read_or_raises(tmp_path):
     """Every byte of the directory, and some of the rest, with a bit turned."""
     start = GOOD.index(b"PK\x01\x02")
     places = [*range(start, len(GOOD)), *range(0, start, 11)]
     archive = tmp_path / "archive.zip"
-    told = 0
+    failed = 0
     for number, place in enumerate(places):
         content = bytearray(GOOD)
         content[place] ^= 0x80 >> number % 8
@@ -58,11 +58,11 @@ def test_an_archive_damaged_anywhere_is_sound_or_refused(tmp_path):
         try:
             unpack(archive, folder, FILES)
         except DataError:
-            told += 1
-    assert told > len(places) // 2
+            failed += 1
+    assert failed > len(places) // 2
 
 
-def test_an_empty_name_is_refused(tmp_path):
+def test_archive_with_an_empty_name_raises(tmp_path):
     packed = io.BytesIO(GOOD)
     with zipfile.ZipFile(packed, "a") as archive:
         info = zipfile.ZipInfo("x")
@@ -70,13 +70,13 @@ def test_an_empty_name_is_refused(tmp_path):
         info.external_attr = 1  # or zipfile itself asks for the name's last letter
         with archive.open(info, "w"):
             pass
-    refused(packed.getvalue(), tmp_path, "zip")
+    rejects(packed.getvalue(), tmp_path, "zip")
 
 
 def test_undecodable_names_and_short_fields_are_rejected(tmp_path):
-    """Names that are no text and fields that end early are refused."""
+    """Names that are no text and fields that end early raise."""
     name = zipped({"ü": b""})  # marked as UTF-8
-    refused(name.replace("ü".encode(), b"\xff\xff"), tmp_path, "zip")
+    rejects(name.replace("ü".encode(), b"\xff\xff"), tmp_path, "zip")
     odd = zipfile.ZipInfo(f"{NAME}/x")
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -85,4 +85,4 @@ def test_undecodable_names_and_short_fields_are_rejected(tmp_path):
     content = bytearray(packed.getvalue())
     at = content.index(b"PK\x01\x02") + 20
     content[at : at + 8] = b"\xff" * 8  # both sizes are said to be in the field
-    refused(bytes(content), tmp_path, "zip")
+    rejects(bytes(content), tmp_path, "zip")

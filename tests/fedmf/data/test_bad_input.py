@@ -48,12 +48,12 @@ def built(users: list[int], items: list[int], values: list[float]) -> Ratings:
         ),
     ],
 )
-def test_columns_that_are_no_ratings_are_refused(users, items, values, message):
+def test_columns_that_are_no_ratings_raise(users, items, values, message):
     with pytest.raises(DataError, match=message):
         built(users, items, values)
 
 
-def test_one_item_by_two_or_two_by_one_are_no_repeats():
+def test_pairs_that_share_one_side_are_no_repeats():
     """The same item by two and two items by one are not repeated."""
     assert len(built([7, 8, 7], [10, 10, 30], [1, 2, 3])) == 3
 
@@ -68,7 +68,7 @@ def gappy() -> Split:
 
 
 def test_training_skips_empty_users_and_items(gappy):
-    """They count in every shape, and both are predicted."""
+    """Users and items without ratings are in every shape and are predicted."""
     assert gappy.train.of_user(3)[0].size == 0
     assert not (gappy.train.items == 5).any()
     trainer = Trainer(FedMF(k=2), PlainSum(), rounds=3, seed=0)
@@ -78,7 +78,7 @@ def test_training_skips_empty_users_and_items(gappy):
     assert np.isfinite(trainer.history_.last.test_rmse)
 
 
-def test_they_count_as_such_and_keep_their_features(gappy):
+def test_empty_users_and_items_keep_their_features(gappy):
     found = figures(gappy.train)
     assert (found["users"], found["items"]) == (12, 20)
     assert found["per_user"][0] == found["per_item"][0] == 0
@@ -88,7 +88,7 @@ def test_they_count_as_such_and_keep_their_features(gappy):
     assert len(item_features(gappy.train)) == 20
 
 
-def test_splits_leave_them_in_place(gappy):
+def test_splits_keep_empty_users_and_items(gappy):
     for split in (random_split(gappy.train), leave_last(gappy.train, 1)):
         assert split.train.n_users == split.test.n_users == 12
         assert split.train.of_user(3)[0].size == split.test.of_user(3)[0].size == 0

@@ -16,7 +16,7 @@ from fedmf.data.sets.sources import SOURCES
 from fedmf.errors import DataError, FedMFError
 
 
-def test_the_names_are_the_promised_ones():
+def test_names_are_the_documented_ones():
     movielens = ("ml-100k", "ml-1m", "ml-10m", "ml-latest-small")
     assert ("simulated", *movielens, "lastfm", "lastfm-user", "lastfm-log") == NAMES
     assert {name for source in SOURCES.values() for name in source.sets} == {*NAMES[1:]}
@@ -34,7 +34,7 @@ def test_simulated_needs_no_folder_and_is_small(monkeypatch):
     assert np.array_equal(ratings.values, simulate(300, 500, 20_000, seed=0).values)
 
 
-def test_the_simulated_ratings_are_the_same_in_another_process():
+def test_simulated_ratings_are_equal_in_another_process():
     """The demo's figures are quoted: neither hash seeds nor the order of calls may matter."""
     code = (
         "from fedmf.data import load; r = load('simulated'); "
@@ -56,24 +56,24 @@ def test_the_simulated_ratings_are_the_same_in_another_process():
         ("simulate", "simulated"),
     ],
 )
-def test_an_unknown_name_gets_the_known_ones_and_the_closest(name, guess):
+def test_unknown_name_raises_with_known_names_and_a_guess(name, guess):
     with pytest.raises(DataError, match=f"'{guess}'") as caught:
         load(name)
     assert all(known in str(caught.value) for known in NAMES)
 
 
-def test_a_name_like_no_other_gets_no_guess():
+def test_name_unlike_any_raises_without_a_guess():
     with pytest.raises(FedMFError, match=r"'netflix'.* simulated, ") as caught:
         load("netflix")
     assert str(caught.value).count("'") == 2  # the name that was given
 
 
-def test_the_simulated_data_come_from_no_file():
+def test_simulated_data_need_no_file():
     with pytest.raises(DataError, match="'simulated'"):
         source_of("simulated")
     assert source_of("lastfm-log").name == "lastfm"
 
 
-def test_the_movielens_sets_are_sought_below_the_root(tmp_path):
+def test_movielens_sets_are_read_below_the_root(tmp_path):
     with pytest.raises(DataError, match="ml-latest-small"):
         load("ml-latest-small", tmp_path)

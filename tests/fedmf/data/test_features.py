@@ -55,7 +55,7 @@ def test_catalogue_gives_only_the_columns_it_has():
     assert item_features(with_catalogue([0] * 3, [[], [], []], ())).matrix.shape == (3, 0)
 
 
-def test_the_simulated_items_have_18_genres_and_a_year():
+def test_simulated_items_have_18_genres_and_a_year():
     ratings = load("simulated")
     features = item_features(ratings)
     assert features.matrix.shape == (500, 19)
@@ -66,7 +66,7 @@ def test_the_simulated_items_have_18_genres_and_a_year():
     assert features.matrix[newest, -1] == features.matrix[:, -1].max()
 
 
-def test_a_user_is_age_gender_and_occupation():
+def test_user_features_are_age_gender_and_occupation():
     profiles = Profiles(
         np.array([24, 53], dtype=np.int16),
         np.array([1, 0], dtype=np.int8),
@@ -84,7 +84,7 @@ def test_a_user_is_age_gender_and_occupation():
     assert features.matrix.tolist() == [[0.24, 0, 0, 0, 1], [0.53, 1, 1, 0, 0]]
 
 
-def test_features_beside_each_other():
+def test_beside_joins_the_columns():
     one = Features(np.ones((2, 1)), ("a",))
     two = Features(np.zeros((2, 2)), ("b", "c"))
     both = one.beside(two)
@@ -107,7 +107,7 @@ def test_features_beside_each_other():
         ([[1]], (3,), r"names = \(3,\)"),
     ],
 )
-def test_features_that_do_not_fit_are_refused(matrix, names, message):
+def test_features_that_do_not_fit_raise(matrix, names, message):
     with pytest.raises(DataError, match=message):
         Features(matrix, names)
 
@@ -128,7 +128,7 @@ def test_numbers_of_any_type_become_float64_and_names_a_tuple(matrix):
 
 
 def test_array_in_place_of_features_is_rejected():
-    """An array in place of features is refused wherever they are taken."""
+    """An array in place of features raises in every function that takes features."""
     ratings = simulate(6, 12, 40)
     matrix = item_features(ratings).matrix
     base = Trainer(FedMF(k=2), rounds=1).fit(ratings).factors_
@@ -149,8 +149,8 @@ def test_features_are_read_only():
 
 
 @pytest.mark.parametrize("name", BINS)
-def test_lastfm_is_known_by_its_tags(name, tmp_path, monkeypatch):
-    """Whatever its bins; the catalogue has neither years nor genres."""
+def test_known_features_of_lastfm_are_tags(name, tmp_path, monkeypatch):
+    """For all bins: the catalogue has neither years nor genres."""
     folder = tmp_path / SOURCES["lastfm"].folder
     folder.mkdir()
     words = "".join(f"{n}\tw{n}\n" for n in range(30))
@@ -166,6 +166,6 @@ def test_lastfm_is_known_by_its_tags(name, tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.matrix, tag_features(read_tags(ratings)).matrix)
 
 
-def test_other_data_is_known_by_genres_and_year():
+def test_known_features_of_other_data_are_genres_and_year():
     ratings = simulate(8, 25, 80)
     assert known_features(ratings).names == item_features(ratings).names

@@ -53,7 +53,7 @@ def left_in(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir()) if cache.exists() else []
 
 
-def refused(source: Source, cache: Path, message: str) -> None:
+def rejects(source: Source, cache: Path, message: str) -> None:
     """Check that a fetch fails with this message and leaves nothing behind."""
     with pytest.raises(DataError, match=message):
         fetch(source)
@@ -62,7 +62,7 @@ def refused(source: Source, cache: Path, message: str) -> None:
 
 @pytest.mark.parametrize("path", ["good", "unannounced"])
 @pytest.mark.parametrize("folder", [f"{NAME}/", "", "deep/er/"])
-def test_a_fetched_set_is_found_by_load(server, cache, path, folder):
+def test_fetched_set_is_found_by_load(server, cache, path, folder):
     server.content = zipped(FILES, folder)
     assert fetch(source(server, path)) == cache / NAME
     assert left_in(cache) == [NAME]
@@ -70,7 +70,7 @@ def test_a_fetched_set_is_found_by_load(server, cache, path, folder):
     assert load(NAME).values.tolist() == [0.5, 5.0]
 
 
-def test_the_readme_comes_along_and_folders_beside_do_not(server, cache):
+def test_fetch_unpacks_the_readme_but_no_other_folder(server, cache):
     server.content = zipped(FILES | {"README.txt": b"terms\n", "extra/x": b"y"})
     assert sorted(path.name for path in fetch(source(server)).iterdir()) == [
         "README.txt",
@@ -78,13 +78,13 @@ def test_the_readme_comes_along_and_folders_beside_do_not(server, cache):
     ]
 
 
-def test_what_is_there_is_not_fetched_again(server, cache):
+def test_fetch_of_a_cached_set_downloads_nothing(server, cache):
     first = fetch(source(server))
     assert fetch(source(server, "missing")) == first
     assert server.asked == 1
 
 
-def test_progress_counts_up_to_the_whole(server, cache):
+def test_progress_ends_at_the_total(server, cache):
     server.content = zipped({**FILES, "README.txt": bytes(200_000)})
     seen: list[tuple[int, int | None]] = []
     fetch(source(server), progress=lambda so_far, total: seen.append((so_far, total)))
@@ -93,7 +93,7 @@ def test_progress_counts_up_to_the_whole(server, cache):
     assert len(seen) > 3
 
 
-def test_an_address_of_a_copy_takes_the_place_of_the_own(server, cache):
+def test_address_replaces_that_of_the_source(server, cache):
     assert fetch(source(server, "missing"), address=server.url("good")).is_dir()
 
 
@@ -105,20 +105,20 @@ def test_an_address_of_a_copy_takes_the_place_of_the_own(server, cache):
         ("silent", "/silent "),
     ],
 )
-def test_a_bad_answer_leaves_nothing(server, cache, path, message):
-    refused(source(server, path), cache, message)
+def test_bad_answer_leaves_no_files(server, cache, path, message):
+    rejects(source(server, path), cache, message)
 
 
-def test_another_checksum_leaves_nothing(server, cache):
+def test_wrong_checksum_leaves_no_files(server, cache):
     other = md5(b"other")
-    refused(source(server, md5=other), cache, f"md5:{other} .*{md5(GOOD)}")
+    rejects(source(server, md5=other), cache, f"md5:{other} .*{md5(GOOD)}")
 
 
 @pytest.mark.parametrize("known", [{"md5": None}, {}])
-def test_files_are_checked_whether_an_md5_is_known_or_not(server, cache, known):
+def test_files_are_checked_with_and_without_an_md5(server, cache, known):
     files = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
     wrong = files | {"tags.csv": hashlib.sha256(b"other").hexdigest()}
-    refused(source(server, files=wrong, **known), cache, f"tags.csv .*{NAME}")
+    rejects(source(server, files=wrong, **known), cache, f"tags.csv .*{NAME}")
     assert fetch(source(server, files=files, **known)).is_dir()
 
 
@@ -134,16 +134,16 @@ def test_files_are_checked_whether_an_md5_is_known_or_not(server, cache, known):
         ("tags.csv", FILES["tags.csv"] + b"9,2,odd,5\r\n", r"tags\.csv, line 3: user 9"),
     ],
 )
-def test_a_set_that_cannot_be_read_is_not_kept(server, cache, file, content, message):
+def test_unreadable_set_is_not_kept(server, cache, file, content, message):
     server.content = zipped(FILES | {file: content})
-    refused(source(server), cache, message)
+    rejects(source(server), cache, message)
 
 
-def test_nobody_there_is_an_error(server, cache):
+def test_fetch_without_a_server_raises(server, cache):
     address = source(server)
     server.server_close()
     server.shutdown()
-    refused(address, cache, "/good .*--url.*FEDMF_DATA")
+    rejects(address, cache, "/good .*--url.*FEDMF_DATA")
 
 
 @pytest.mark.parametrize(
@@ -151,34 +151,34 @@ def test_nobody_there_is_an_error(server, cache):
     ["http://example.org/a.zip", "ftp://127.0.0.1/a", "file:///etc/passwd", "a.zip", "https://",
      "http://127.0.0.1.example.org/", "http://example.org\\@127.0.0.1/", "http://[::1/"],
 )  # fmt: skip
-def test_an_unsafe_address_is_refused_before_anything_is_sent(cache, address):
-    refused(replace(SOURCES[NAME], archive=address), cache, re.escape(repr(address)))
+def test_unsafe_address_raises_before_the_request(cache, address):
+    rejects(replace(SOURCES[NAME], archive=address), cache, re.escape(repr(address)))
 
 
 @pytest.mark.parametrize(
     "there",
     ["http://example.org/a.zip", "file:///etc/passwd", "ftp://127.0.0.1/a", "https://[::1/x"],
 )
-def test_a_redirection_to_an_unsafe_address_is_refused(server, cache, there):
+def test_redirection_to_an_unsafe_address_raises(server, cache, there):
     server.elsewhere = there
-    refused(source(server, "moved"), cache, re.escape(repr(there)) + "|IPv6")
+    rejects(source(server, "moved"), cache, re.escape(repr(there)) + "|IPv6")
 
 
 @pytest.mark.parametrize("digits", [11, 5000])
-def test_an_absurd_length_is_refused(server, cache, digits):
+def test_absurd_length_raises(server, cache, digits):
     server.announced = "9" * digits
-    refused(source(server, "boasting"), cache, f"/boasting .* {1 << 30} ")
+    rejects(source(server, "boasting"), cache, f"/boasting .* {1 << 30} ")
 
 
-def test_a_length_that_is_no_number_is_ignored(server, cache):
+def test_length_that_is_no_number_is_ignored(server, cache):
     server.announced = "-5, many"
     server.content = b""
-    refused(source(server, "boasting"), cache, "zip")
+    rejects(source(server, "boasting"), cache, "zip")
 
 
 def test_bytes_compressed_in_transit_are_rejected(server, cache):
     """They would pass the limit of a download before they are counted."""
-    refused(source(server, "gzipped"), cache, "/gzipped .*compress")
+    rejects(source(server, "gzipped"), cache, "/gzipped .*compress")
 
 
 def test_http_to_this_machine_takes_no_proxy(server, cache, monkeypatch):
@@ -188,22 +188,22 @@ def test_http_to_this_machine_takes_no_proxy(server, cache, monkeypatch):
     assert fetch(source(server, "moved")).is_dir()
 
 
-def test_without_pooch_the_extra_is_named(cache, monkeypatch):
+def test_pooch_missing_raises_with_the_extra(cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(MissingExtra, match="pip install pooch"):
         fetch(SOURCES[NAME])
     assert left_in(cache) == []
 
 
-def test_a_redirection_to_a_safe_address_is_followed(server, cache):
+def test_redirection_to_a_safe_address_is_followed(server, cache):
     server.elsewhere = server.url("good")
     assert fetch(source(server, "moved")).is_dir()
 
 
 @pytest.mark.parametrize(("path", "how"), [("good", "announces"), ("unannounced", "sends")])
-def test_more_bytes_than_any_data_set_has_are_refused(server, cache, monkeypatch, path, how):
+def test_download_beyond_the_limit_raises(server, cache, monkeypatch, path, how):
     monkeypatch.setattr(fedmf.data.fetch.download, "LARGEST", len(GOOD) - 1)
-    refused(source(server, path), cache, f"{how} .* {len(GOOD) - 1} bytes")
+    rejects(source(server, path), cache, f"{how} .* {len(GOOD) - 1} bytes")
     monkeypatch.undo()
 
 
@@ -227,51 +227,51 @@ def member(name: str, **attributes: int) -> zipfile.ZipInfo:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_an_archive_with_tricks_is_refused_whole(server, cache, odd):
+def test_archive_with_an_unsafe_member_raises(server, cache, odd):
     packed = io.BytesIO(GOOD)
     with zipfile.ZipFile(packed, "a") as archive:
         archive.writestr(odd, b"x")
     server.content = packed.getvalue()
-    refused(source(server), cache, re.escape(repr(odd.filename)))
+    rejects(source(server), cache, re.escape(repr(odd.filename)))
     assert not (cache.parent / "x").exists()
 
 
-def test_an_archive_that_asks_for_a_password_is_refused(server, cache):
+def test_archive_with_a_password_raises(server, cache):
     content = bytearray(GOOD)
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.rindex(mark) + offset] |= 1
     server.content = bytes(content)
-    refused(source(server), cache, "'ml-latest-small/README.txt' .*password$")
+    rejects(source(server), cache, "'ml-latest-small/README.txt' .*password: ")
 
 
-def test_an_archive_that_swells_is_refused(server, cache, monkeypatch):
+def test_archive_that_unpacks_beyond_the_limit_raises(server, cache, monkeypatch):
     monkeypatch.setattr(fedmf.data.fetch.archive, "LARGEST", 100)
-    refused(source(server), cache, r" \d+ bytes.* 100$")
+    rejects(source(server), cache, r" \d+ bytes.* 100: ")
     monkeypatch.undo()
 
 
-def test_an_archive_of_something_else_is_refused(server, cache):
+def test_archive_of_other_files_raises(server, cache):
     server.content = b"<html>no</html>"
-    refused(source(server), cache, "zip")
+    rejects(source(server), cache, "zip")
     server.content = zipped({"other.csv": b""})
-    refused(source(server), cache, r"^the archive .*ratings\.csv")
+    rejects(source(server), cache, r"^the archive .*ratings\.csv")
     server.content = zipped({name: FILES[name] for name in ("ratings.csv", "movies.csv")})
-    refused(source(server), cache, r"^the archive .*tags\.csv .*ratings\.csv")
+    rejects(source(server), cache, r"^the archive .*tags\.csv .*ratings\.csv")
 
 
-def test_a_damaged_member_is_found_by_its_own_checksum(server, cache):
+def test_archive_with_a_damaged_member_raises(server, cache):
     server.content = GOOD.replace(b"B,(no genres", b"C,(no genres")
-    refused(source(server), cache, "CRC-32")
+    rejects(source(server), cache, "CRC-32")
 
 
-def test_a_cache_that_cannot_be_written_is_named(server, cache):
+def test_unwritable_cache_raises_with_its_path(server, cache):
     cache.write_text("a file, where a folder should be")
     with pytest.raises(DataError, match=f"{NAME} .*{cache}: .*FEDMF_CACHE"):
         fetch(source(server))
     assert server.asked == 0
 
 
-def test_a_full_disk_leaves_nothing(server, cache):
+def test_full_disk_leaves_no_files(server, cache):
     """The limit on a file's size stands in for the disk: the write itself fails, half-way."""
     server.content = zipped({**FILES, "README.txt": bytes(400_000)})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -285,7 +285,7 @@ def test_a_full_disk_leaves_nothing(server, cache):
     assert fetch(source(server)).is_dir()
 
 
-def test_an_interruption_from_within_leaves_nothing(server, cache):
+def test_interrupted_fetch_leaves_no_files(server, cache):
     def stop(so_far: int, total: int | None) -> None:
         raise KeyboardInterrupt
 
@@ -295,7 +295,7 @@ def test_an_interruption_from_within_leaves_nothing(server, cache):
 
 
 @pytest.mark.large
-def test_ctrl_c_in_the_middle_of_the_command_leaves_nothing(server, cache):
+def test_ctrl_c_during_the_command_leaves_no_files(server, cache):
     server.content = bytes(400_000)
     code = "from fedmf.cli import main; main()"
     command = [sys.executable, "-c", code, "data", "fetch", "ml-1m"]
@@ -313,7 +313,7 @@ def test_ctrl_c_in_the_middle_of_the_command_leaves_nothing(server, cache):
     assert left_in(cache) == []
 
 
-def test_whoever_comes_second_takes_what_the_first_has_put_there(server, cache):
+def test_concurrent_fetch_returns_the_first_folder(server, cache):
     def meanwhile(so_far: int, total: int | None) -> None:
         (cache / NAME).mkdir(exist_ok=True)
         (cache / NAME / "complete").touch()

@@ -20,7 +20,7 @@ def nowhere(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDMF_CACHE", str(tmp_path / "cache"))
 
 
-def test_the_cache_is_where_the_variables_say(monkeypatch, tmp_path):
+def test_cache_folder_follows_the_variables(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("FEDMF_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -49,7 +49,7 @@ def test_root_precedes_variable_precedes_cache(monkeypatch, tmp_path):
         folder_of(TEN, given.parent)
 
 
-def test_the_error_says_how_to_get_the_data(monkeypatch):
+def test_missing_folder_raises_with_remedy(monkeypatch):
     with pytest.raises(DataError, match="FEDMF_DATA") as caught:
         folder_of(SOURCES["ml-1m"])
     parts = ["'fedmf data fetch ml-1m'", "ml-1m.zip", "unzip", "'simulated'"]

@@ -45,7 +45,7 @@ def tiny(tmp_path):
     return write_and_read
 
 
-def test_the_ratings_and_the_names(tiny):
+def test_ratings_and_names_of_a_small_set_are_read(tiny):
     ratings = tiny()
     assert ratings.user_ids.tolist() == [2, 7]
     assert ratings.item_ids.tolist() == [1, 2, 3, 4, 5, 9]
@@ -67,7 +67,7 @@ def test_the_ratings_and_the_names(tiny):
         ("lastfm-log", [1, 1], [1, 2, 3, 4, 5]),
     ],
 )
-def test_each_way_of_binning(tiny, name, of_two, of_seven):
+def test_bins_by_each_method_are_as_by_hand(tiny, name, of_two, of_seven):
     assert tiny(name).values.tolist() == of_two + of_seven
     assert tiny(name).name == name
 
@@ -106,12 +106,12 @@ def test_fifths_of_many_different_counts_are_equally_full():
         ("artists", (HEADER + "\n").encode(), r"/artists\.dat"),
     ],
 )
-def test_a_damaged_file_is_named_with_its_line(tiny, file, content, message):
+def test_damaged_file_raises_with_its_line(tiny, file, content, message):
     with pytest.raises(DataError, match=message):
         tiny(**{file: content})
 
 
-def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny):
+def test_file_cut_between_two_lines_raises_by_the_counts(tiny):
     assert len(tiny(size=(2, 6, 7))) == 7
     with pytest.raises(
         DataError, match=r"lastfm .*2 users, 6 items and 8 ratings.* 2, 6 and 7 "
@@ -121,7 +121,7 @@ def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny):
 
 @needs_data
 @pytest.mark.parametrize("name", BINS)
-def test_the_real_set_has_the_published_size(name):
+def test_real_set_has_the_published_size(name):
     ratings = load(name)
     assert (ratings.n_users, ratings.n_items, len(ratings)) == (1892, 17_632, 92_834)
     assert set(np.unique(ratings.values)) == {1, 2, 3, 4, 5}
@@ -129,6 +129,6 @@ def test_the_real_set_has_the_published_size(name):
 
 
 @needs_data
-def test_the_real_fifths_are_of_equal_size():
+def test_real_fifths_are_of_equal_size():
     counts = np.bincount(load("lastfm").values.astype(int))[1:]
     assert np.abs(counts - 92_834 / 5).max() < 50

@@ -65,17 +65,17 @@ def test_large_numbers_are_read_exactly(tmp_path):
         (b"2::10::3::4", "line 4: user 2 .*item 10"),
     ],
 )
-def test_a_damaged_line_is_named(tmp_path, bad, message):
+def test_damaged_line_raises_with_its_number(tmp_path, bad, message):
     with pytest.raises(DataError, match=r"ratings\.dat, " + message):
         table(tmp_path, SOUND + bad + b"\n3::10::3::4\n")
 
 
-def test_the_first_line_can_be_the_damaged_one(tmp_path):
+def test_damaged_first_line_raises(tmp_path):
     with pytest.raises(DataError, match=r"line 1: .*user id 'u'"):
         table(tmp_path, b"u::1::1::1\n" + SOUND)
 
 
-def test_of_several_damages_the_first_is_named(tmp_path):
+def test_several_damages_raise_for_the_first(tmp_path):
     with pytest.raises(DataError, match=r"line 4: user 2 .*item 10"):
         table(tmp_path, SOUND + b"2::10::3::4\n1::10::3::4\n")
     with pytest.raises(DataError, match="line 4: rating 7"):
@@ -91,7 +91,7 @@ def test_lines_are_counted_with_the_header(tmp_path):
             table(tmp_path, b"head\n1,1,1,1\n" + bad, **head)
 
 
-def test_another_header_or_none_is_refused(tmp_path):
+def test_wrong_or_missing_header_raises(tmp_path):
     with pytest.raises(DataError, match=r"line 1: .*'head'.*'1::10"):
         table(tmp_path, SOUND, header="head")
     with pytest.raises(DataError):
@@ -99,7 +99,7 @@ def test_another_header_or_none_is_refused(tmp_path):
 
 
 @given(cut=st.integers(0, len(SOUND) - 1))
-def test_every_cut_inside_a_line_is_noticed(tmp_path_factory, cut):
+def test_file_cut_inside_a_line_raises(tmp_path_factory, cut):
     folder = tmp_path_factory.mktemp("cut")
     rest = SOUND[:cut]
     if rest.endswith(b"\n"):  # between two lines: found by the counts (test_movielens)
@@ -125,7 +125,7 @@ def test_changed_byte_gives_numbers_or_one_kind_of_error(tmp_path_factory, at, b
         assert lines == spelled
 
 
-def test_a_missing_file_and_a_folder_in_its_place_are_named(tmp_path):
+def test_missing_file_or_folder_in_its_place_raises(tmp_path):
     with pytest.raises(DataError, match=r"u\.data"):
         read_bytes(tmp_path / "u.data")
     (tmp_path / "u.item").mkdir()

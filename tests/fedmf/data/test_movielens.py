@@ -85,7 +85,7 @@ def tiny(tmp_path, request):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tiny_set_is_read(tiny, name):
+def test_tiny_set_is_read(tiny, name):
     ratings = tiny(name)
     n_items = 3 if name in WITH_UNRATED else 2
     assert ratings.name == name
@@ -141,7 +141,7 @@ def test_titles_years_and_genres(tiny):
     assert counts == [19, 18, 19, 19]
 
 
-def test_the_year_of_a_series_is_its_first(tiny):
+def test_year_of_a_series_is_its_first(tiny):
     both = TINY["ml-latest-small"]["ratings.csv"] + b"7,3,1.0,1\r\n"
     assert tiny("ml-latest-small", ratings_csv=both).catalogue.years.tolist() == [1995, 0, 1975]
 
@@ -204,7 +204,7 @@ ITEM_DAMAGE = [
 
 
 @pytest.mark.parametrize(("name", "file", "content", "message"), ITEM_DAMAGE)
-def test_a_damaged_item_is_named_by_file_and_line(tiny, name, file, content, message):
+def test_damaged_item_raises_with_file_and_line(tiny, name, file, content, message):
     with pytest.raises(DataError, match=message):
         tiny(name, **{file: content})
 
@@ -213,7 +213,7 @@ FILES = [(form.name, file) for form in FORMATS.values() for file in (form.rating
 
 
 @pytest.mark.parametrize(("name", "file"), FILES)
-def test_a_missing_or_empty_file_is_named(tiny, tmp_path, name, file):
+def test_missing_or_empty_file_raises_with_its_name(tiny, tmp_path, name, file):
     with pytest.raises(DataError, match=f"{name}/{file} "):
         tiny(name, **{file.replace(".", "_"): b""})
     (tmp_path / name / file).unlink()
@@ -222,7 +222,7 @@ def test_a_missing_or_empty_file_is_named(tiny, tmp_path, name, file):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny, name):
+def test_file_cut_between_two_lines_raises_by_the_counts(tiny, name):
     form = FORMATS[name]
     content = TINY[name][form.ratings]
     shorter = content[: content[:-1].rindex(b"\n") + 1]
@@ -234,7 +234,7 @@ def test_a_file_cut_between_two_lines_is_noticed_by_the_counts(tiny, name):
         tiny(name, counts=(2, n_items, 3), **{form.ratings.replace(".", "_"): shorter})
 
 
-def test_u_info_takes_the_place_of_the_published_counts(tiny):
+def test_u_info_replaces_the_published_counts(tiny):
     assert len(tiny("ml-100k", counts=(943, 1682, 100_000))) == 3
     with pytest.raises(DataError, match=r"ml-100k .* 2 users, 3 items and 4 ratings"):
         tiny("ml-100k", u_info=b"2 users\n3 items\n4 ratings\n")
@@ -243,7 +243,7 @@ def test_u_info_takes_the_place_of_the_published_counts(tiny):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_load_holds_a_set_to_its_published_counts(tmp_path, name):
+def test_load_validates_the_published_counts(tmp_path, name):
     folder = tmp_path / SOURCES[name].folder
     folder.mkdir()
     for file, content in TINY[name].items():
@@ -263,7 +263,7 @@ REAL = [
 
 @needs_data
 @pytest.mark.parametrize(("name", "n_ratings", "n_users", "n_items", "mean"), REAL)
-def test_the_real_set_has_the_published_size(name, n_ratings, n_users, n_items, mean):
+def test_real_set_has_the_published_size(name, n_ratings, n_users, n_items, mean):
     ratings = load(name)
     assert (len(ratings), ratings.n_users, ratings.n_items) == (n_ratings, n_users, n_items)
     assert ratings.values.mean() == pytest.approx(mean, abs=1e-5)
@@ -276,13 +276,13 @@ def test_the_real_set_has_the_published_size(name, n_ratings, n_users, n_items, 
 
 
 @needs_data
-def test_the_genre_columns_are_those_of_u_genre():
+def test_genre_columns_are_those_of_u_genre():
     text = (Path(os.environ["FEDMF_DATA"]) / "ml-100k" / "u.genre").read_text()
     assert [line.split("|")[0] for line in text.split()] == list(GENRES_100K)
 
 
 @needs_data
-def test_a_real_rating_is_found_where_the_file_has_it():
+def test_real_rating_is_at_its_place_in_the_file():
     ratings = load("ml-100k")
     items, values = ratings.of_user(196 - 1)  # u.data begins: user 196, item 242, rating 3
     assert (items[0], values[0]) == (242 - 1, 3.0)

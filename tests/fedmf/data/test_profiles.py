@@ -42,7 +42,7 @@ def read(tmp_path):
         ("ml-1m", [18, 56, 1], ["technician/engineer", "other", "K-12 student"]),
     ],
 )
-def test_the_profiles_are_in_the_order_of_the_ratings_users(read, name, ages, occupations):
+def test_profiles_are_in_the_order_of_the_users(read, name, ages, occupations):
     profiles = read(name)
     assert len(profiles) == 3
     assert profiles.ages.tolist() == ages
@@ -89,17 +89,17 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), MISFITS)
-def test_a_file_that_does_not_match_is_named_with_its_line(read, name, content, message):
+def test_file_that_does_not_match_raises_with_its_line(read, name, content, message):
     with pytest.raises(DataError, match=message.replace("|", r"\|")):
         read(name, content)
 
 
-def test_a_data_set_without_profiles_says_which_have_them():
+def test_data_set_without_profiles_raises_with_remedy():
     with pytest.raises(DataError, match=r"simulated .*ml-100k and ml-1m"):
         read_profiles(simulate(3, 4, 6))
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file_raises_with_its_name(tmp_path):
     (tmp_path / "ml-1m").mkdir()
     with pytest.raises(DataError, match=r"users\.dat .*ml-1m"):
         read_profiles(replace(simulate(3, 4, 6), name="ml-1m"), tmp_path)
@@ -113,7 +113,7 @@ def test_a_missing_file_is_named(tmp_path):
         ("occupations", np.full(3, -1, np.int16), "0 to 1"),
     ],
 )
-def test_profiles_that_do_not_fit_are_refused(field, value, message):
+def test_profiles_that_do_not_fit_raise(field, value, message):
     zeros = np.zeros(3, np.int16)
     sound = Profiles(zeros, zeros.astype(np.int8), zeros, ("a", "b"))
     with pytest.raises(DataError, match=message):
@@ -125,7 +125,7 @@ def test_profiles_that_do_not_fit_are_refused(field, value, message):
     ("name", "n_users", "women", "age"),
     [("ml-100k", 943, 273, 34.05), ("ml-1m", 6040, 1709, 30.64)],
 )
-def test_the_real_profiles(name, n_users, women, age):
+def test_real_profiles_have_the_published_counts(name, n_users, women, age):
     users_alone = replace(simulate(n_users, 1, n_users), name=name)
     profiles = read_profiles(users_alone)
     assert len(profiles) == n_users

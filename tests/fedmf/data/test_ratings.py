@@ -49,7 +49,7 @@ def test_rows_are_by_ascending_user_then_file_order():
     assert repr(ratings) == "<Ratings 'small': 5 ratings of 3 items by 3 users>"
 
 
-def test_the_dtypes_are_the_promised_ones():
+def test_dtypes_are_the_documented_ones():
     ratings = small()
     promised = {"indptr": "i8", "items": "i4", "values": "f8", "times": "i8", "users": "i4"}
     promised |= {"user_ids": "i8", "item_ids": "i8"}
@@ -67,12 +67,12 @@ def test_of_user_gives_views():
 
 
 @pytest.mark.parametrize("user", [-1, 3])
-def test_of_user_refuses_a_user_that_is_not_there(user):
+def test_of_user_with_unknown_user_raises(user):
     with pytest.raises(IndexError, match=f"user {user} "):
         small().of_user(user)
 
 
-def test_nothing_can_be_changed():
+def test_arrays_are_read_only():
     ratings = small()
     with pytest.raises(FrozenInstanceError):
         ratings.name = "other"
@@ -81,7 +81,7 @@ def test_nothing_can_be_changed():
             array[0] = 0
 
 
-def test_the_callers_own_array_stays_writeable():
+def test_callers_array_stays_writeable():
     years = np.zeros(1, dtype=np.int16)
     Catalogue(("A",), years, np.zeros((1, 0), dtype=np.bool_), ())
     years[0] = 1999
@@ -107,7 +107,7 @@ def test_take_by_position_is_take_by_mask(positions):
     assert part.items.tolist() == ratings.items[mask].tolist()
 
 
-def test_take_refuses_what_does_not_fit():
+def test_take_of_a_wrong_selection_raises():
     with pytest.raises(IndexError):
         small().take(np.ones(4, dtype=np.bool_))
     with pytest.raises(IndexError):
@@ -134,12 +134,12 @@ def test_take_refuses_what_does_not_fit():
         ("catalogue", Catalogue((), np.zeros(0, np.int16), np.zeros((0, 0), np.bool_), ())),
     ],
 )
-def test_a_field_that_does_not_fit_is_refused_by_name(field, value):
+def test_field_that_does_not_fit_raises_with_its_name(field, value):
     with pytest.raises(DataError, match=rf"Ratings\.{field}"):
         replace(small(), **{field: value})
 
 
-def test_a_pair_that_is_there_twice_is_refused_by_its_ids():
+def test_repeated_pair_raises_with_its_ids():
     twice = np.array([1, 1, 2, 0, 0], dtype=np.int32)
     with pytest.raises(DataError, match=r"small: user 3 .*item 20"):
         replace(small(), items=twice)
@@ -147,7 +147,7 @@ def test_a_pair_that_is_there_twice_is_refused_by_its_ids():
     assert replace(small(), items=apart).n_ratings == 5
 
 
-def test_a_catalogue_of_different_lengths_is_refused():
+def test_catalogue_of_different_lengths_raises():
     with pytest.raises(DataError, match="2 titles"):
         replace(CATALOGUE, titles=("A", "B"))
     with pytest.raises(DataError, match="1 genre names"):
@@ -156,7 +156,7 @@ def test_a_catalogue_of_different_lengths_is_refused():
 
 
 @pytest.mark.parametrize("stranger", [15, 31])
-def test_from_triples_refuses_an_item_that_is_not_listed(stranger):
+def test_from_triples_with_unlisted_item_raises(stranger):
     one = np.array([1])
     with pytest.raises(DataError, match=f"item {stranger}"):
         from_triples(

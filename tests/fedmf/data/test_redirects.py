@@ -76,7 +76,7 @@ def test_download_with_a_netrc_sends_no_password(server, tmp_path, monkeypatch):
     assert server.passwords == []
 
 
-def test_total_after_a_redirection_is_not_that_of_the_first(server, tmp_path):
+def test_total_after_a_redirection_is_that_of_the_last(server, tmp_path):
     server.elsewhere, totals = "/unannounced", []
     download(
         server.url("moved"), tmp_path / "file", progress=lambda _, total: totals.append(total)
@@ -85,7 +85,7 @@ def test_total_after_a_redirection_is_not_that_of_the_first(server, tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_unreadable_ca_bundle_is_named(server, tmp_path, monkeypatch, content):
+def test_unreadable_ca_bundle_raises_with_its_path(server, tmp_path, monkeypatch, content):
     bundle = tmp_path / "bundle.pem"
     if content is not None:
         bundle.write_text(content)

@@ -24,7 +24,7 @@ def test_ratings_depend_on_the_seed_only():
     assert not np.array_equal(once.values, other.values)
 
 
-def test_the_default_has_the_shape_of_ml_100k():
+def test_default_shape_is_that_of_ml_100k():
     ratings = simulate()
     assert (ratings.n_ratings, ratings.n_users, ratings.n_items) == (100_000, 943, 1682)
     per_user = np.diff(ratings.indptr)
@@ -38,7 +38,7 @@ def test_the_default_has_the_shape_of_ml_100k():
     assert 450 < per_item.max() <= 943
 
 
-def test_the_ratings_are_integers_as_frequent_as_in_movielens():
+def test_ratings_are_integers_as_frequent_as_in_movielens():
     values = load("simulated").values
     found = [np.mean(values == rating) for rating in (1, 2, 3, 4, 5)]
     assert found == pytest.approx(SHARES, abs=0.002)
@@ -46,7 +46,7 @@ def test_the_ratings_are_integers_as_frequent_as_in_movielens():
     assert values.std() == pytest.approx(1.126, abs=0.01)
 
 
-def test_nobody_rates_an_item_twice_and_times_ascend():
+def test_users_rate_items_once_at_ascending_times():
     ratings = simulate()
     pairs = ratings.users.astype(np.int64) * ratings.n_items + ratings.items
     assert np.unique(pairs).size == len(ratings)
@@ -58,7 +58,7 @@ def test_nobody_rates_an_item_twice_and_times_ascend():
 
 
 def test_users_rate_popular_items_early_and_late_alike():
-    """Else leave_last would test on other items than it trains on."""
+    """Otherwise leave_last would test on other items than it trains on."""
     ratings = simulate()
     popular = np.bincount(ratings.items)[ratings.items]
     first = ratings.indptr[:-1, None] + np.arange(10)
@@ -66,7 +66,7 @@ def test_users_rate_popular_items_early_and_late_alike():
     assert popular[last].mean() == pytest.approx(popular[first].mean(), rel=0.05)
 
 
-def test_every_item_has_a_title_of_its_own_a_year_and_a_genre():
+def test_items_have_distinct_titles_years_and_genres():
     catalogue = simulate(100, 4000, 20_000).catalogue
     assert len(set(catalogue.titles)) == 4000
     assert ((catalogue.years > 1900) & (catalogue.years < 2000)).all()
@@ -91,7 +91,7 @@ def test_every_item_has_a_title_of_its_own_a_year_and_a_genre():
         (5, 100, 102),
     ],
 )
-def test_any_possible_shape_is_met_exactly(shape):
+def test_possible_shapes_are_met_exactly(shape):
     ratings = simulate(*shape)
     assert (ratings.n_users, ratings.n_items, ratings.n_ratings) == shape
     assert np.diff(ratings.indptr).min() >= min(20, shape[2] // shape[0])
@@ -100,12 +100,12 @@ def test_any_possible_shape_is_met_exactly(shape):
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 0), (5, 0, 0), (5, 5, 4), (5, 5, 26)])
-def test_an_impossible_shape_is_refused(shape):
+def test_impossible_shape_raises(shape):
     with pytest.raises(SettingError, match=f"n_ratings = {shape[2]}"):
         simulate(*shape)
 
 
-def test_a_negative_seed_is_refused():
+def test_negative_seed_raises():
     with pytest.raises(SettingError, match="seed = -1"):
         simulate(seed=-1)
 
@@ -159,7 +159,7 @@ def test_factors_beat_biases_and_biases_beat_the_users_means():
     assert 0.88 < biases < 0.98  # as hard as MovieLens for this model
 
 
-def test_genres_tell_something_of_a_users_taste():
+def test_genres_correlate_with_users_tastes():
     ratings = load("simulated")
     genres = ratings.catalogue.genres.astype(float)
     rest = ratings.values - ratings.values.mean()

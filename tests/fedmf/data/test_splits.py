@@ -101,12 +101,12 @@ def test_random_split_takes_from_all_over_the_data():
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.2, float("nan"), "0.2", True])
-def test_random_split_refuses_a_fraction_out_of_range(fraction):
+def test_random_split_with_fraction_out_of_range_raises(fraction):
     with pytest.raises(SettingError, match="test_fraction"):
         random_split(build([[1, 2]]), fraction)
 
 
-def test_what_is_no_seed_and_no_k_is_refused():
+def test_seeds_and_k_out_of_range_raise():
     for seed in (-1, 0.5, None):
         with pytest.raises(SettingError, match=f"seed = {seed}"):
             random_split(build([[1, 2]]), seed=seed)
@@ -116,7 +116,7 @@ def test_what_is_no_seed_and_no_k_is_refused():
 
 
 @pytest.mark.parametrize("parted", [random_split, leave_last, lambda r: official(r, 1)])
-def test_what_is_no_ratings_is_refused(parted):
+def test_splits_of_other_types_raise(parted):
     ratings = build([[1, 2]])
     with pytest.raises(SettingError, match="Split"):
         parted(Split(ratings, ratings))
@@ -133,14 +133,14 @@ def written(root: Path, base: list[str], test: list[str], fold: int = 1) -> Path
 ONE_USER = ["1\t1\t1\t5", "1\t2\t2\t6", "1\t3\t3\t7"]  # what build([[5, 6, 7]]) holds
 
 
-def test_official_parts_as_the_files_do(tmp_path):
+def test_official_equals_the_files(tmp_path):
     ratings = build([[5, 6, 7]])
     split = official(ratings, 3, written(tmp_path, ONE_USER[1:], ONE_USER[:1], fold=3))
     assert_partition(ratings, split)
     assert split.test.items.tolist() == [0]
 
 
-def test_official_names_a_file_cut_between_two_lines(tmp_path):
+def test_official_with_a_file_cut_between_lines_raises(tmp_path):
     written(tmp_path, ONE_USER[1:2], ONE_USER[:1])
     with pytest.raises(DataError, match=r"u1\.base and u1\.test .* 2 of the 3"):
         official(build([[5, 6, 7]]), 1, tmp_path)
@@ -155,13 +155,13 @@ def test_official_names_a_file_cut_between_two_lines(tmp_path):
         (["2\t9\t1\t5"], r"u1\.test, line 1: .*\(user 2, item 9\)"),  # beyond the last
     ],
 )
-def test_official_names_the_line_that_does_not_fit(tmp_path, test, message):
+def test_official_with_a_wrong_line_raises_with_its_number(tmp_path, test, message):
     written(tmp_path, ONE_USER[1:], test)
     with pytest.raises(DataError, match=message):
         official(build([[5, 6, 7]]), 1, tmp_path)
 
 
-def test_official_refuses_other_folds_and_other_data(tmp_path):
+def test_official_with_other_folds_or_data_raises(tmp_path):
     for fold in (6, 1.0, "1"):
         with pytest.raises(SettingError, match=f"fold = {fold!r}"):
             official(build([[1]]), fold, tmp_path)

@@ -39,12 +39,12 @@ def test_subset_has_the_top_items_and_their_top_raters(ratings):
     assert few.times.tolist() == [0, 1, 4, 6, 7, 8]
 
 
-def test_of_equals_the_lower_number_is_taken(ratings):
+def test_ties_are_broken_by_the_lower_number(ratings):
     assert most_rated(ratings, 2, 1).user_ids.tolist() == [10]
     assert most_rated(ratings, 2, 2).user_ids.tolist() == [10, 30]
 
 
-def test_of_many_equals_too(ratings):
+def test_ties_of_many_are_broken_by_the_lower_number(ratings):
     """Short arrays are sorted stably by any algorithm."""
     users = np.concatenate([np.arange(300), np.arange(0, 300, 7)])
     items = np.where(np.arange(users.size) < 300, 1, 2)
@@ -59,7 +59,7 @@ def test_of_many_equals_too(ratings):
     assert found == sorted([*range(0, 300, 7), *others[:100]])
 
 
-def test_users_are_chosen_by_the_items_that_are_left(ratings):
+def test_users_are_chosen_by_the_chosen_items(ratings):
     """User 30 has most ratings, but of item 2 no more than user 10."""
     assert most_rated(ratings, 1, 1).user_ids.tolist() == [10]
 
@@ -67,19 +67,19 @@ def test_users_are_chosen_by_the_items_that_are_left(ratings):
 @pytest.mark.parametrize(
     ("n_items", "n_users", "message"),
     [
-        (0, 1, "0 items.* 3 "),
+        (0, 1, "0 items.* 3$"),
         (4, 1, "4 items"),
-        (1, 5, "5 users.* 4 "),
+        (1, 5, "5 users.* 4$"),
         (1, 0, "0 users"),
     ],
 )
-def test_more_than_there_are_is_refused(ratings, n_items, n_users, message):
+def test_numbers_out_of_range_raise(ratings, n_items, n_users, message):
     with pytest.raises(SettingError, match=message):
         most_rated(ratings, n_items, n_users)
 
 
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="needs FEDMF_DATA")
-def test_the_corner_of_ml_latest_small():
+def test_subset_of_ml_latest_small_has_known_size():
     corner = most_rated(load("ml-latest-small"))
     assert (corner.n_items, corner.n_users, corner.n_ratings) == (40, 50, 1758)
     assert "Forrest Gump (1994)" in corner.catalogue.titles

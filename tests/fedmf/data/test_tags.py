@@ -60,7 +60,7 @@ def tiny(tmp_path):
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_tags_are_numbered_as_the_ratings_and_folded(tiny, name):
+def test_tags_are_numbered_as_the_ratings_and_folded(tiny, name):
     tags = tiny(name)
     assert tags.vocabulary == ("funny", 'odd, "very"')
     assert tags.users.tolist() == [2, 0, 1]
@@ -69,7 +69,7 @@ def test_the_tags_are_numbered_as_the_ratings_and_folded(tiny, name):
     assert (len(tags), tags.n_users, tags.n_items) == (3, 3, 4)
 
 
-def test_a_tag_may_hold_the_separator(tiny):
+def test_tag_with_the_separator_is_read(tiny):
     assert tiny(TEN, tags_dat="1::2::a::b::6\n").vocabulary == ("a::b",)
 
 
@@ -110,12 +110,12 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("name", "changes", "message"), MISFITS)
-def test_a_file_that_does_not_match_is_named_with_its_line(tiny, name, changes, message):
+def test_file_that_does_not_match_raises_with_its_line(tiny, name, changes, message):
     with pytest.raises(DataError, match=message):
         tiny(name, **changes)
 
 
-def test_a_data_set_without_tags_says_which_have_them():
+def test_data_set_without_tags_raises_with_remedy():
     with pytest.raises(DataError, match=r"simulated .*ml-10m, ml-latest-small"):
         read_tags(simulate(3, 4, 6))
 
@@ -161,12 +161,12 @@ def test_features_are_the_principal_components_of_tf_idf(of, documents, n):
 
 
 @pytest.mark.parametrize("components", [0, 3])
-def test_too_many_components_are_refused(components):
+def test_too_many_components_raise(components):
     with pytest.raises(SettingError, match=f"components = {components} .*1 to 2"):
         tag_features(assigned(*ROWS), components)
 
 
-def test_without_scikit_learn_the_error_names_the_extra(monkeypatch):
+def test_scikit_learn_missing_raises_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
     with pytest.raises(MissingExtra, match="pip install scipy scikit-learn"):
         tag_features(assigned(*ROWS), 1)
@@ -177,7 +177,7 @@ def test_without_scikit_learn_the_error_names_the_extra(monkeypatch):
     ("name", "n_tags", "n_words", "n_tagged"),
     [(OLD, 3662, 1472, 1554), pytest.param(FM, 184_940, 9718, 12_133, marks=pytest.mark.large)],
 )
-def test_the_real_tags(name, n_tags, n_words, n_tagged):
+def test_real_tags_have_the_published_counts(name, n_tags, n_words, n_tagged):
     ratings = load(name)
     tags = read_tags(ratings)
     assert (len(tags), len(tags.vocabulary)) == (n_tags, n_words)

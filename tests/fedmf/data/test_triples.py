@@ -11,7 +11,7 @@ from fedmf.errors import DataError
 USERS, ITEMS, VALUES = [5, 3, 5], [30, 20, 10], [4, 2.5, 5]
 
 
-def test_the_columns_alone_will_do():
+def test_columns_alone_make_ratings():
     ratings = from_triples(USERS, ITEMS, VALUES, scale=(1, 5))
     assert (ratings.name, ratings.scale) == ("own ratings", (1.0, 5.0))
     assert (ratings.user_ids.tolist(), ratings.item_ids.tolist()) == ([3, 5], [10, 20, 30])
@@ -23,13 +23,13 @@ def test_the_columns_alone_will_do():
     assert ratings.catalogue.genres.shape == (3, 0)
 
 
-def test_masked_entries_are_refused():
+def test_masked_entries_raise():
     users = np.ma.array(USERS, mask=[False, True, False])
     with pytest.raises(DataError, match="users"):
         from_triples(users, ITEMS, VALUES, scale=(1, 5))
 
 
-def test_each_users_ratings_stay_in_the_order_of_the_rows():
+def test_ratings_of_a_user_keep_the_order_of_the_rows():
     users = np.arange(400) % 7
     ratings = from_triples(users, np.arange(400)[::-1], np.full(400, 3), scale=(1, 5))
     for user in range(7):
@@ -80,15 +80,15 @@ def test_numbers_of_other_types_are_converted(dtype):
         ("users", [[5, 3, 5]], "users "),
         ("users", [[5], [3, 5]], "users "),
         ("users", "abc", "users "),
-        ("item_ids", [10, 20, 20, 30], r"item_ids\[2\] = 20 .* 20;"),
-        ("item_ids", [10, 30, 20], r"item_ids\[2\] = 20 .* 30;"),
+        ("item_ids", [10, 20, 20, 30], r"item_ids\[2\] = 20 .* 20:"),
+        ("item_ids", [10, 30, 20], r"item_ids\[2\] = 20 .* 30:"),
         ("item_ids", [10, 30, 40], r"item 20 .*items\[1\]"),
         ("scale", 5, "scale = 5 "),
         ("scale", (5, 1), r"scale = \(5, 1\) "),
         ("catalogue", ("a", "b", "c"), r"Ratings\.catalogue "),
     ],
 )
-def test_what_is_no_rating_is_named_with_its_place(column, given, message):
+def test_wrong_entry_raises_with_its_place(column, given, message):
     right = {"users": USERS, "items": ITEMS, "values": VALUES, "scale": (1, 5)}
     with pytest.raises(DataError, match=message):
         from_triples(**{**right, column: given})

@@ -34,7 +34,7 @@ def test_gradients_of_every_item_are_those_of_eq_11():
     assert alone[0].tobytes() == found[1].tobytes()  # the integers must not depend on a block
 
 
-def test_the_server_steps_along_eq_12():
+def test_server_step_follows_eq_12():
     """Its gradient is that of the cost J of eq. 5, found here by differences."""
     ratings = simulate_views(6, 32, seed=1)
     model = Implicit(k=2, alpha=2.0, reg=0.5)
@@ -76,7 +76,7 @@ def test_plain_descent_reaches_the_exact_item_factors_of_cf():
     assert np.abs(last.item_factors - y).max() < 1e-6
 
 
-def test_with_adam_it_predicts_as_cf_does():
+def test_fcf_with_adam_predicts_as_cf():
     ratings = simulate_views(400, 40, seed=0)
     ours, theirs = FCF(Implicit(spread=1.0)).fit(ratings), CF(Implicit(spread=1.0)).fit(ratings)
     ours_all = ours.factors_.user_factors @ ours.factors_.item_factors.T
@@ -84,7 +84,7 @@ def test_with_adam_it_predicts_as_cf_does():
     assert np.sqrt(np.mean((ours_all - theirs_all) ** 2)) < 0.02
 
 
-def test_the_optimiser_forgets_at_each_epoch_or_carries_on():
+def test_optimiser_is_reset_at_each_epoch_unless_disabled():
     ratings = simulate_views(30, 32, seed=0)
     paths = [
         [step.item_factors for step in FCF(epochs=2, steps=3, reset=reset).iterate(ratings)]
@@ -137,7 +137,7 @@ def test_fixed_point_hardly_differs_from_floating_point():
     assert 0 < np.abs(found - exact).max() < 1e-4
 
 
-def test_divergence_and_clipping_are_told():
+def test_divergence_and_clipping_raise_with_remedies():
     ratings = simulate_views(100, 40, seed=0)
     with pytest.raises(SettingError, match="clip"):
         FCF(optimiser=Descent(rate=5.0), epochs=1).fit(ratings)
@@ -164,7 +164,7 @@ def test_fcf_interrupted_in_progress_keeps_the_finished_sums(done, like):
     assert model.recommend(0, 3)[0].shape == (3,)
 
 
-def test_users_update_themselves_once_more_at_the_end():
+def test_users_solve_once_more_at_the_end():
     ratings = simulate_views(30, 32, seed=0)
     model = Implicit(k=3)
     found = FCF(model, epochs=2, steps=3).fit(ratings).factors_
@@ -174,7 +174,7 @@ def test_users_update_themselves_once_more_at_the_end():
 
 
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
-def test_refit_stopped_early_keeps_nothing_of_older_data(system):
+def test_interrupted_refit_keeps_no_older_data(system):
     """A refit that ends before an epoch leaves nothing of the data before."""
     model = system(epochs=1).fit(simulate_views(30, 32, seed=0))
     assert model.predict([0], [0]).shape == (1,)
@@ -187,7 +187,7 @@ def test_refit_stopped_early_keeps_nothing_of_older_data(system):
 
 
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
-def test_a_split_is_told_to_be_parted(system):
+def test_fit_of_a_split_raises_with_remedy(system):
     split = user_split(simulate_views(30, 32, seed=0))
     with pytest.raises(SettingError, match=r"Split: .* split\.train"):
         system(epochs=1).fit(split)
@@ -195,7 +195,7 @@ def test_a_split_is_told_to_be_parted(system):
         views(split)
 
 
-def test_what_is_out_of_range_is_refused():
+def test_settings_out_of_range_raise():
     for wrong in (
         {"rate": 0.0}, {"beta1": 1.0}, {"beta2": -0.1}, {"epsilon": 0.0},
         {"rate": "0.1"}, {"beta1": "0.9"}, {"beta2": None}, {"epsilon": "tiny"},

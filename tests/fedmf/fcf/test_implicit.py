@@ -56,7 +56,7 @@ def test_views_are_ones():
     assert (views(ratings).items == ratings.items).all()
 
 
-def test_one_user_and_one_item_by_hand():
+def test_cf_of_one_user_and_item_is_as_by_hand():
     """c = 3, p = 1, y = 2, λ = 1 give x = 3 · 2 / (3 · 4 + 1); nothing seen gives 0."""
     ratings = simulate_views(5, 32).take(np.array([0]))
     model = Implicit(k=1, alpha=2.0)
@@ -125,12 +125,12 @@ def test_federated_cf_is_cf_on_ml_100k():
     assert np.abs(ours - theirs).max() <= 1e-6 * np.abs(theirs).max()
 
 
-def test_a_clipped_moment_is_refused():
+def test_clipped_moment_raises():
     with pytest.raises(SettingError, match="clip"):
         FederatedCF(aggregation=PlainSum(clip=2.0**-8), min_raters=1).fit(tiny())
 
 
-def test_packing_and_unpacking():
+def test_unpacked_moments_equal_the_packed_ones():
     x = np.array([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0]])
     tables = symmetric(packed_products(x), 3)
     assert tables.tolist() == [np.outer(row, row).tolist() for row in x]
@@ -149,7 +149,7 @@ def test_fitted_models_predict_and_recommend():
     assert model.predict(np.zeros_like(items), items) == pytest.approx(scores)
 
 
-def test_what_is_out_of_range_is_refused():
+def test_settings_out_of_range_raise():
     for wrong in ({"k": 0}, {"alpha": 0.0}, {"reg": 0.0}, {"spread": float("nan")}):
         with pytest.raises(SettingError, match=next(iter(wrong))):
             Implicit(**wrong)

@@ -1,4 +1,4 @@
-"""Implicit feedback by sums over users: few raters, users who vanish, sums that are lost."""
+"""Implicit feedback by sums over users: few raters, dropouts, aborted sums."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def test_items_with_few_raters_count_as_unrated():
 
 
 @BOTH
-def test_what_is_left_out_is_known_to_be_seen_all_the_same(system):
+def test_left_out_items_still_count_as_seen(system):
     ratings = rare()
     (user,) = ratings.users[ratings.items == 3]
     model = system(Implicit(k=2), epochs=1).fit(ratings)
     assert 3 not in model.recommend(int(user), 32)[0]
 
 
-def test_what_is_sent_does_not_tell_of_items_with_few_raters():
-    """An item that a user alone rated is to the sums as one that nobody rated."""
+def test_vectors_do_not_depend_on_items_with_few_raters():
+    """The sums treat an item with one rater as an item without raters."""
     ratings, model = rare(), Implicit(k=2)
     watched = Watched()
     (step,) = FCF(model, watched, epochs=1, steps=1).iterate(ratings)
@@ -67,28 +67,28 @@ def test_what_is_sent_does_not_tell_of_items_with_few_raters():
 
 
 @BOTH
-def test_a_minimum_of_one_counts_nothing_and_leaves_nothing_out(system):
+def test_min_raters_1_counts_nothing_and_keeps_all_items(system):
     watched = Watched()
     system(Implicit(k=2), watched, epochs=1, min_raters=1).fit(rare())
     assert {kind for kind, *_ in watched.calls} == {"sum"}
 
 
 @BOTH
-def test_a_minimum_that_no_item_reaches_is_refused(system):
+def test_min_raters_above_every_count_raises(system):
     with pytest.raises(DataError, match=r"41 .*min_raters"):
         system(min_raters=41).fit(rare())
     with pytest.raises(SettingError, match="min_raters = 0"):
         system(min_raters=0)
 
 
-def test_the_sum_is_of_the_users_who_did_not_vanish():
+def test_sum_excludes_dropped_out_users():
     ratings = simulate_views(40, 32, seed=1)
     model = Implicit(k=2)
     fcf = FCF(model, FloatSum(), epochs=2, steps=2, min_raters=1, dropout=0.4, seed=5)
     steps = list(fcf.iterate(ratings))
     before = [model.start(ratings, 5)] + [step.item_factors for step in steps]
     there = {step.aggregate.survivors for step in steps}
-    assert len(there) == 4  # drawn anew for every sum
+    assert len(there) == 4  # drawn again for every sum
     for step, y in zip(steps, before, strict=False):
         users = step.aggregate.survivors
         assert 0 < len(users) < 40
@@ -96,8 +96,8 @@ def test_the_sum_is_of_the_users_who_did_not_vanish():
         np.testing.assert_allclose(step.aggregate.sum.reshape(2, 32), wanted, atol=1e-12)
 
 
-def test_the_step_is_along_the_sum_scaled_to_all_users():
-    """Else the fewer users stay, the more the regularisation would weigh."""
+def test_step_uses_the_sum_scaled_to_all_users():
+    """Otherwise dropouts would increase the weight of the regularisation."""
     ratings, model = simulate_views(40, 32, seed=1), Implicit(k=2, reg=3.0)
     move = Descent(rate=0.001)
     fcf = FCF(model, FloatSum(), optimiser=move, epochs=1, steps=1, dropout=0.4)
@@ -109,7 +109,7 @@ def test_the_step_is_along_the_sum_scaled_to_all_users():
 
 
 def test_moments_are_scaled_to_all_users_too():
-    """If all users are alike it does not matter who vanishes."""
+    """Among equal users the choice of the dropouts does not matter."""
     ratings = simulate_views(40, 32, seed=1)
     ratings = replace(ratings, items=np.tile(ratings.of_user(0)[0], 40))
     whole, part = (
@@ -119,7 +119,7 @@ def test_moments_are_scaled_to_all_users_too():
     np.testing.assert_allclose(part.item_factors, whole.item_factors, atol=1e-7)
 
 
-def test_most_of_what_is_learnt_is_learnt_though_users_vanish():
+def test_fcf_with_dropouts_learns_nearly_as_much():
     ratings = simulate_views(400, 40, seed=0)
     whole = CF(Implicit(spread=1.0)).fit(ratings).factors_
     for system in (FCF, FederatedCF):
@@ -129,7 +129,7 @@ def test_most_of_what_is_learnt_is_learnt_though_users_vanish():
         assert 1e-4 < np.sqrt(np.mean(error**2)) < 0.05
 
 
-def test_lost_sum_keeps_the_factors_and_training_goes_on():
+def test_aborted_sum_keeps_the_factors_and_continues():
     """A lost sum leaves the item factors and the training goes on."""
     ratings = simulate_views(40, 32, seed=1)
     fcf = FCF(Implicit(k=2), Watched(LOST, None, LOST), epochs=2, steps=2)
@@ -139,21 +139,21 @@ def test_lost_sum_keeps_the_factors_and_training_goes_on():
     assert (steps[1].item_factors != steps[0].item_factors).any()
 
 
-def test_a_count_is_repeated_with_others_vanishing():
+def test_aborted_count_is_repeated_with_other_dropouts():
     watched = Watched(LOST, LOST)
     FederatedCF(Implicit(k=2), watched, epochs=3, dropout=0.3).fit(simulate_views(40, 32))
     gone = [tuple(dropouts) for kind, _, dropouts, _ in watched.calls if kind == "count"]
     assert len(set(gone)) == 3
 
 
-def test_one_lost_sum_an_epoch_does_not_end_the_training():
+def test_one_aborted_sum_per_epoch_does_not_end_training():
     fcf = FCF(Implicit(k=2), Watched(None, LOST), epochs=2, steps=1)
     fcf.fit(simulate_views(40, 32, seed=1))
     once = FCF(Implicit(k=2), Watched(), epochs=1, steps=1).fit(simulate_views(40, 32, seed=1))
     np.testing.assert_array_equal(fcf.factors_.item_factors, once.factors_.item_factors)
 
 
-def test_lost_moments_leave_the_factors_of_the_epoch_before():
+def test_aborted_moments_keep_the_factors_of_the_last_epoch():
     ratings = simulate_views(40, 32, seed=1)
     model = Implicit(k=2)
     lost = FederatedCF(model, Watched(None, None, LOST), epochs=2).fit(ratings).factors_
@@ -163,7 +163,7 @@ def test_lost_moments_leave_the_factors_of_the_epoch_before():
 
 @BOTH
 @pytest.mark.parametrize("counted", [0, 1])
-def test_where_every_sum_is_lost_nothing_is_learnt(system, counted):
+def test_fit_with_every_sum_aborted_raises(system, counted):
     outcomes = [None] * counted + [LOST] * 30
     model = system(Implicit(k=2), Watched(*outcomes), epochs=3)
     with pytest.raises(RoundAborted, match=r"2 of 40 .*threshold"):
@@ -172,7 +172,7 @@ def test_where_every_sum_is_lost_nothing_is_learnt(system, counted):
     assert len(model.aggregation.calls) == (3 if not counted else 31 if system is FCF else 4)
 
 
-def test_counts_and_sums_have_names_of_their_own():
+def test_counts_and_sums_have_distinct_sessions():
     for system, sums in ((FCF, 4), (FederatedCF, 2)):
         watched = Watched(LOST)
         settings = {"steps": 2} if system is FCF else {}
@@ -183,7 +183,7 @@ def test_counts_and_sums_have_names_of_their_own():
 
 @pytest.mark.large
 @BOTH
-def test_it_goes_on_though_many_vanish_from_secure_sums(system):
+def test_secure_training_with_many_dropouts_continues(system):
     ratings = simulate_views(30, 32, seed=1)
     encoding = {"clip": 64.0, "fractional_bits": 24}
     found = [
@@ -194,14 +194,14 @@ def test_it_goes_on_though_many_vanish_from_secure_sums(system):
 
 
 @BOTH
-def test_settings_out_of_range_are_refused(system):
+def test_settings_out_of_range_raise(system):
     with pytest.raises(SettingError, match=r"dropout = 1\.0"):
         system(dropout=1.0)
     with pytest.raises(SettingError, match="seed = -1"):
         system(seed=-1)
 
 
-def test_wrong_parts_are_refused_by_name():
+def test_parts_of_wrong_types_raise_with_their_name():
     for system in (CF, FCF, FederatedCF):
         with pytest.raises(SettingError, match="model"):
             system(PlainSum())
@@ -212,7 +212,7 @@ def test_wrong_parts_are_refused_by_name():
         FCF(optimiser="adam")
 
 
-def test_numbers_of_numpy_are_as_good():
+def test_numpy_numbers_are_accepted():
     model = FCF(epochs=np.int64(2), steps=np.int8(3), seed=np.int64(1), dropout=np.float32(0.1))
     assert {type(one) for one in (model.epochs, model.steps, model.seed)} == {int}
     assert type(model.dropout) is float
@@ -220,7 +220,7 @@ def test_numbers_of_numpy_are_as_good():
 
 
 @pytest.mark.parametrize("system", [CF, FCF, FederatedCF])
-def test_ratings_without_a_rating_are_refused(system):
+def test_empty_ratings_raise(system):
     ratings = simulate_views(5, 32)
     with pytest.raises(DataError):
         system().fit(ratings.take(np.zeros(ratings.n_ratings, dtype=bool)))

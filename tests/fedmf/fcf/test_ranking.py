@@ -41,7 +41,7 @@ def scored(scores, ratings):
 DESCENDING = 1 - np.arange(N_ITEMS) / 40  # item 0 first
 
 
-def test_the_measures_by_hand():
+def test_measures_of_a_small_case_are_as_by_hand():
     """User 0: items 1, 2, 3 of 0 to 4 in sight, 1 and 3 and 9 to be found; user 4: item 0.
 
     User 0 has item 0 hidden, so 1 2 3 4 are recommended: hits at places 1 and 3, P = 2/4,
@@ -58,19 +58,19 @@ def test_the_measures_by_hand():
     assert found.rmse == pytest.approx(np.sqrt(np.mean(errors**2)))
 
 
-def test_average_precision_is_whole_if_all_that_fits_was_found():
+def test_average_precision_of_a_full_list_is_1():
     hidden, test = of_pairs((1, 0), (1, 1), (1, 2)), of_pairs((0, 0), (0, 1), (0, 2))
     found = ranking(scored(DESCENDING, hidden), test, hidden, k=2)
     assert (found.map, found.precision, found.recall) == pytest.approx((1.0, 1.0, 2 / 3))
 
 
-def test_no_hit_gives_zero_and_not_nan():
+def test_measures_without_a_hit_are_zero():
     hidden, test = of_pairs((1, 30)), of_pairs((0, 31))
     found = ranking(scored(DESCENDING, hidden), test, hidden)
     assert (found.precision, found.recall, found.f1, found.map) == (0, 0, 0, 0)
 
 
-def test_what_is_hidden_is_no_hit_even_if_nothing_else_is_left():
+def test_hidden_items_are_never_hits():
     hidden = of_pairs(*((0, item) for item in range(1, N_ITEMS)))
     found = ranking(scored(DESCENDING, hidden), of_pairs((0, 0), (0, 5)), hidden, k=10)
     assert found.precision == pytest.approx(1 / 10)
@@ -89,7 +89,7 @@ def marked(ratings, marks):
 
 
 @pytest.mark.parametrize("kinds", [1, 4])
-def test_equal_predictions_go_by_number(kinds):
+def test_equal_predictions_are_ordered_by_number(kinds):
     """Of 332 items of a few kinds, the ten that `recommend` names are just those judged."""
     hidden, rng = simulate_views(44, 332), np.random.default_rng(0)
     q = np.repeat(rng.normal(size=(kinds, 16)), 332 // kinds, axis=0)[rng.permutation(332)]
@@ -112,7 +112,7 @@ def test_measures_do_not_depend_on_the_blocks(monkeypatch):
     assert ranking(factors, split.test, split.train) == whole
 
 
-def test_what_cannot_be_judged_is_refused():
+def test_ranking_of_unfit_arguments_raises():
     hidden = of_pairs((0, 0))
     factors = scored(DESCENDING, hidden)
     with pytest.raises(DataError):
@@ -128,7 +128,7 @@ def test_what_cannot_be_judged_is_refused():
             ranking(broken, hidden, hidden)
 
 
-def test_every_user_gives_the_same_share_to_the_test():
+def test_user_split_takes_the_same_share_of_every_user():
     ratings = simulate_views(50, 40, seed=0)
     split = user_split(ratings, 0.2, seed=4)
     inner = user_split(split.train, 0.25, seed=4)
@@ -166,7 +166,7 @@ def test_places_are_drawn_evenly():
     assert np.abs(share - 0.25).max() < 0.05  # five standard deviations
 
 
-def test_a_split_that_is_none_is_refused():
+def test_user_split_out_of_range_raises():
     ratings = simulate_views(5, 32)
     with pytest.raises(SettingError, match="test_fraction"):
         user_split(ratings, 1.0)
@@ -174,7 +174,7 @@ def test_a_split_that_is_none_is_refused():
         user_split(ratings, 0.2, seed=-1)
 
 
-def test_the_simulated_views_are_the_papers():
+def test_simulated_views_are_the_papers():
     """5,000 × 40, 80 % sparse, eight views each, every item viewed (section 5.1)."""
     ratings = simulate_views()
     assert (ratings.n_users, ratings.n_items) == (5000, 40)
@@ -193,14 +193,14 @@ def test_views_are_of_the_users_own_block_but_for_the_stray_ones():
     assert most.mean() == pytest.approx(8 * 0.88, abs=0.1)
 
 
-def test_every_item_is_viewed_even_by_few_users():
+def test_views_by_few_users_cover_every_item():
     for seed in range(20):
         ratings = simulate_views(5, 40, seed=seed)
         assert np.bincount(ratings.items, minlength=40).tolist() == [1] * 40
         assert set(np.diff(ratings.indptr)) == {8}
 
 
-def test_impossible_shapes_are_refused():
+def test_impossible_shapes_raise():
     for n_users, n_items in ((5, 28), (5, 33), (4, 40)):
         with pytest.raises(SettingError, match=f"n_items = {n_items}"):
             simulate_views(n_users, n_items)

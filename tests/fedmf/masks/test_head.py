@@ -29,7 +29,7 @@ def base(split):
 
 
 @pytest.mark.parametrize("penalty", [1, 20])
-def test_it_is_every_users_ridge_on_their_own_residuals(split, base, penalty):
+def test_head_is_each_users_ridge_on_own_residuals(split, base, penalty):
     found = LocalHead(penalty=penalty).fit(base, split.train).predict(*EVERY_PAIR)
     x, everything = item_features(split.train).matrix, np.arange(80)
     for user in range(59):
@@ -40,7 +40,7 @@ def test_it_is_every_users_ridge_on_their_own_residuals(split, base, penalty):
         np.testing.assert_allclose(found.reshape(60, 80)[user], meant)
 
 
-def test_one_user_by_hand():
+def test_head_of_one_user_is_as_by_hand():
     """Predicted 3 throughout; x = 1, 2, 3 and residuals −1, −1, 2: w = 3 / (2 + 1), b = −2."""
     ratings = simulate(3, 3, 9, seed=0).with_values(np.tile([2.0, 2.0, 5.0], 3), (1.0, 5.0))
     items = ratings.of_user(0)[0]
@@ -52,20 +52,20 @@ def test_one_user_by_hand():
     np.testing.assert_allclose(head.predict([0, 0, 0], items), [2, 3, 4])
 
 
-def test_a_user_without_ratings_keeps_the_predictions(split, base):
+def test_head_of_a_user_without_ratings_changes_nothing(split, base):
     found = LocalHead().fit(base, split.train)
     at = np.full(80, 59), np.arange(80)
     np.testing.assert_array_equal(found.predict(*at), base.predict(*at))
 
 
-def test_it_helps_where_genres_tell_something(split, base):
+def test_head_lowers_the_error_if_genres_matter(split, base):
     test = split.test.take(split.test.users < 59)
     at = test.users, test.items
     with_head = LocalHead().fit(base, split.train).predict(*at)
     assert rmse(test.values, with_head) < rmse(test.values, base.predict(*at)) - 0.005
 
 
-def test_it_goes_on_top_of_fedmmf_and_is_saved_as_factors(split, tmp_path):
+def test_head_on_fedmmf_is_saved_as_factors(split, tmp_path):
     below = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=4)).fit(split.train)
     found = LocalHead().fit(below.model_, split.train)
     assert np.abs(found.predict(*EVERY_PAIR) - below.predict(*EVERY_PAIR)).max() > 0.1
@@ -74,7 +74,7 @@ def test_it_goes_on_top_of_fedmmf_and_is_saved_as_factors(split, tmp_path):
     np.testing.assert_allclose(back.predict(*EVERY_PAIR), found.predict(*EVERY_PAIR))
 
 
-def test_other_data_is_refused(split, base):
+def test_model_or_features_of_other_data_raise(split, base):
     other = simulate(60, 81, 2400, seed=2)
     with pytest.raises(ModelError, match=r"60 users and 80 items .* of 60 and 81"):
         LocalHead().fit(base, other)
@@ -82,13 +82,13 @@ def test_other_data_is_refused(split, base):
         LocalHead().fit(base, split.train, item_features(other))
 
 
-def test_an_impossible_penalty_is_refused():
+def test_penalty_out_of_range_raises():
     with pytest.raises(SettingError, match="penalty = -1"):
         LocalHead(penalty=-1)
 
 
 def test_head_without_features_is_the_mean_residual(split, base):
-    """Without any knowledge of the items it is the mean residual."""
+    """The head without features is the mean residual."""
     nothing = Features(np.zeros((80, 0)), ())
     found = LocalHead().fit(base, split.train, nothing).predict(*EVERY_PAIR).reshape(60, 80)
     before = base.predict(*EVERY_PAIR).reshape(60, 80)
@@ -98,7 +98,7 @@ def test_head_without_features_is_the_mean_residual(split, base):
     np.testing.assert_array_equal(found[59], before[59])
 
 
-def test_likely_slips_are_told_in_our_words(split, base):
+def test_likely_mistakes_raise_settings_and_data_errors(split, base):
     with pytest.raises(SettingError, match=r"split\.train .*split\.test"):
         LocalHead().fit(base, split)
     with pytest.raises(DataError, match="train"):
@@ -107,12 +107,12 @@ def test_likely_slips_are_told_in_our_words(split, base):
         LocalHead(penalty=True)
 
 
-def test_what_is_no_fitted_recommender_is_told_what_to_pass(split):
+def test_unfitted_model_raises_with_remedy(split):
     with pytest.raises(ModelError, match=r"trainer\.factors_"):
         LocalHead().fit(Trainer(FedMF(k=2), rounds=1).fit(split.train), split.train)
 
 
-def test_models_are_short_to_look_at(split):
+def test_repr_of_models_is_short(split):
     factors = Trainer(FedMF(k=2), rounds=1).fit(split.train).factors_
     assert (
         repr(factors) == f"<Factors: {factors.n_users} users, {factors.n_items} items, k = 2>"

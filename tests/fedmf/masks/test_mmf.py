@@ -31,7 +31,7 @@ def fitted(split):
     return FedMMF(RidgeMask(), Trainer(FedMF(k=3), rounds=4)).fit(split.train, split.test)
 
 
-def test_without_an_offset_it_is_fedmf_on_the_residuals(split):
+def test_fedmmf_without_offset_is_fedmf_on_residuals(split):
     """Eq. 11 and 12 with the user's mean, written out over the rating matrix."""
     train = split.train
     found = FedMMF(MeanMask(), Trainer(ZERO, rounds=3, seed=4), offset=False).fit(train)
@@ -44,7 +44,7 @@ def test_without_an_offset_it_is_fedmf_on_the_residuals(split):
     )
 
 
-def test_with_an_offset_the_first_prediction_is_about_the_masks(split):
+def test_fedmmf_with_offset_starts_near_the_mask(split):
     """The neutral start's product is 3.5, and 3.5 is subtracted."""
     quiet = FedMF(k=3, spread=1e-9, rate=1e-9, update="paper")
     found = FedMMF(RidgeMask(), Trainer(quiet, rounds=1)).fit(split.train)
@@ -53,7 +53,7 @@ def test_with_an_offset_the_first_prediction_is_about_the_masks(split):
     )
 
 
-def test_the_histories_errors_are_those_of_its_predictions(split, fitted):
+def test_history_errors_are_those_of_the_predictions(split, fitted):
     last, test = fitted.history_.last, split.test
     predictions = fitted.predict(test.users, test.items)
     assert last.test_rmse == pytest.approx(rmse(test.values, predictions))
@@ -85,7 +85,7 @@ def test_masked_ratings_leave_the_scale_and_keep_the_pairs(split):
     "mask", [MASKS[0], pytest.param(MASKS[1], marks=pytest.mark.large)], ids=repr
 )
 def test_secure_training_gives_the_plain_integers(split, mask):
-    """With users vanishing; masks are fitted before and know nothing of it."""
+    """With dropouts; masks are fitted before and do not depend on them."""
     secure, plain = (
         FedMMF(mask, Trainer(FedMF(k=3), summing, rounds=2, seed=8, dropout=0.1)).fit(
             split.train, split.test
@@ -108,7 +108,7 @@ def test_recommendations_are_the_best_that_are_not_rated(split, fitted):
 
 
 @pytest.mark.parametrize("mask", [MeanMask(), RidgeMask(), FMMask(steps=3)], ids=repr)
-def test_a_linear_mask_is_saved_as_some_more_factors(split, mask, tmp_path):
+def test_linear_mask_is_saved_as_more_factors(split, mask, tmp_path):
     found = FedMMF(mask, Trainer(FedMF(k=3), rounds=2)).fit(split.train)
     found.model_.factors().save(tmp_path / "model.fedmf")
     back = Factors.load(tmp_path / "model.fedmf")
@@ -116,13 +116,13 @@ def test_a_linear_mask_is_saved_as_some_more_factors(split, mask, tmp_path):
     assert back.recommend(3)[0].tolist() == found.recommend(3)[0].tolist()
 
 
-def test_a_network_cannot_be(split):
+def test_network_has_no_factor_form(split):
     found = FedMMF(NNMask(steps=1), Trainer(FedMF(k=2), rounds=1)).fit(split.train)
     with pytest.raises(ModelError, match="NNMask"):
         found.model_.factors()
 
 
-def test_other_data_is_refused(split, fitted):
+def test_model_or_features_of_other_data_raise(split, fitted):
     other = simulate(41, 50, 1000, seed=6)
     with pytest.raises(ModelError, match=r"40 users and 50 items .* 41"):
         Combined(fitted.model_, fitted.mask_, 0.0, other)
@@ -147,7 +147,7 @@ def test_trainer_refitted_on_other_data_starts_fresh(split, fitted):
     np.testing.assert_array_equal(fitted.predict(*EVERY_PAIR), before)
 
 
-def test_before_the_training_there_is_nothing_to_predict():
+def test_predict_before_fit_raises():
     with pytest.raises(ModelError):
         FedMMF().predict([0], [0])
 
@@ -162,7 +162,7 @@ def test_before_the_training_there_is_nothing_to_predict():
         {"trainer": FedMF()},
     ],
 )
-def test_parts_of_the_wrong_kind_are_refused(wrong):
+def test_parts_of_wrong_types_raise(wrong):
     with pytest.raises(SettingError):
         FedMMF(**wrong)
 
@@ -174,7 +174,7 @@ def test_scale_of_differences_has_the_right_neutral_point(split):
         assert neutral(split.train.with_values(values, around(centre))) == centre
 
 
-def test_a_failed_refit_leaves_nothing_behind(split):
+def test_failed_refit_leaves_no_attributes(split):
     found = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=1)).fit(split.train)
     found.trainer.callbacks = (lambda record: 1 / 0,)
     with pytest.raises(ZeroDivisionError):
@@ -184,14 +184,14 @@ def test_a_failed_refit_leaves_nothing_behind(split):
     assert not {"mask_", "model_", "history_"} & set(vars(found))
 
 
-def test_the_history_stays_when_the_trainer_goes_on(split):
+def test_history_is_kept_if_the_trainer_fits_again(split):
     found = FedMMF(MeanMask(), Trainer(FedMF(k=3), rounds=1)).fit(split.train)
     before = found.history_
     found.trainer.fit(split.train)
     assert found.history_ is before
 
 
-def test_likely_slips_are_told_before_any_work(split):
+def test_likely_mistakes_raise_before_any_work(split):
     class Never(RidgeMask):
         def fit(self, features, ratings, seed=0):
             raise AssertionError
@@ -205,7 +205,7 @@ def test_likely_slips_are_told_before_any_work(split):
 
 @pytest.mark.parametrize("rate", [1e30, 1e200])
 @pytest.mark.parametrize("kind", [FMMask, NNMask])
-def test_a_mask_that_flew_off_is_told_with_its_rate(split, kind, rate):
+def test_mask_that_diverges_raises_with_its_rate(split, kind, rate):
     with pytest.raises(SettingError, match=r"Mask\(.*rate=1e\+\d+"):
         FedMMF(kind(rate=rate), Trainer(rounds=1)).fit(split.train, split.test)
 
@@ -230,7 +230,7 @@ def test_equal_predictions_are_recommended_by_number(split):
     assert items.tolist() == meant == level.recommend(7, k=50)[0].tolist()
 
 
-def test_users_and_pairs_are_taken_as_factors_take_them(split, fitted):
+def test_users_and_pairs_are_handled_as_by_factors(split, fitted):
     with pytest.raises(ModelError, match=r"user 1\.5 .*0 to 39"):
         fitted.recommend(1.5)
     square = fitted.predict([[0, 1], [2, 3]], [[4, 5], [6, 7]])

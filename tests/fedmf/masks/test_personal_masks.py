@@ -19,7 +19,7 @@ QUICK = [MeanMask(), RidgeMask(), FMMask(steps=5), NNMask(steps=5)]
 
 @pytest.fixture(scope="module")
 def ratings():
-    """Of 30 users, the last of whom has lost all ratings, on 60 items."""
+    """Ratings of 60 items by 30 users, the last of whom has none."""
     whole = simulate(30, 60, 900, seed=3)
     return whole.take((whole.users < 29) & (np.random.default_rng(4).random(900) < 0.7))
 
@@ -44,7 +44,7 @@ def test_mean_mask_is_the_shrunk_mean_of_the_user():
     assert shrunk.predict([0], [0]) == pytest.approx([3.75])
 
 
-def test_the_ridge_mask_of_three_ratings_by_hand():
+def test_ridge_mask_of_three_ratings_is_as_by_hand():
     """Centred x = −1, 0, 1 and r = −1, −1, 2: w = 3 / (2 + 1) = 1, b = 3."""
     ratings, features = rated_by_one([[1], [2], [3]], [2, 2, 5])
     mask = RidgeMask(penalty=1).fit(features, ratings)
@@ -52,7 +52,7 @@ def test_the_ridge_mask_of_three_ratings_by_hand():
 
 
 @pytest.mark.parametrize("penalty", [0.5, 4, 20])
-def test_the_ridge_mask_is_scikit_learns(ratings, features, penalty):
+def test_ridge_mask_equals_scikit_learn(ratings, features, penalty):
     mask = RidgeMask(penalty=penalty).fit(features, ratings)
     everything = np.arange(60)
     for user in range(29):
@@ -64,13 +64,13 @@ def test_the_ridge_mask_is_scikit_learns(ratings, features, penalty):
 
 
 def test_without_penalty_collinear_genres_still_solve():
-    """Without a penalty genres that go together are no obstacle."""
+    """Collinear genres have a solution without a penalty."""
     ratings, features = rated_by_one([[0, 0], [1, 1], [1, 1]], [1, 3, 5])
     mask = RidgeMask(penalty=0).fit(features, ratings)
     np.testing.assert_allclose(mask.predict([0, 0], [0, 1]), [1, 4])
 
 
-def test_the_factorisation_machine_is_rendles_double_sum(ratings, features):
+def test_fm_mask_is_rendles_double_sum(ratings, features):
     mask = FMMask(k=3, steps=20).fit(features, ratings, seed=1)
     user, x = 4, features.matrix[7]
     f = mask.constants[user] + mask.weights[user] @ x
@@ -80,7 +80,7 @@ def test_the_factorisation_machine_is_rendles_double_sum(ratings, features):
     np.testing.assert_allclose(mask.predict([user], [7]), [f])
 
 
-def test_the_network_is_one_layer_of_rectified_units(ratings, features):
+def test_nn_mask_is_one_layer_of_rectified_units(ratings, features):
     mask = NNMask(hidden=3, steps=20).fit(features, ratings, seed=1)
     user, x = 4, features.matrix[7]
     f = mask.constants[user]
@@ -111,7 +111,7 @@ def nn_loss(x, r, parameters, l2):
         (nn_descent, nn_loss, lambda d: ((d, 4), (4,), (4,), (1,))),
     ],
 )
-def test_the_gradients_are_the_losses_differences(ratings, features, descent, loss, shapes):
+def test_gradients_equal_differences_of_the_losses(ratings, features, descent, loss, shapes):
     """Of eq. 10 with the penalty, for a user with fewer ratings than others in the block."""
     block = next(padded(features.matrix, ratings))
     place = 0
@@ -135,7 +135,7 @@ def test_the_gradients_are_the_losses_differences(ratings, features, descent, lo
             assert found[which][place][index] == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
 
-def test_adams_steps_by_hand():
+def test_adam_steps_are_as_by_hand():
     """With a constant gradient every step is the rate, against the gradient's sign."""
     at = [np.array([1.0, 1.0, 1.0])]
     adam(at, lambda _: [np.array([3.0, -0.2, 0.0])], steps=4, rate=0.1)
@@ -145,7 +145,7 @@ def test_adams_steps_by_hand():
 @pytest.mark.parametrize(
     "mask", [FMMask(l2=1e-3, rate=0.05, steps=400), NNMask(l2=1e-4, steps=800)]
 )
-def test_higher_orders_learn_what_a_line_cannot(mask):
+def test_higher_orders_learn_nonlinear_ratings(mask):
     """Either genre alone is liked, both or none are not."""
     matrix, values = [[0, 0], [1, 0], [0, 1], [1, 1]] * 3, [1, 5, 5, 1] * 3
     ratings, features = rated_by_one(matrix, values)
@@ -155,7 +155,7 @@ def test_higher_orders_learn_what_a_line_cannot(mask):
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_a_mask_is_its_users_alone(ratings, features, mask):
+def test_mask_depends_on_its_user_alone(ratings, features, mask):
     """Neither the others' ratings nor who shares a block with the user change anything."""
     user = 11
     alone = ratings.take(ratings.users == user)
@@ -168,7 +168,7 @@ def test_a_mask_is_its_users_alone(ratings, features, mask):
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_a_mask_explains_something_and_repeats_itself(ratings, features, mask):
+def test_mask_lowers_the_variance_and_is_repeatable(ratings, features, mask):
     first, again = (mask.fit(features, ratings, seed=5) for _ in range(2))
     f = first.predict(ratings.users, ratings.items)
     np.testing.assert_array_equal(f, again.predict(ratings.users, ratings.items))
@@ -176,7 +176,7 @@ def test_a_mask_explains_something_and_repeats_itself(ratings, features, mask):
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_a_user_without_ratings_has_the_neutral_constant(ratings, features, mask):
+def test_user_without_ratings_has_the_neutral_constant(ratings, features, mask):
     found = mask.fit(features, ratings).predict(np.full(60, 29), np.arange(60))
     np.testing.assert_array_equal(found, 3.5)
 
@@ -191,13 +191,13 @@ def test_linear_masks_are_products_of_tables(ratings, features, mask):
     )
 
 
-def test_a_network_is_not(ratings, features):
+def test_network_is_not_linear(ratings, features):
     with pytest.raises(ModelError, match="NNMask"):
         NNMask(steps=1).fit(features, ratings).linear()
 
 
 @pytest.mark.parametrize("mask", QUICK, ids=repr)
-def test_other_data_is_refused(ratings, features, mask):
+def test_features_and_pairs_out_of_range_raise(ratings, features, mask):
     with pytest.raises(DataError, match=r"59 items .* 60"):
         mask.fit(Features(features.matrix[:59], features.names), ratings)
     fitted = mask.fit(features, ratings)
@@ -227,13 +227,13 @@ def test_other_data_is_refused(ratings, features, mask):
         lambda: FMMask(rate=False),
     ],
 )
-def test_impossible_hyper_parameters_are_refused(make):
+def test_hyper_parameters_out_of_range_raise(make):
     with pytest.raises(SettingError):
         make()
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=repr)
-def test_ratings_without_a_row_leave_everybody_neutral(ratings, features, mask):
+def test_empty_ratings_leave_all_users_neutral(ratings, features, mask):
     nothing = ratings.take(np.array([], dtype=int))
     found = mask.fit(features, nothing).predict(np.arange(30), np.arange(30))
     np.testing.assert_array_equal(found, 3.5)
@@ -242,20 +242,20 @@ def test_ratings_without_a_row_leave_everybody_neutral(ratings, features, mask):
 @pytest.mark.parametrize(
     "mask", [MeanMask(), RidgeMask(), FMMask(steps=1), NNMask(steps=1)], ids=repr
 )
-def test_one_rating_is_enough_to_have_a_mask(mask):
+def test_one_rating_is_enough_for_a_mask(mask):
     ratings, features = rated_by_one([[0.0]], [1])
     assert mask.fit(features, ratings).predict([0], [0]) == pytest.approx([1.0], abs=0.1)
 
 
 @pytest.mark.parametrize("mask", [RidgeMask(), FMMask(), NNMask()], ids=repr)
-def test_masks_that_are_nothing_without_features_say_so(mask):
+def test_masks_without_features_raise_except_the_mean(mask):
     ratings, nothing = rated_by_one(np.zeros((3, 0)), [5, 4, 3])
     with pytest.raises(DataError, match="MeanMask"):
         mask.fit(nothing, ratings)
     assert MeanMask().fit(nothing, ratings).predict([0], [0]) == pytest.approx([4.0])
 
 
-def test_a_penalty_that_rounding_loses_is_none():
+def test_penalty_below_the_rounding_counts_as_zero():
     """Two columns that are the same share the weight; a third says nothing."""
     ratings, features = rated_by_one([[1, 1, 0], [2, 2, 0], [3, 3, 0]], [2, 3, 4])
     for penalty in (0, 1e-30, 1e-18, 1e-13):
@@ -277,7 +277,7 @@ def test_starts_are_random_with_the_variance_of_he(ratings, features):
     [(FMMask(rate=1e-300), "interactions"), (NNMask(rate=1e-300), "inner")],
     ids=repr,
 )
-def test_every_user_has_a_start_of_their_own(ratings, features, mask, part):
+def test_users_have_distinct_starts(ratings, features, mask, part):
     one, same, other = (
         getattr(mask.fit(features, ratings, seed), part)[:29] for seed in (1, 1, 2)
     )

@@ -33,7 +33,7 @@ def test_j_of_the_mean_is_each_users_variance_on_a_scale_of_one():
         indicator(Split(ratings, ratings), mask)
 
 
-def test_the_bound_is_that_of_the_proof_and_twice_that_of_eq_23():
+def test_bound_is_that_of_the_proof_and_twice_eq_23():
     epsilon, delta, bits = 0.1, 0.05, 32
     eq_18_at_half = math.log(2 * 2**bits / delta) / (2 * (epsilon / 2) ** 2)
     eq_23 = 2 * math.log(2 * 2**bits / delta) / (2 * epsilon**2)
@@ -51,6 +51,6 @@ def test_the_bound_is_that_of_the_proof_and_twice_that_of_eq_23():
         ("epsilon", math.nan, 0.1, 1),
     ],
 )
-def test_impossible_bounds_are_errors(setting, epsilon, delta, bits):
+def test_bounds_out_of_range_raise(setting, epsilon, delta, bits):
     with pytest.raises(SettingError, match=f"{setting} = "):
         samples_needed(epsilon, delta, bits)

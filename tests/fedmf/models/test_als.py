@@ -20,7 +20,7 @@ def split():
 
 
 def one_sided(ratings, known, other, start, reg):
-    """Return the rows that minimise eq. 2 while `other` is held; dense, row by row."""
+    """Return the rows that minimise eq. 2 for a fixed `other`; dense, row by row."""
     found = start.copy()
     for row, (r, rated) in enumerate(zip(ratings, known, strict=True)):
         if rated.any():
@@ -45,7 +45,7 @@ def centralised(train, rounds, seed, gone=()):
     return one_sided(ratings, known, q, p, ALS.reg), q
 
 
-def test_one_step_by_hand():
+def test_step_of_a_small_case_is_as_by_hand():
     """One item, p = (1, 2) and (1, 0), r = 3 and 1, λ = ½.
 
     Σ (p pᵀ + λ I) = ((3, 2), (2, 5)), Σ r p = (4, 6), so q = (8, 10) / 11.
@@ -56,7 +56,7 @@ def test_one_step_by_hand():
     np.testing.assert_allclose(moved, [[8 / 11, 10 / 11], [7.0, 7.0]])
 
 
-def test_what_a_user_sends_is_their_moments():
+def test_user_sends_moments():
     items, values = np.array([2, 0], dtype=np.int32), np.array([4.0, 1.0])
     q = np.random.default_rng(0).normal(size=(3, 3))
     trained = np.array([True, True, False])
@@ -80,8 +80,8 @@ def test_rounds_are_those_of_centralised_least_squares(split):
     assert sum(record.clipped for record in fixed.history_) == 0
 
 
-def test_dropouts_are_left_out_of_step_and_regularisation(split):
-    """Users who vanish are left out of the step and of its regularisation."""
+def test_step_and_regularisation_exclude_dropouts(split):
+    """Dropouts are left out of the step and of its regularisation."""
     trainer = Trainer(ALS, FloatSum(), rounds=3, seed=2, dropout=0.4).fit(split.train)
     everyone = np.arange(24)
     leaving = (trainer.schedule.dropouts(Draw.DROPOUTS, n, everyone) for n in (1, 2, 3))
@@ -123,24 +123,24 @@ def test_items_with_few_raters_are_not_trained():
         ({"min_raters": 0}, "min_raters = 0"),
     ],
 )
-def test_impossible_hyper_parameters_are_refused(setting, message):
+def test_hyper_parameters_out_of_range_raise(setting, message):
     with pytest.raises(SettingError, match=message):
         FedALS(**setting)
 
 
-def test_moments_without_a_solution_are_told():
+def test_moments_without_a_solution_raise():
     with pytest.raises(SettingError, match=r"reg = 0\.135"):
         FedALS(k=2).server_step(np.ones((1, 2)), np.array([[1.0, 1.0, 1.0, 2.0, 2.0]]), None)
 
 
-def test_clipped_moments_are_refused(split):
+def test_clipped_moments_raise(split):
     with pytest.raises(SettingError, match=r"\d+ elements .* clip"):
         Trainer(ALS, PlainSum(clip=2.0), rounds=3).fit(split.train)
     Trainer(ALS, PlainSum(clip=64.0), rounds=3).fit(split.train)
 
 
 @pytest.mark.parametrize("reg", [1e-5, 1e-9])
-def test_what_rounding_takes_of_the_regularisation_is_told(split, reg):
+def test_regularisation_below_the_rounding_raises(split, reg):
     """Below the resolution of 2^-16; floating point still has it."""
     model = FedALS(k=5, reg=reg, min_raters=1)
     with pytest.raises(SettingError, match=f"reg = {reg}"):

@@ -51,7 +51,7 @@ def delta_of(z, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 @pytest.mark.parametrize("rounds", [1, 9])
-def test_the_multiplier_is_that_of_the_analytic_gaussian(epsilon, rounds):
+def test_multiplier_is_that_of_the_analytic_gaussian(epsilon, rounds):
     z = noise_multiplier(epsilon, 1e-5, rounds)
     assert delta_of(z / math.sqrt(rounds), epsilon) == pytest.approx(1e-5, rel=1e-6)
     assert noise_multiplier(epsilon, 1e-5, rounds, where="central") == z
@@ -74,7 +74,7 @@ def renyi_wor(q, z, alpha):
     return math.log(total) / (alpha - 1)
 
 
-def test_cohorts_need_less_noise_and_enough_of_it():
+def test_multiplier_of_sampled_cohorts_is_smaller_and_enough():
     """The z of a tenth of the users is within the older, looser bound and less than for all."""
     epsilon, delta, rounds, q = 1.0, 1e-5, 50, 0.1
     z = noise_multiplier(epsilon, delta, rounds, sampling_rate=q)
@@ -100,7 +100,7 @@ def test_more_rounds_and_less_epsilon_need_more_noise():
     size=st.sampled_from([0.01, 1.0, 100.0]),
     bits=st.sampled_from([4, 16]),
 )
-def test_a_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits):
+def test_user_changes_the_sum_by_at_most_the_clip(seed, user, clip, size, bits):
     """The norm of the difference as integers, exactly: rounding must not lengthen a table."""
     inner = PlainSum(clip=1e4, fractional_bits=bits)
     whole = tables(4, seed=seed, size=size)
@@ -138,7 +138,7 @@ def test_clipping_keeps_short_tables_and_all_directions():
     ("where", "n_users", "deviation"),
     [("central", 5, 3.0), ("distributed", 5, 3.0), ("local", 5, 3.0 * math.sqrt(5))],
 )
-def test_the_noise_in_the_sum_has_the_deviation_it_should(where, n_users, deviation):
+def test_noise_in_the_sum_has_the_requested_deviation(where, n_users, deviation):
     """σ = z · C = 1.5 · 2 in the sum, and √n as much where each user adds all of it."""
     zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 5000) for u in range(n_users)}
     vectors = Vectors(zeros, zeros.__getitem__, (5000, 4))
@@ -151,7 +151,7 @@ def test_the_noise_in_the_sum_has_the_deviation_it_should(where, n_users, deviat
     assert np.unique(total.integers % 16).size == 16  # the low bits are noise, too
 
 
-def test_rows_that_a_user_did_not_rate_carry_noise():
+def test_unrated_rows_have_noise():
     class Spy(PlainSum):
         def sum(self, vectors, *, dropouts, session=b""):
             object.__setattr__(self, "seen", [vectors[user].dense() for user in vectors])
@@ -176,7 +176,7 @@ def test_check30_dropouts_leave_the_noise_of_the_honest():
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
-def test_the_honest_are_rounded_up():
+def test_honest_users_are_rounded_up():
     """Half of 7 are 4, each with a quarter of σ²; 3 would be too little."""
     zeros = {u: Rows(np.array([0], np.int32), np.zeros((1, 4)), 4000) for u in range(7)}
     vectors = Vectors(zeros, zeros.__getitem__, (4000, 4))
@@ -187,8 +187,8 @@ def test_the_honest_are_rounded_up():
         aggregation.sum(vectors, dropouts={**gone, 4: "share_keys"})
 
 
-def test_the_honest_are_the_part_that_is_meant():
-    """.55 · 100 is 55.00000000000001 in floating point: 45 may vanish, not 44."""
+def test_honest_share_ignores_floating_point_excess():
+    """.55 · 100 is 55.00000000000001 in floating point: 45 may drop out, not 44."""
     gone = dict.fromkeys(range(45), "masked_input")
     assert (
         len(noisy("distributed", honest=0.55).sum(tables(100), dropouts=gone).survivors) == 55
@@ -197,7 +197,7 @@ def test_the_honest_are_the_part_that_is_meant():
 
 @pytest.mark.parametrize("where", ["central", "distributed", "local"])
 @pytest.mark.parametrize("factor", [0, 1 / 3, 2])
-def test_an_entropy_of_another_length_is_refused(where, factor):
+def test_entropy_of_wrong_length_raises(where, factor):
     aggregation = replace(noisy(where), entropy=lambda size: bytes(int(size * factor)))
     with pytest.raises(SettingError, match=r"entropy .* 288"):
         aggregation.sum(tables(3), dropouts={})
@@ -212,8 +212,8 @@ def test_secure_sums_give_the_same_noisy_integers(where):
     assert noisy(where, seed=1).sum(vectors, dropouts={}).digest != plain.digest
 
 
-def test_noise_is_the_operating_systems_by_default():
-    """Noise comes from the operating system unless told otherwise."""
+def test_default_entropy_is_the_operating_systems():
+    """Noise comes from the operating system by default."""
     aggregation = NoisySum(inner=WIDE, clip_norm=1.0, noise_multiplier=1.0)
     first = aggregation.sum(tables(3), dropouts={})
     assert first.digest != aggregation.sum(tables(3), dropouts={}).digest
@@ -228,7 +228,7 @@ def test_training_runs_under_noise_and_counts_nothing():
         Trainer(rounds=1, aggregation=noisy()).fit(ratings)
 
 
-def test_the_server_steps_against_the_noisy_sum():
+def test_server_steps_against_the_noisy_sum():
     q, total = np.array([[1.0], [2.0]]), np.array([[4.0], [-3.0]])
     moved = DPFedMF(k=1, rate=0.1).server_step(q, total, None)
     np.testing.assert_allclose(moved, [[0.6], [2.3]])
@@ -243,7 +243,7 @@ def test_biases_of_items_are_moved_and_constants_are_not():
     assert trainer.history_.last.train_rmse < 1.5
 
 
-def test_the_part_of_a_cohort_is_counted_in_whole_users():
+def test_cohort_share_is_counted_in_whole_users():
     """A tenth of 25 users is 3 of them, .12: the z of .1 would be too small."""
     part = Schedule(cohort=0.1).size(25) / 25
     assert part == 0.12
@@ -273,7 +273,7 @@ def test_the_part_of_a_cohort_is_counted_in_whole_users():
         (lambda: DPFedMF(update="paper"), "update = 'paper' .*'ridge'"),
     ],
 )
-def test_impossible_settings_are_refused(make, message):
+def test_settings_out_of_range_raise(make, message):
     with pytest.raises(SettingError, match=message):
         make()
 

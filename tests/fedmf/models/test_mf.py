@@ -19,7 +19,7 @@ def small(seed, n_u=5, k=3, m=7):
     return rng.normal(size=(m, k)), rng.normal(size=k), items, rng.uniform(1, 5, n_u)
 
 
-def test_one_paper_step_by_hand():
+def test_paper_step_is_as_by_hand():
     """Two users, two items, one factor: eq. 7, 6 and 3 on paper.
 
     q = (1, 2), λ = .5, γ = .1. User 0 has p = 1 and r = (3, 4), so e = (2, 2),
@@ -39,7 +39,7 @@ def test_one_paper_step_by_hand():
     np.testing.assert_allclose(model.server_step(q, total, None), [[1.175], [1.742]])
 
 
-def test_one_paper_step_with_biases_by_hand():
+def test_paper_step_with_biases_is_as_by_hand():
     """One user, one item, one factor, λ = .5, γ = .1: r = 5, p = (1, 1, 1), q = (1, 2, 1).
 
     r̂ = b_i + q p + b_u = 1 + 2 + 1, e = 1. p ← 1 − .1 · (.5 − 2) = 1.15, b_u ← 1 − .1 ·
@@ -123,8 +123,8 @@ def test_ridge_steps_divide_by_raters_and_skip_unrated():
         model.server_step(q, total, None)
 
 
-def test_a_count_that_missed_users_is_not_taken_for_all_raters():
-    """Else a step over twice the raters that were counted is twice too long."""
+def test_count_that_missed_users_is_scaled_to_all_raters():
+    """Otherwise a step over twice the counted raters would be twice too long."""
     assert Raters(np.array([0, 1, 9]), 1.0).bound.tolist() == [1.0, 1.0, 9.0]
     np.testing.assert_allclose(Raters(np.array([0, 16]), 0.75).bound, [1.0, 20 / 0.75])
     rng = np.random.default_rng(0)
@@ -145,14 +145,14 @@ def test_user_without_ratings_keeps_factors_and_sends_zeros(update):
 
 
 @pytest.mark.parametrize("n_u", [0, 1, 6])
-def test_what_leaves_the_user_has_one_size_whatever_they_rated(n_u):
+def test_vectors_have_one_size_for_any_ratings(n_u):
     """A server that saw rated rows only would know which items a user rated."""
     q, p_u, items, values = small(1, n_u)
     _, rows = FedMF(k=3).local_step(q, p_u, items, values, np.ones(7, dtype=bool))
     assert rows.dense().shape == (7 * 3,)
 
 
-def test_messages_have_one_size_whatever_the_users_rated():
+def test_messages_have_one_size_for_any_ratings():
     """On the wire, too: a user of no ratings and one of all send as many bytes."""
     import secagg
 
@@ -213,7 +213,7 @@ def test_scale_without_positive_neutral_starts_around_zero():
     assert q.std() == pytest.approx(0.05, rel=0.05)
 
 
-def test_users_beyond_all_bounds_have_no_factors(capfd):
+def test_users_with_infinite_solutions_have_no_factors(capfd):
     for q in (np.full((2, 2), np.inf), np.array([[np.nan, 1.0], [1.0, 1.0]])):
         with np.errstate(all="ignore"):  # as the trainer has it; compiled steps warn of nothing
             items = np.arange(2, dtype=np.int32)
@@ -238,6 +238,6 @@ def test_users_beyond_all_bounds_have_no_factors(capfd):
         ({"rate": True}, "rate = True "),
     ],
 )
-def test_impossible_hyper_parameters_are_refused_by_name(setting, message):
+def test_hyper_parameters_out_of_range_raise_with_names(setting, message):
     with pytest.raises(SettingError, match=message):
         FedMF(**setting)

@@ -86,12 +86,12 @@ def test_many_equal_predictions_are_ordered_by_number():
         ([0, 1], [0], r"\(2,\).*\(1,\)"),
     ],
 )
-def test_predict_refuses_what_the_model_does_not_know(factors, users, items, message):
+def test_predict_of_unknown_pairs_raises(factors, users, items, message):
     with pytest.raises(ModelError, match=message):
         factors.predict(users, items)
 
 
-def test_nothing_asked_is_nothing_answered(factors):
+def test_predict_of_no_pairs_is_empty(factors):
     for nothing in ([], np.zeros(0), np.zeros(0, dtype=np.int32), ()):
         found = factors.predict(nothing, nothing)
         assert (found.shape, found.dtype) == ((0,), np.float64)
@@ -100,7 +100,7 @@ def test_nothing_asked_is_nothing_answered(factors):
         factors.predict([], [0])
 
 
-def test_recommend_refuses_what_it_cannot_give(factors):
+def test_recommend_with_bad_arguments_raises(factors):
     for user in (2, -1, 1.0, True, "1", [1], []):
         with pytest.raises(ModelError, match="user"):
             factors.recommend(user)
@@ -110,7 +110,7 @@ def test_recommend_refuses_what_it_cannot_give(factors):
     assert factors.recommend(np.int32(0), np.int64(1))[0].tolist() == [0]
 
 
-def test_items_of_the_same_factors_go_by_number():
+def test_items_of_equal_factors_are_ordered_by_number():
     """A product of matrices rounds a row by its place in the table; `predict` does not."""
     rng = np.random.default_rng(3)
     q = np.repeat(rng.normal(size=(7, 5)), 43, axis=0)[rng.permutation(301)]
@@ -124,7 +124,7 @@ def test_items_of_the_same_factors_go_by_number():
         assert (np.diff(items)[np.diff(scores) == 0] > 0).all()
 
 
-def test_factors_of_another_kind_are_converted(factors):
+def test_factors_of_other_dtypes_are_converted(factors):
     tables = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
     for convert in (np.float32, np.int64, np.asfortranarray, list):
         q = convert(factors.item_factors)
@@ -134,7 +134,7 @@ def test_factors_of_another_kind_are_converted(factors):
     assert Factors(**tables).item_factors is factors.item_factors  # no copy without need
 
 
-def test_factors_that_are_none_are_refused(factors):
+def test_factors_of_wrong_types_raise(factors):
     tables = {name: getattr(factors, name) for name in type(factors).__dataclass_fields__}
     for p, q in ((2, 4), ((2, 2, 1), (4, 2, 1)), ((2, 0), (4, 0))):
         with pytest.raises(ModelError, match="factors"):
@@ -144,7 +144,7 @@ def test_factors_that_are_none_are_refused(factors):
             Factors(**tables | {"item_factors": factors.item_factors.astype(dtype)})
 
 
-def test_tables_that_do_not_fit_are_refused(factors):
+def test_tables_that_do_not_fit_raise(factors):
     with pytest.raises(ModelError, match="2 factors, 4 items of 3"):
         Factors(
             factors.user_factors,
@@ -156,7 +156,7 @@ def test_tables_that_do_not_fit_are_refused(factors):
         )
 
 
-def test_a_saved_model_comes_back_whole(factors, tmp_path):
+def test_saved_model_is_loaded_unchanged(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     loaded = Factors.load(path)
@@ -170,7 +170,7 @@ def test_a_saved_model_comes_back_whole(factors, tmp_path):
 
 
 @pytest.mark.parametrize("where", [HEADER.size, HEADER.size + 200, -1, len(MAGIC) + 20])
-def test_a_damaged_model_is_refused(factors, tmp_path, where):
+def test_damaged_model_raises(factors, tmp_path, where):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     data = bytearray(path.read_bytes())
@@ -180,7 +180,7 @@ def test_a_damaged_model_is_refused(factors, tmp_path, where):
         Factors.load(path)
 
 
-def test_a_model_cut_short_anywhere_is_refused(factors, tmp_path):
+def test_model_cut_short_anywhere_raises(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     data = path.read_bytes()
@@ -194,7 +194,7 @@ def test_a_model_cut_short_anywhere_is_refused(factors, tmp_path):
         Factors.load(path)
 
 
-def test_another_version_is_refused_by_number(factors, tmp_path):
+def test_other_version_raises_with_its_number(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     data = bytearray(path.read_bytes())
@@ -205,7 +205,7 @@ def test_another_version_is_refused_by_number(factors, tmp_path):
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 an npz", b"FEDMF MODEL\n" + bytes(80)])
-def test_what_is_no_model_is_refused(factors, tmp_path, data):
+def test_file_that_is_no_model_raises(factors, tmp_path, data):
     path = tmp_path / "model.fedmf"
     path.write_bytes(data)
     with pytest.raises(ModelError, match=r"model\.fedmf"):
@@ -216,7 +216,7 @@ def test_what_is_no_model_is_refused(factors, tmp_path, data):
         Factors.load(path)
 
 
-def test_a_missing_model_and_a_missing_folder_are_named(factors, tmp_path):
+def test_missing_model_or_folder_raises_with_its_path(factors, tmp_path):
     with pytest.raises(ModelError, match="nowhere"):
         Factors.load(tmp_path / "nowhere")
     with pytest.raises(ModelError, match=r"nowhere.*model\.fedmf"):
@@ -224,7 +224,7 @@ def test_a_missing_model_and_a_missing_folder_are_named(factors, tmp_path):
 
 
 def test_pickled_objects_are_never_loaded(factors, tmp_path, monkeypatch):
-    """Whoever can write a right checksum still cannot make the reader run code."""
+    """A file with a valid checksum cannot make the reader run code."""
     path = tmp_path / "model.fedmf"
     real = np.savez
     monkeypatch.setattr(
@@ -268,7 +268,7 @@ def swollen(factors, shape):
 
 
 def renamed(factors):
-    """Return an archive that holds a text in the place of a table."""
+    """Return an archive with a text in place of a table."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, value in vars(factors).items():
@@ -294,7 +294,7 @@ def renamed(factors):
         lambda factors: renamed(factors),
     ],
 )
-def test_a_body_that_is_no_archive_of_the_tables_is_refused(factors, tmp_path, make):
+def test_body_without_the_tables_raises(factors, tmp_path, make):
     path = tmp_path / "model.fedmf"
     path.write_bytes(sealed(make(factors)))
     with pytest.raises(ModelError, match=r"model\.fedmf"):
@@ -313,14 +313,14 @@ def test_a_body_that_is_no_archive_of_the_tables_is_refused(factors, tmp_path, m
         ({"item_factors": np.full((4, 2), np.inf)}, "item_factors"),
     ],
 )
-def test_numbers_that_no_model_has_are_refused(factors, tmp_path, changed, message):
+def test_impossible_numbers_raise(factors, tmp_path, changed, message):
     path = tmp_path / "model.fedmf"
     path.write_bytes(sealed(npz(**vars(factors) | changed)))
     with pytest.raises(ModelError, match=message):
         Factors.load(path)
 
 
-def test_a_failed_save_leaves_the_old_model_and_no_litter(factors, tmp_path, monkeypatch):
+def test_failed_save_keeps_the_old_model_and_no_other_file(factors, tmp_path, monkeypatch):
     path = tmp_path / "model.fedmf"
     path.write_bytes(b"old")
 

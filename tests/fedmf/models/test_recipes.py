@@ -25,7 +25,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_recipe_is_a_mask_and_a_preset(kind):
+def test_recipe_is_a_mask_and_a_preset(kind):
     paper, tuned, fast = (recipe(kind, name) for name in ("paper", "tuned", "fast"))
     assert isinstance(paper.mask, KINDS[kind])
     assert (paper.offset, paper.preset.model.start) == (False, "zero-mean")
@@ -35,7 +35,7 @@ def test_a_recipe_is_a_mask_and_a_preset(kind):
 
 @pytest.mark.parametrize("name", ["paper", "tuned", "fast"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_changed_part_of_a_recipe_changes_no_recipe(kind, name):
+def test_changed_part_of_a_recipe_changes_no_other(kind, name):
     before = repr(recipe(kind, name))
     changed = recipe(kind, name)
     changed.preset.model.set_params(k=3)
@@ -46,7 +46,7 @@ def test_a_changed_part_of_a_recipe_changes_no_recipe(kind, name):
 
 
 @pytest.mark.parametrize(("mask", "preset"), [("tree", "tuned"), ("ridge", "best")])
-def test_unknown_names_are_refused_with_those_there_are(mask, preset):
+def test_unknown_names_raise_with_the_known_ones(mask, preset):
     with pytest.raises(SettingError, match=r"'tree' .* ridge, |'best' .* fast, "):
         recipe(mask, preset)
 
@@ -59,8 +59,8 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("row", fedmmf4.TABLES[2].rows, ids=lambda row: row.name)
-def test_each_row_of_movielens_10m_runs_on_what_that_tells(row, monkeypatch):
-    """It comes without profiles of the users."""
+def test_rows_of_movielens_10m_run_without_profiles(row, monkeypatch):
+    """MovieLens 10M has no profiles of the users."""
     alike = replace(simulate(30, 40, 700, seed=1), name="ml-10m")
     monkeypatch.setattr(training, "load", {"ml-10m": alike}.get)
     assert set(row.run(Run(seed=0, quick=True))) == {"RMSE", "MAE"}
@@ -75,11 +75,11 @@ def test_quick_run_of_a_row_depends_on_its_seed_only(small, kind):
     assert set(first) == {"RMSE", "MAE"}
 
 
-def test_the_heads_row_tells_what_it_stands_on(small):
+def test_head_row_has_the_error_without_the_head(small):
     run = Run(seed=3, quick=True)
     figures = ROWS["beyond", "FedMF tuned + local head, 80/20"].run(run)
     below = ROWS["fedmmf-4", "FedMF, preset tuned"].run(run)
-    assert figures["RMSE without"] == below["RMSE"] != figures["RMSE"]
+    assert figures["RMSE without head"] == below["RMSE"] != figures["RMSE"]
 
 
 def test_local_rows_are_the_masks_alone(small):
@@ -95,7 +95,7 @@ def load_small():
     return simulate(30, 40, 700, seed=1)
 
 
-def test_every_row_of_the_papers_table_has_its_figures():
+def test_rows_of_the_papers_table_have_its_figures():
     for key, data in (("fedmmf-4", "ml-100k"), ("fedmmf-4-lastfm", "lastfm")):
         for name, figures in fedmmf4.PUBLISHED[data].items():
             assert ROWS[key, name].paper == figures
@@ -118,5 +118,5 @@ def test_table_without_its_data_is_named_with_the_reason(monkeypatch, tmp_path):
     assert CliRunner().invoke(app, arguments).exit_code == 0
     shown = (tmp_path / "out" / "results.md").read_text()
     assert "## FedMMF, Yang et al. 2021, Table 4: MovieLens 10M\n" in shown
-    assert "- all 10 rows: left out, for the data set ml-10m was not at hand: run 'fed" in shown
+    assert "- all 10 rows: left out: the data set ml-10m is missing; run 'fed" in shown
     assert str(tmp_path) not in shown

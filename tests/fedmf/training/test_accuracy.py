@@ -41,21 +41,21 @@ def errors(name, *, dropout=0.0, seeds=SEEDS):
     return table
 
 
-def test_the_paper_preset_reproduces_the_paper():
+def test_paper_preset_reproduces_the_paper():
     """The paper: .9491 ± .0040 and .7412 ± .0027."""
     rmse, mae = errors("paper").mean(axis=0)
     assert rmse == pytest.approx(0.949, abs=0.006)
     assert mae == pytest.approx(0.741, abs=0.005)
 
 
-def test_the_tuned_preset():
+def test_tuned_preset_reaches_its_published_error():
     rmse, mae = errors("tuned").mean(axis=0)
     assert rmse <= 0.912
     assert mae <= 0.726
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_the_fast_preset_with_and_without_dropouts(dropout):
+def test_fast_preset_reaches_its_error_with_dropouts(dropout):
     rmse, mae = errors("fast", dropout=dropout).mean(axis=0)
     assert preset("fast").rounds <= 60
     assert rmse <= 0.925

@@ -17,7 +17,7 @@ def test_errors_are_averaged_per_rating_and_not_per_user():
 
 
 @pytest.mark.parametrize("error", [rmse, mae])
-def test_nothing_to_average_and_other_shapes_are_refused(error):
+def test_empty_or_unequal_shapes_raise(error):
     with pytest.raises(DataError, match=r"\(0,\)"):
         error(np.array([]), np.array([]))
     with pytest.raises(DataError, match=r"\(2,\) .*\(1,\)"):

@@ -19,7 +19,7 @@ def test_draws_depend_on_seed_purpose_and_round_alone():
     assert again.rng(Draw.COHORT, 2).integers(1 << 62) == draws[3, Draw.COHORT, 2]
 
 
-def test_cohorts_are_numbers_or_fractions_or_everyone():
+def test_cohorts_are_numbers_fractions_or_all_users():
     assert Schedule().users(1, 10).tolist() == list(range(10))
     assert Schedule(cohort=1.0).size(10) == 10
     assert Schedule(cohort=0.25).size(10) == 3
@@ -30,7 +30,7 @@ def test_cohorts_are_numbers_or_fractions_or_everyone():
     assert users.tolist() != Schedule(cohort=4).users(2, 10).tolist()
 
 
-def test_a_fraction_is_the_one_that_is_meant():
+def test_cohort_fraction_ignores_floating_point_excess():
     """Not the nearest binary one: .07 · 100 is 7.000000000000001 in floating point."""
     for hundredths in range(3, 101):
         assert Schedule(cohort=hundredths / 100).size(100) == hundredths
@@ -39,7 +39,7 @@ def test_a_fraction_is_the_one_that_is_meant():
     assert Schedule(cohort=np.float64(0.55)).size(100) == 55
 
 
-def test_numpys_integers_are_as_good():
+def test_numpy_integers_are_accepted():
     whole = Schedule(seed=np.int64(3), cohort=np.int32(4))
     assert whole == Schedule(seed=3, cohort=4)
     assert type(whole.seed) is type(whole.cohort) is int
@@ -71,12 +71,12 @@ def test_dropouts_have_the_asked_rate_and_spread_over_all_phases():
         ({"seed": 1.0}, r"seed = 1\.0 "),
     ],
 )
-def test_impossible_settings_are_refused(settings, message):
+def test_settings_out_of_range_raise(settings, message):
     with pytest.raises(SettingError, match=message):
         Schedule(**settings)
 
 
 @pytest.mark.parametrize(("cohort", "n_users"), [(11, 10), (0.1, 10), (None, 2)])
-def test_a_cohort_that_the_data_cannot_give_is_refused(cohort, n_users):
+def test_cohort_out_of_range_of_the_data_raises(cohort, n_users):
     with pytest.raises(SettingError, match=f"of {n_users} users"):
         Schedule(cohort=cohort).size(n_users)

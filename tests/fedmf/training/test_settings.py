@@ -1,4 +1,4 @@
-"""numpy's numbers are as good as Python's, and wrong parts are told in our words."""
+"""Numbers of numpy become Python's, and wrong parts raise setting errors."""
 
 import json
 from dataclasses import asdict
@@ -42,7 +42,7 @@ from fedmf.training import Adam, Descent, Schedule, Trainer
         (PlainSum, {"clip": 8.5, "fractional_bits": 12}),
     ],
 )
-def test_numpys_numbers_are_as_good_and_become_pythons(kind, settings):
+def test_numpy_numbers_become_pythons(kind, settings):
     of_numpy = {
         name: np.int8(value) if isinstance(value, int) else np.float32(value)
         for name, value in settings.items()
@@ -53,7 +53,7 @@ def test_numpys_numbers_are_as_good_and_become_pythons(kind, settings):
             kind(**{name: np.bool_(True)})
 
 
-def test_objects_that_are_no_dataclass_hold_pythons_numbers_too():
+def test_objects_without_dataclass_convert_numbers_too():
     for made in (Trainer(rounds=np.int8(9)), ContextTrainer(FedLR(), rounds=np.int8(9))):
         assert type(made.rounds) is int
     svd = SVD(k=np.int8(9), rate=np.float32(0.5))
@@ -90,7 +90,7 @@ def test_functions_compute_with_pythons_numbers():
         (lambda: noise_multiplier(1.0, 1e-5, 1, sampling_rate="1"), "sampling_rate = '1'"),
     ],
 )
-def test_parts_of_the_wrong_kind_are_told_in_our_words(make, message):
+def test_parts_of_wrong_types_raise_setting_errors(make, message):
     with pytest.raises(SettingError, match=message):
         make()
 

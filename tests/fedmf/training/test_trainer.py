@@ -44,7 +44,7 @@ def test_plain_and_secure_training_are_the_same(split, model, cohort):
     np.testing.assert_array_equal(secure.factors_.user_factors, plain.factors_.user_factors)
 
 
-def test_a_paper_round_is_a_step_of_centralised_gradient_descent(split):
+def test_paper_round_equals_centralised_gradient_descent(split):
     """All users' eq. 7 and the sum of eq. 6, as one computation over the rating matrix."""
     train = split.train
     trainer = Trainer(PAPER, PlainSum(clip=64.0, fractional_bits=40), rounds=1, seed=2)
@@ -67,9 +67,7 @@ def test_a_paper_round_is_a_step_of_centralised_gradient_descent(split):
 
 @pytest.mark.parametrize("model", [PAPER, RIDGE])
 @pytest.mark.parametrize("cohort", [None, 14])
-def test_blocks_of_any_size_give_the_integers_of_single_users(
-    split, model, cohort, monkeypatch
-):
+def test_blocks_of_any_size_give_the_same_integers(split, model, cohort, monkeypatch):
     """One by one is how private sums see the users; PlainSum by itself takes blocks."""
 
     class OneByOne(PlainSum):
@@ -115,7 +113,7 @@ def test_memory_does_not_grow_with_the_rounds(split):
 
 
 @pytest.mark.parametrize("model", [replace(PAPER, biases=True), BIASED])
-def test_biases_are_learnt_and_the_constants_beside_them_stay(split, model):
+def test_biases_are_learnt_and_constants_are_kept(split, model):
     factors = Trainer(model, rounds=3).fit(split.train).factors_
     p, q = factors.user_factors, factors.item_factors
     assert (p[:, 0] == 1).all()
@@ -127,7 +125,7 @@ def test_biases_are_learnt_and_the_constants_beside_them_stay(split, model):
     assert factors.predict(3, 7) == pytest.approx(by_hand)
 
 
-def test_training_learns_what_the_mean_does_not_know():
+def test_training_beats_the_mean():
     parts = random_split(simulate(120, 80, 5000, seed=1), seed=0)
     trainer = Trainer(rounds=25).fit(parts.train, parts.test)
     mean = np.full(parts.test.n_ratings, parts.train.values.mean())
@@ -141,7 +139,7 @@ def test_training_learns_what_the_mean_does_not_know():
     assert not set(items.tolist()) & set(parts.train.of_user(3)[0].tolist())
 
 
-def test_the_seed_decides_everything(split):
+def test_seed_determines_the_training(split):
     settings = {"rounds": 2, "cohort": 0.5, "dropout": 0.3}
     one, same, other = (
         Trainer(RIDGE, seed=seed, **settings).fit(split.train).history_ for seed in (1, 1, 2)
@@ -175,7 +173,7 @@ def test_check31_items_with_few_raters_are_never_moved(split):
 
 
 @pytest.mark.check(31)
-def test_check31_a_sampled_cohort_is_counted_for_itself(split):
+def test_check31_sampled_cohort_is_counted_in_each_round(split):
     """Three raters among all users may be one in the cohort: each round counts its own."""
     watched = Watched()
     Trainer(RIDGE, watched, rounds=2, cohort=9).fit(split.train)
@@ -191,7 +189,7 @@ def test_check31_a_sampled_cohort_is_counted_for_itself(split):
 
 
 @pytest.mark.check(31)
-def test_check31_those_who_vanish_while_counting_are_not_counted(split):
+def test_check31_dropouts_of_the_count_are_not_counted(split):
     watched = Watched()
     trainer = Trainer(RIDGE, watched, rounds=1, dropout=0.5, seed=4).fit(split.train)
     _, sent, leaving, _ = watched.calls[0]
@@ -201,14 +199,14 @@ def test_check31_those_who_vanish_while_counting_are_not_counted(split):
     assert trainer.history_.last.trained_items == enough.sum()
 
 
-def test_every_round_has_a_session_of_its_own(split):
+def test_rounds_have_distinct_sessions(split):
     watched = Watched()
     Trainer(RIDGE, watched, rounds=3, cohort=0.5).fit(split.train)
     sessions = [session for *_, session in watched.calls]
     assert len(set(sessions)) == len(sessions) == 6
 
 
-def test_an_aborted_round_changes_nothing_and_training_goes_on(split):
+def test_aborted_round_changes_nothing_and_continues(split):
     watched = Watched(None, RoundAborted("too few"))
     trainer = Trainer(PAPER, watched, rounds=3).fit(split.train, split.test)
     first, second, third = trainer.history_
@@ -220,7 +218,7 @@ def test_an_aborted_round_changes_nothing_and_training_goes_on(split):
     np.testing.assert_array_equal(trainer.factors_.item_factors, twice.factors_.item_factors)
 
 
-def test_an_aborted_count_is_made_again(split):
+def test_aborted_count_is_repeated(split):
     watched = Watched(RoundAborted("too few"))
     trainer = Trainer(RIDGE, watched, rounds=2).fit(split.train)
     assert [kind for kind, *_ in watched.calls] == ["count", "count", "sum"]
@@ -229,7 +227,7 @@ def test_an_aborted_count_is_made_again(split):
     assert second.trained_items is not None
 
 
-def test_users_who_vanish_before_the_sum_keep_their_factors(split):
+def test_dropped_out_users_keep_their_factors(split):
     watched = Watched()
     trainer = Trainer(PAPER, watched, rounds=1, dropout=0.5, seed=3).fit(split.train)
     start, _ = PAPER.initial(split.train, Schedule(seed=3).rng(Draw.START))
@@ -240,8 +238,8 @@ def test_users_who_vanish_before_the_sum_keep_their_factors(split):
     assert trainer.history_.last.survivors == 24 - len(gone)
 
 
-def test_users_outside_the_cohort_still_find_their_factors(split):
-    """With exact local solves p_u follows from Q: it costs a user no message."""
+def test_users_outside_the_cohort_solve_for_their_factors(split):
+    """Exact local solves find p_u from Q without a message."""
     trainer = Trainer(RIDGE, rounds=1, cohort=5).fit(split.train)
     factors = trainer.factors_
     for user in range(24):
@@ -253,7 +251,7 @@ def test_users_outside_the_cohort_still_find_their_factors(split):
         np.testing.assert_allclose(factors.user_factors[user], solved)
 
 
-def test_an_interrupt_keeps_the_rounds_that_are_over(split):
+def test_interrupt_keeps_the_finished_rounds(split):
     whole = Trainer(RIDGE, rounds=2).fit(split.train, split.test)
     watched = Watched(None, None, None, KeyboardInterrupt())
     trainer = Trainer(RIDGE, watched, rounds=9).fit(split.train, split.test)
@@ -266,7 +264,7 @@ def test_an_interrupt_keeps_the_rounds_that_are_over(split):
         _ = early.history_.last
 
 
-def test_an_interrupt_in_a_callback_keeps_its_round(split):
+def test_interrupt_in_a_callback_keeps_its_round(split):
     seen = []
 
     def stop(record):
@@ -278,15 +276,15 @@ def test_an_interrupt_in_a_callback_keeps_its_round(split):
     assert len(seen) == 1
 
 
-def test_the_history_is_json(split):
+def test_history_is_json(split):
     trainer = Trainer(RIDGE, rounds=2, dropout=0.1).fit(split.train, split.test)
-    told = json.loads(json.dumps(trainer.history_.as_dict(), allow_nan=False))
-    assert told["interrupted"] is False
-    assert [one["round"] for one in told["rounds"]] == [1, 2]
-    assert told["rounds"][1]["digest"] == trainer.history_.last.digest
+    saved = json.loads(json.dumps(trainer.history_.as_dict(), allow_nan=False))
+    assert saved["interrupted"] is False
+    assert [one["round"] for one in saved["rounds"]] == [1, 2]
+    assert saved["rounds"][1]["digest"] == trainer.history_.last.digest
 
 
-def test_counts_and_sums_have_dropouts_of_their_own(split):
+def test_counts_and_sums_have_distinct_dropouts(split):
     """The step is divided by two standard deviations above count / share."""
     watched, settings = Watched(), {"rounds": 1, "dropout": 0.4, "seed": 6}
     trainer = Trainer(RIDGE, watched, **settings).fit(split.train)

@@ -24,12 +24,12 @@ def split():
 
 
 @pytest.mark.parametrize("rate", [1e100, 1e307])
-def test_factors_beyond_all_bounds_are_told_with_the_remedy(split, rate):
+def test_infinite_factors_raise_with_remedy(split, rate):
     with pytest.raises(SettingError, match=r"rate = 1e\+\d+"):
         Trainer(replace(PAPER, rate=rate), rounds=9).fit(split.train)
 
 
-def test_impossible_settings_are_refused(split):
+def test_settings_out_of_range_raise(split):
     with pytest.raises(SettingError, match="rounds = 0"):
         Trainer(rounds=0)
     with pytest.raises(SettingError, match="cohort = 25"):
@@ -43,13 +43,13 @@ def test_impossible_settings_are_refused(split):
         Trainer().predict([0], [0])
 
 
-def test_presets_go_by_name():
+def test_preset_is_found_by_name():
     assert preset("paper") == PRESETS["paper"]
     with pytest.raises(SettingError, match=r"'papre' .* fast, biases, large"):
         preset("papre")
 
 
-def test_a_changed_model_of_a_preset_changes_no_preset():
+def test_changed_model_of_a_preset_changes_no_preset():
     before = repr(dict(PRESETS))
     PRESETS["fast"].model.set_params(k=3)
     for one in PRESETS.values():
@@ -58,7 +58,7 @@ def test_a_changed_model_of_a_preset_changes_no_preset():
     assert (repr(dict(PRESETS)), preset("fast")) == (before, PRESETS["fast"])
 
 
-def test_likely_slips_are_told_in_our_words(split):
+def test_likely_mistakes_raise_settings_and_data_errors(split):
     for model, aggregation in (
         (None, "secagg"),
         (None, PlainSum),
@@ -83,9 +83,7 @@ def test_likely_slips_are_told_in_our_words(split):
     ],
     ids=repr,
 )
-def test_divergence_is_told_and_nothing_else_is_printed(
-    split, model, remedy, aggregation, capfd
-):
+def test_divergence_raises_without_warnings(split, model, remedy, aggregation, capfd):
     with pytest.raises(SettingError, match=remedy):
         Trainer(model, aggregation, rounds=9).fit(split.train)
     assert capfd.readouterr() == ("", "")
@@ -112,7 +110,7 @@ class Exploding(FedMF):
         return p
 
 
-def test_factors_are_looked_at_before_anybody_works_with_them(split):
+def test_factors_are_validated_before_their_use(split):
     watched = Watched()
     with pytest.raises(SettingError):
         Trainer(replace(RIDGE, spread=1e308), watched).fit(split.train)
@@ -121,12 +119,12 @@ def test_factors_are_looked_at_before_anybody_works_with_them(split):
         Trainer(Exploding(k=2), rounds=1).fit(split.train)
 
 
-def test_errors_beyond_all_bounds_are_no_record(split):
+def test_infinite_errors_are_not_recorded(split):
     with pytest.raises(SettingError):
         Trainer(Overflowing(k=2, min_raters=1000), rounds=1).fit(split.train)
 
 
-def test_an_error_leaves_nothing_of_this_fit_or_an_earlier_one(split):
+def test_failed_fit_leaves_no_attributes(split):
     def fail(record):
         if failing:
             raise ZeroDivisionError
@@ -143,7 +141,7 @@ def test_an_error_leaves_nothing_of_this_fit_or_an_earlier_one(split):
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
-def test_parts_without_a_rating_are_refused_before_any_work(split, part):
+def test_empty_parts_raise_before_any_work(split, part):
     empty = replace(split, **{part: getattr(split, part).take(np.array([], dtype=int))})
     watched = Watched()
     with pytest.raises(DataError, match=part):

@@ -96,10 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the tables, and write the page if asked to."""
     parser = argparse.ArgumentParser(
         prog="python -m benches.compare",
-        description="Print the tables of docs/ss-or-he.md, measured now.",
+        description="Measure and print the tables of docs/ss-or-he.md.",
         epilog="example: python -m benches.compare --write",
     )
-    parser.add_argument("--write", action="store_true", help="rewrite the page, .json and .svg")
+    parser.add_argument("--write", action="store_true", help="write the page, .json and .svg")
     write = parser.parse_args(arguments).write
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]

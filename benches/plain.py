@@ -53,7 +53,7 @@ def reconstruct(shares: Sequence[int], weights: Sequence[int], p: int) -> int:
 def encode(x: F64, random: U64 | None) -> U32:
     """Clip, check, scale and round with numpy, given the same random words."""
     if not np.isfinite(x).all():
-        raise ValueError("not finite")
+        raise ValueError("the vector has NaN or infinity")
     y = np.clip(x, -CLIP, CLIP) * SCALE
     if random is None:
         return np.rint(y).astype(np.int64).astype(np.uint32)

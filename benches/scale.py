@@ -1,6 +1,6 @@
 """Large rounds: ``python -m benches.scale`` prints the table of docs/scale.md.
 
-The server, one client, and all other clients run in a process each, so memory can be told
+The server, one client, and all other clients run in a process each, so memory can be measured
 apart. They take turns, so times are each side's own. Every round's sum is compared with plain
 integers, and every client's bytes with docs/parameters.md.
 """
@@ -92,7 +92,7 @@ def check_bytes(case: Case, costs: ss.Costs) -> None:
 
 
 COLUMNS = (
-    *map(Column, ("round", "n", "d", "k, t", "lost")),
+    *map(Column, ("round", "n", "d", "k, t", "dropout")),
     Column("a client", lambda seconds: f"{1000 * seconds:.3g} ms"),
     Column("its memory", lambda size: f"{size / 1e6:.0f} MB"),
     Column("its bytes, most"),
@@ -118,8 +118,10 @@ def table(rows: Iterable[dict[str, Any]]) -> Table:
 def main(argv: list[str] | None = None) -> int:
     """Run the named rounds, or all."""
     parser = argparse.ArgumentParser(prog="python -m benches.scale", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"rounds: {', '.join(cases())}")
-    parser.add_argument("--json", action="store_true", help="print JSON in place of a table")
+    parser.add_argument(
+        "names", nargs="*", help=f"names of rounds: {', '.join(cases())}; all by default"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(argv)
     rows = []
     for name, case in cases().items():

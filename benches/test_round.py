@@ -65,7 +65,7 @@ def transcript() -> Phases:
 
 @pytest.mark.large
 def test_client(versus: Versus, transcript: Phases) -> None:
-    """In the plain client's round nobody drops out."""
+    """In the plain client's round no client drops out."""
     peers = [X25519PrivateKey.generate().public_key() for _ in range(N - 1)]
 
     def ours() -> bytes:

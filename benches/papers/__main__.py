@@ -26,7 +26,7 @@ FEDMF_DATA=~/movielens python -m benches.papers --table presets --seeds 3
 
 python -m benches.papers --table all --jobs 4 --out runs/results
 
-python -m benches.papers --table all --quick  [dim]# does every row work? no results[/dim]
+python -m benches.papers --table all --quick  [dim]# test that every row runs[/dim]
 
 python -m benches.papers --table secure --json > secure.json  [dim]# for other programs[/dim]
 """
@@ -36,21 +36,20 @@ def reproduce(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"A table: {', '.join(listed.MODULES)}, or {listed.ALL}. May be repeated.",
+            help=f"A table: {', '.join(listed.MODULES)}, or {listed.ALL}. Repeat it for more.",
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each row.")] = 10,
+    seeds: Annotated[int, typer.Option(help="The number of runs of each row.")] = 10,
     jobs: Annotated[
-        int, typer.Option(help="Runs at the same time, each a process of one thread.")
+        int, typer.Option(help="The number of parallel runs, each a process of one thread.")
     ] = 1,
     out: Annotated[
         Path,
         typer.Option(
-            help="A folder for results.md, results.json, the pictures (SVG), and every single "
-            "run: one that is kept there, of the same sources and data, is not run again. "
-            "results.md and results.json are of the tables asked for now: ask for all to have "
-            "all of them."
+            help="The folder for results.md, results.json, the pictures (SVG), and every run. "
+            "A run in it, of the same sources and data, is not repeated. results.md and "
+            "results.json have the tables of this call only."
         ),
     ] = Path("runs/results"),
     quick: Annotated[
@@ -58,26 +57,26 @@ def reproduce(
         typer.Option(
             "--quick",
             metavar="",
-            help=f"Only try the rows: {QUICK_SEEDS} seeds, a tenth of the rounds, kept apart "
-            "in OUT/quick. Its figures are no result.",
+            help=f"Only test that the rows run, with {QUICK_SEEDS} seeds and a tenth of the "
+            "rounds, in the folder OUT/quick. The figures are no results.",
         ),
     ] = False,
     json: Annotated[
         bool,
         typer.Option(
-            "--json", metavar="", help="Print one JSON document in place of the tables."
+            "--json", metavar="", help="Print one JSON document instead of the tables."
         ),
     ] = False,
 ) -> None:
-    """Measure the papers' tables again, and those that go beyond them.
+    """Measure the papers' tables, and further ones.
 
-    Every finished run is kept at once: Ctrl-C loses only those under way, and the same command
-    goes on from there. Rows whose data are not at hand are left out. The exit code is 1 if a
+    Every finished run is kept at once. Ctrl-C loses only the runs in progress; the same command
+    continues from there. Rows whose data set is missing are left out. The exit code is 1 if a
     row failed.
     """
     folder = out / "quick" if quick else out
     live = LiveRuns(stderr())
-    with errors_in_one_line("before the first run; nothing is lost"):
+    with errors_in_one_line("before the first run; no run is lost"):
         try:
             with ending_all():
                 make_folder(folder)
@@ -100,8 +99,8 @@ def reproduce(
             if not live.begun:
                 raise
             live.print(
-                f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are not "
-                "made yet; the same command goes on from there",
+                f"interrupted: {live.kept} runs are kept in {folder}, {live.to_run} are "
+                "missing; run the same command to continue",
                 "yellow",
             )
             raise typer.Exit(INTERRUPTED) from None

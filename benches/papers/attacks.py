@@ -18,7 +18,7 @@ QUICK = 20
 ABOVE = "secure − chance"
 FOUND = ("plain", "secure", "the sum", "chance")
 TOLERANCE, TOP = 0.5, 0.1  # half a step; a tenth of a user's items
-# On masked inputs the paper's two attacks guess, as their chance does, and may guess better.
+# On masked inputs the paper's two attacks are guesses and may by luck be above chance.
 # Four standard deviations of a run on shuffled numbers, .0021 and .0035 (seed 1), are allowed.
 RECOVERY_NOISE, RANKING_NOISE = 0.01, 0.015
 MIN_RATERS = 3
@@ -56,7 +56,7 @@ def _goals(at_least: float | None = None, margin: float = 0.0) -> dict[str, Targ
 
 TABLE = Table(
     key="attacks",
-    title="What a curious server finds, with secure aggregation and without: MovieLens 100K",
+    title="Attacks of a curious server, with and without secure aggregation: MovieLens 100K",
     metrics=(*FOUND, ABOVE),
     panels=(Panel("share of ratings found", FOUND, (-0.03, 1.03)),),
     rows=(
@@ -84,37 +84,38 @@ TABLE = Table(
             ranked=True,
             amount=TOP,
         ),
-        # Secure sums are no remedy for these, unless such items are left out.
-        _row("items with one rater, from the sum", "singletons", {}, min_raters=1),
+        # no target at min_raters 1: a secure sum does not protect an item's only rater
+        _row("one-rater items, min_raters 1", "singletons", {}, min_raters=1),
         _row(
-            f"the same, items need {MIN_RATERS} raters",
+            f"one-rater items, min_raters {MIN_RATERS}",
             "singletons",
             at_most("secure", 0.0),
             min_raters=MIN_RATERS,
         ),
         _row(
-            f"items with one rater left of {MIN_RATERS}, dropout {DROPOUT:g}",
+            f"one-rater items, min_raters {MIN_RATERS}, dropout {DROPOUT:g}",
             "singletons",
             {},
             min_raters=MIN_RATERS,
             dropout=DROPOUT,
         ),
     ),
-    note="Shares of ratings that are found exactly; of the 80,000 for training, or of those of "
-    f"{SOME} users (two- and high-order masks), or of all 141 items that have one "
-    "rater. Plain: gradients in the clear, in the fixed point of all sums, with no item "
-    "left out. Secure: the same attack on the user's masked input, as a client of a real round "
-    "among 943 sent it. The sum: the same on the sum over all users, which does tell "
-    "which items are liked, and so a little of every rating. Chance: always guessing "
-    "the most frequent rating; guessing evenly finds 20 %. One-order masks are undone from the "
-    "gradients of two rounds, the penalty unknown; the others from the masked ratings, their "
-    "hyper-parameters known and the starting parameters unknown; of each user the mean rating "
-    "is known. Recovery and ranking, the FedMMF paper's own two attacks on masked ratings: "
-    "means over the users of the share of ratings found to half a rating, and of the share of "
-    "the tenth that they rated highest; chance is the same on the secure run's numbers, "
-    "shuffled within each user, and the target leaves four standard deviations of that. Items "
-    "with one rater: secure aggregation gives the same sum, and so the same "
-    "ratings; what helps is to leave such items out. With dropouts between the count and the "
-    f"sum, items of {MIN_RATERS} raters and more can have one left, and one round exposes "
-    "them: no margin, no protection.",
+    note="Share of ratings found exactly: of the 80,000 training ratings, of those of "
+    f"{SOME} users (two- and high-order masks), or of the 141 items with one rater. "
+    "*plain*: gradients in the clear, in the fixed point of all sums, with no item left "
+    "out. *secure*: the same attack on the user's masked input in a real round among "
+    "943 clients. *the sum*: the same attack on the sum over all users, which shows the "
+    "liked items and so a little of every rating. *chance*: always guessing the most "
+    "frequent rating; even guesses find 20 %. One-order masks are undone from the "
+    "gradients of two rounds, with an unknown penalty. The other masks are undone from "
+    "the masked ratings, with known hyper-parameters and unknown starting parameters. "
+    "The mean rating of each user is known. Recovery and ranking are the FedMMF paper's "
+    "own attacks on masked ratings: the share of ratings found to half a rating, and "
+    "the share found of the tenth that a user rated highest. Both are means over the "
+    "users. Their chance is the same attack on the secure run's numbers, shuffled "
+    "within each user; the target leaves four standard deviations of that. One-rater "
+    "items: secure aggregation gives the same sum, and so the same ratings; leaving "
+    "such items out (min_raters) helps. With dropouts between the count and the sum, an "
+    f"item of {MIN_RATERS} raters or more can have one left, and one round exposes that "
+    "rating: there is no margin.",
 )

@@ -65,12 +65,12 @@ def correlated_t_test(
         raise SettingError(f"correlation = {correlation} must be in [0, 1)")
     if len(first) != len(second) or len(first) < 2:
         raise DataError(
-            f"a paired test needs the same builds of both models and at least two, not "
+            f"a paired test needs the same two or more builds of both models, not "
             f"{len(first)} and {len(second)}"
         )
     differences = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
     if not np.isfinite(differences).all():
-        raise DataError("a metric of a build is not a finite number")
+        raise DataError("a metric of a build is NaN or infinite: check the runs")
     n = differences.size
     variance = float(differences.var(ddof=1))
     return Posterior(
@@ -88,7 +88,7 @@ def draw_posteriors(
 
     metrics = list(dict.fromkeys(metric for row in posteriors.values() for metric in row))
     if not metrics:
-        raise DataError("a posterior takes two runs of both models: ask for more seeds")
+        raise DataError("a posterior needs two runs of both models: raise --seeds")
     figure = blank(
         30 + 90 * len(metrics),
         f"{title}: densities for {', '.join(metrics)}, each on {'; '.join(posteriors)}.",
@@ -113,7 +113,7 @@ def _density(axes: Axes, posterior: Posterior, rope: float) -> None:
     if posterior.scale == 0:
         axes.axvline(posterior.mean, color=BLUE, lw=1.6)
     else:
-        # Far too narrow a density would be missed by an even grid over the region.
+        # An even grid over the region would miss a very narrow density.
         around = posterior.mean + posterior.scale * np.linspace(-12, 12, 121)
         at = np.union1d(around, np.linspace(-1.6 * rope, 1.6 * rope, 41))
         density = posterior.density(at)

@@ -55,7 +55,7 @@ class SVD(Settings):
         """Train from the start."""
         check_ratings(train=train)
         if train.n_ratings == 0:
-            raise SettingError("there is no rating to train on")
+            raise SettingError("the training part has no rating: pass one that has")
         rng = np.random.default_rng(self.seed)
         self.mean_ = float(train.values.mean())
         self.user_biases_, self.item_biases_ = np.zeros(train.n_users), np.zeros(train.n_items)
@@ -63,14 +63,14 @@ class SVD(Settings):
         self.item_factors_ = rng.normal(0.0, self.spread, size=(train.n_items, self.k))
         steps = _independent(train, rng.permutation(train.n_ratings))
         for _ in range(self.epochs):
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            with np.errstate(over="ignore", invalid="ignore"):  # raises below
                 for users, items, values in steps:
                     self._step(users, items, values)
             biases, factors = (self.user_biases_, self.item_biases_), self.user_factors_
             if not all(np.isfinite(x).all() for x in (*biases, factors, self.item_factors_)):
-                del self.mean_  # the rest is no model
+                del self.mean_  # a diverged model must not predict
                 raise SettingError(
-                    f"the factors have grown beyond all bounds: lower the rate of {self.rate:g}"
+                    f"the factors diverge at the rate of {self.rate:g}: lower it"
                 )
         self.user_factors_[np.bincount(train.users, minlength=train.n_users) == 0] = 0.0
         self.item_factors_[np.bincount(train.items, minlength=train.n_items) == 0] = 0.0

@@ -20,7 +20,7 @@ from fedmf.training import Adam, Descent
 Floats = NDArray[np.float64]
 
 STEPS = 20  # sums of gradients per epoch: the paper's default for simulated data
-EPOCHS = 20  # of the long runs
+EPOCHS = 20  # epochs of the long runs
 SPREAD = 1.0  # from a smaller start the first x_u are larger, and a plain step diverges sooner
 
 
@@ -52,7 +52,7 @@ def _federated(
     *_, (_, exact) = CF(model, epochs=n_epochs, seed=run.seed).iterate(data)
     federated = FCF(
         model,
-        FloatSum(),  # a training that diverges leaves any clip behind
+        FloatSum(),  # a training that diverges exceeds any clip
         optimiser=optimiser,
         epochs=n_epochs,
         steps=STEPS,
@@ -73,9 +73,9 @@ def _itself(alpha: float, run: Run) -> Mapping[str, float]:
 
 def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = True) -> Row:
     name = f"{'Adam' if isinstance(optimiser, Adam) else 'plain'} γ {optimiser.rate:g}"
-    carried = "" if reset else ", carried on"
+    kept = "" if reset else ", not reset"
     return Row(
-        f"{name}{carried}, α {alpha:g}, {epochs} epoch{'s' if epochs > 1 else ''}",
+        f"{name}{kept}, α {alpha:g}, {epochs} epoch{'s' if epochs > 1 else ''}",
         "simulated",
         partial(_federated, alpha, optimiser, epochs, reset),
     )
@@ -89,7 +89,7 @@ def fcf_convergence_curves(results: Results) -> Picture:
     from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
 
     if not results:
-        raise DataError("there is no convergence to draw: no row was run")
+        raise DataError("the convergence has no row to draw: run one first")
     looks = [(colour, "-") for colour in (BLUE, VERMILION, GREEN, PURPLE, INK)]
     looks.append((BLUE, ":"))
     long = f"{EPOCHS} epochs"
@@ -129,7 +129,7 @@ def fcf_convergence_curves(results: Results) -> Picture:
 
 TABLE = Table(
     key="fcf-convergence",
-    title="FCF's way to CF (Ammad-ud-din et al. 2019, figure 2): |e| in % after some sums",
+    title="Convergence of FCF to CF (Ammad-ud-din et al. 2019, figure 2): |e| in %",
     metrics=("e, sum 5", "e, sum 10", "e, sum 20", "e, last", "‖ΔY‖, last"),
     rows=(
         _row(1.0, Descent(rate=0.05), 1),
@@ -137,20 +137,20 @@ TABLE = Table(
         *(_row(alpha, Descent(rate=0.001), 1) for alpha in (2.0, 6.0)),
         *(_row(alpha, Descent(rate=0.0005), n) for n in (1, 2) for alpha in (2.0, 6.0)),
         *(_row(alpha, Adam(rate=0.2), 1) for alpha in (1.0, 10.0, 100.0, 1000.0)),
-        Row("CF itself, α 10, 20 epochs", "simulated", partial(_itself, 10.0)),
+        Row("CF, α 10, 20 epochs", "simulated", partial(_itself, 10.0)),
         _row(10.0, Descent(rate=0.0002), EPOCHS),
         _row(10.0, Adam(rate=0.2), EPOCHS),
         _row(10.0, Adam(rate=0.2), EPOCHS, reset=False),
     ),
     note=(
-        "Simulated views, K 4, λ 1, sums in floating point; CF and FCF start from the same Y "
-        "(N(0, 1)), since from another start CF may end at another rotation of the same "
-        "solution. e is section 6.2's, its absolute value; ‖ΔY‖ the norm of the difference "
-        "over that of Y. The paper's plain γ .05 diverges on a sum over 5,000 users; with a "
-        "twentieth of it one epoch at α 1 ends some per cent of Y away from CF. γ .001 bears "
-        "α 2 and not α 6; half of it, the paper's top right of two epochs, bears α 6 from "
-        "most starts but not from all, and those that diverge make the mean. Over several "
-        "epochs e is the distance to where CF ends after as many. Adam stays "
+        "Simulated views, K 4, λ 1, sums in floating point. CF and FCF start from the "
+        "same Y (N(0, 1)); from another start CF may end at another rotation of the same "
+        "solution. e is section 6.2's, its absolute value; ‖ΔY‖ is the norm of the "
+        "difference over that of Y. The paper's plain γ .05 diverges on a sum over 5,000 "
+        "users. With a twentieth of it, one epoch at α 1 ends some per cent of Y away from "
+        "CF. γ .001 converges at α 2 and diverges at α 6. Half of it, the paper's top right "
+        "of two epochs, converges at α 6 from most starts; the others dominate the mean. "
+        "Over several epochs e is the distance to the end of CF after as many. Adam stays "
         "bounded at every α, but with γ .2 it ends some per cent of Y away, where the paper "
         "has 0."
     ),

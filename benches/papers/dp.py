@@ -19,7 +19,7 @@ from fedmf.models import Factors
 from fedmf.models.dp import DPFedMF, NoisySum, noise_multiplier
 
 DELTA = 1e-5  # below n_users^-1.1 of both data sets: 5e-4 and 7e-5
-INNER = PlainSum(clip=4096.0)  # room for the noise of a user who adds all of it
+INNER = PlainSum(clip=4096.0)  # room for the noise of a "local" user
 
 
 class _Setting(NamedTuple):
@@ -159,14 +159,14 @@ TABLE = Table(
             for data in ("ml-100k", "ml-1m")
         ),
     ),
-    note="All Q together are (ε, 1e-5)-differentially private for a user's whole history, "
-    "everyone in every round. *central*: a trusted server adds the noise; *distributed*: the "
-    "users do, each a share, under secure aggregation; *local*: each user adds all of it. "
-    "What choosing the settings on validation ratings reveals is not accounted for. Basu's "
-    "figure 6.1 has the accuracy of a classifier of iris flowers over ε with noise on the "
-    "data, another task and mechanism; this curve is that of the recommender. Of Hua et al. "
-    "only the abstract was at hand: their figures are not compared. 80/20 split, unclipped. "
-    + SEED_0_SEEN,
+    note="All Q together are (ε, 1e-5)-differentially private for a user's whole "
+    "history, with all users in every round. *central*: a trusted server adds the "
+    "noise. *distributed*: the users add a share each, under secure aggregation. "
+    "*local*: each user adds all of it. The choice of the settings on validation "
+    "ratings is not accounted for. Basu's figure 6.1 has another task and mechanism: a "
+    "classifier of iris flowers, with noise on the data; this curve is that of the "
+    "recommender. Of Hua et al. only the abstract was available, so their figures are "
+    "not compared. 80/20 split, unclipped. " + SEED_0_SEEN,
     panels=(),
     pictures=(curve,),
 )

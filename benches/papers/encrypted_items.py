@@ -137,8 +137,8 @@ def descend(
     """
     if model.needs_counts:  # the server never sees a sum
         raise SettingError(
-            f"update = {model.update!r}, min_raters = {model.min_raters}: nobody counts raters "
-            "under encryption; take update='paper' and min_raters=1"
+            f"update = {model.update!r} and min_raters = {model.min_raters} need counts of "
+            "raters, which encryption hides: use update='paper' and min_raters=1"
         )
     q = ENCODING.decode_integers(items.read()).reshape(ratings.n_items, model.k)
     start = Factors.of(user_factors, q, ratings)

@@ -29,7 +29,7 @@ from secagg.paillier import generate_keypair
 EXAMPLES = """
 [bold]Examples[/bold]
 
-export FEDMF_DATA=~/movielens  [dim]# the folder that holds the folder ml-latest-small[/dim]
+export FEDMF_DATA=~/movielens  [dim]# with the folder ml-latest-small[/dim]
 
 python -m benches.papers.experiments fedmf
 
@@ -43,19 +43,21 @@ python -m benches.papers.experiments basu --data simulated --bits 2048
 Data = Annotated[
     str,
     typer.Option(
-        help=f"{', '.join(NAMES)}; all but simulated are sought in the folder that the "
-        "environment variable FEDMF_DATA names."
+        help=f"The data set: {', '.join(NAMES)}. All but simulated are read from the folder "
+        "that the environment variable FEDMF_DATA names."
     ),
 ]
-Items = Annotated[int, typer.Option(help="Number of the most rated items.")]
-Users = Annotated[int, typer.Option(help="Number of the users who rated most of them.")]
-Rounds = Annotated[int, typer.Option(help="Iterations.")]
-Seed = Annotated[int, typer.Option(help="Seed of the split and the start.")]
-Bits = Annotated[int, typer.Option(help="Length of the key.")]
+Items = Annotated[int, typer.Option(help="The number of items, the most rated ones.")]
+Users = Annotated[
+    int, typer.Option(help="The number of users, those with most ratings of them.")
+]
+Rounds = Annotated[int, typer.Option(help="The number of iterations.")]
+Seed = Annotated[int, typer.Option(help="The seed of the split and the start.")]
+Bits = Annotated[int, typer.Option(help="The length of the key in bits.")]
 
 app = App(
     epilog=EXAMPLES,
-    help="FedMF under Paillier encryption, beside the same training in the clear.",
+    help="Train FedMF under Paillier encryption and compare it with training in the clear.",
 )
 
 
@@ -68,9 +70,9 @@ def fedmf(
     seed: Seed = 0,
     bits: Bits = 3072,
     json: Json = False,
-    no_phe: Annotated[bool, typer.Option("--no-phe", metavar="", help="Without phe.")] = False,
+    no_phe: Annotated[bool, typer.Option("--no-phe", metavar="", help="Skip phe.")] = False,
 ) -> None:
-    """Sum under a key holder's key, beside phe with a ciphertext for each float."""
+    """Train FedMF with sums under a key holder's key, and with phe for comparison."""
     measure = partial(fedmf_under_encryption, rounds=rounds, seed=seed, with_phe=not no_phe)
     _run(measure, data, items, users, seed, bits, json=json)
 
@@ -85,10 +87,10 @@ def basu(
     bits: Bits = 3072,
     json: Json = False,
     refresh_every: Annotated[
-        int, typer.Option(help="Iterations that slots have room for.")
+        int, typer.Option(help="The number of iterations before the matrix is encrypted again.")
     ] = 10,
 ) -> None:
-    """Let the server subtract from an encrypted item matrix; the users share a key."""
+    """Train FedMF with an encrypted item matrix; the users share the key."""
     measure = partial(
         items_under_encryption, rounds=rounds, seed=seed, refresh_every=refresh_every
     )

@@ -21,13 +21,13 @@ from fedmf.masks.recipes import Recipe, recipe
 from fedmf.models import PRESETS, FedMF
 from fedmf.models.presets import Preset
 
-AGES = (18, 25, 35, 45, 50, 56)  # where the age groups of ml-1m begin
+AGES = (18, 25, 35, 45, 50, 56)  # lower ends of the age groups of ml-1m
 
-# Looked at on the validation part random_split(train, 0.2, seed=100) of the training ratings of
+# Examined on the validation part random_split(train, 0.2, seed=100) of the training ratings of
 # random_split(ml-100k, 0.2, seed=0): rates .02 and .05, λ of 0 and .001, k of 4, 8, 16, up to
 # 200 rounds, and the age in centuries, standardised or in groups; no full grid. LR ends at its
-# optimum; FM was best with groups (1.058). NN was seen with a standardised age (1.059) and not
-# with groups, which it has here for the sake of one set of features. Last.fm has the same.
+# optimum; FM was best with groups (1.058). NN was tried with a standardised age (1.059) only,
+# but has groups here, so that all models have the same features. Last.fm has the same settings.
 MODELS: Mapping[str, tuple[ContextModel, int]] = {
     "FedLR": (FedLR(rate=0.05), 100),
     "FedFM": (FedFM(k=8, rate=0.05), 150),
@@ -191,7 +191,7 @@ LASTFM_MASKS: Mapping[str, Mask] = {
 
 def _lastfm() -> tuple[Row, ...]:
     row = partial(_row, "lastfm")
-    # by itself, from a start that no mask has corrected, FedMF wants more rounds
+    # without a mask FedMF needs more rounds from this start
     alone = replace(LASTFM, rounds=90)
     rows = [row("FedMF", PRESETS["paper"]), row("FedMF, preset tuned", alone)]
     for kind, mask in LASTFM_MASKS.items():
@@ -224,7 +224,7 @@ def _ml10m() -> tuple[Row, ...]:
 
 NOTE = (
     "80/20 split per rating, errors unclipped; sums are the fixed-point integers that the "
-    "secure sum gives. The paper states neither hyper-parameters nor bins: "
+    "secure sum gives. The paper states neither hyper-parameters nor bins."
 )
 
 TABLES = (
@@ -233,36 +233,39 @@ TABLES = (
         title="FedMMF, Yang et al. 2021, Table 4: MovieLens 100K",
         metrics=("RMSE", "MAE"),
         rows=_ml100k(),
-        note=NOTE + "the rows without an addition stand for its own, FedMF with the setting "
-        "that comes to its RMSE; all others were chosen on validation ratings. "
+        note=NOTE
+        + " Rows without an addition correspond to the paper's: FedMF has the setting "
+        "that reproduces its RMSE, and all others were chosen on validation ratings. "
         + SEEDS_0_AND_1_SEEN
-        + " FedMMF's tuned masks are penalised more than is best for the mask alone: what they "
-        "do not fit, the factors do. The l2 of the tuned two- and high-order masks are the "
-        "largest that were tried.",
+        + " FedMMF's tuned masks are penalised more than is best for a mask alone, "
+        "because the factors fit the rest. The l2 of the tuned two- and high-order masks "
+        "are the largest that were tried.",
     ),
     Table(
         key="fedmmf-4-lastfm",
         title="FedMMF, Yang et al. 2021, Table 4: Last.fm",
         metrics=("RMSE", "MAE"),
         rows=_lastfm(),
-        note="80/20 split per rating, errors unclipped, PlainSum. Not a reproduction: the "
-        "paper does not tell its bins. Ratings are fifths of all listening counts here, so "
-        "that a user's mean predicts most of a rating; masks see 20 components of the artists' "
-        "tags, and FedMMF trains with the offset on settings chosen on validation ratings. "
+        note="80/20 split per rating, errors unclipped, PlainSum. This is not a "
+        "reproduction, as the paper does not state its bins. Here ratings are fifths of all "
+        "listening counts, so a user's mean predicts most of a rating. Masks use 20 "
+        "components of the artists' tags; FedMMF trains with the offset on settings chosen "
+        "on validation ratings. "
         + SEEDS_0_AND_1_SEEN
         + " FedLR, FedFM and FedNN have the settings of MovieLens 100K. From a start "
-        "around zero FedMF predicts 0 where it knows nothing: its figure depends on when it is "
-        "stopped.",
+        "around zero FedMF predicts 0 where it has learnt nothing, so its error depends on the "
+        "number of rounds.",
     ),
     Table(
         key="fedmmf-4-ml-10m",
         title="FedMMF, Yang et al. 2021, Table 4: MovieLens 10M",
         metrics=("RMSE", "MAE"),
         rows=_ml10m(),
-        note=NOTE + "all is as it was chosen elsewhere, masks and federated context models on "
-        "MovieLens 100K, the factors (preset large) on MovieLens 1M. Features are genres and "
-        "year, without the tags that the paper adds, and nothing of the users. As smaller sets "
-        "go, a run takes a minute (LocalLR) to half an hour (FedFM, FedNN) of one core a row, "
-        "about two hours in all.",
+        note=NOTE
+        + " All settings were chosen elsewhere: masks and federated context models on "
+        "MovieLens 100K, the factors (preset large) on MovieLens 1M. Features are genres "
+        "and year, without the paper's tags, and no features of the users. Judged by "
+        "smaller sets, a run of a row takes from a minute (LocalLR) to half an hour (FedFM, "
+        "FedNN) of one core, about two hours in all.",
     ),
 )

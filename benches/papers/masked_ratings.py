@@ -90,7 +90,7 @@ def _rows(levels: Sequence[Level], *, ranked: bool) -> tuple[Row, ...]:
     )
 
 
-# Figure 4: penalties on either side of the one that serves best.
+# Figure 4: penalties below and above the best one.
 PENALTIES = {
     f"Two-order FedMMF, l2 {l2:g}": l2 for l2 in (0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 }
@@ -178,8 +178,8 @@ RECOVERY_LEVELS: list[Level] = [
 RANKING_LEVELS: list[Level] = [(f"h = {top:g}", top, found) for top, found in RANKING.items()]
 
 SAME_NOTE = (
-    "Per cent of the users whose rate is in each range, on the training ratings. The paper "
-    "took MovieLens 10M; it gives no hyper-parameters of the mask. "
+    "Percentage of the users whose rate is in each range, on the training ratings. The paper "
+    "used MovieLens 10M; it gives no hyper-parameters of the mask."
 )
 
 TABLES = (
@@ -188,13 +188,14 @@ TABLES = (
         title="Recovery attack on two-order masked ratings: Table 2 of Yang et al. 2021",
         metrics=BINS,
         rows=_rows(RECOVERY_LEVELS, ranked=False),
-        note=SAME_NOTE + "A rating counts as recovered if the masked rating, stretched to the "
-        "user's range, is less than a tolerance off. The paper does not say which tolerance "
-        "belongs to an error level g. These five are read off its percentages: of 40 values "
-        "from .002 to 3, those where the unpenalised mask on ml-100k, seed 0, comes nearest to "
-        "them. So the rows of that mask and data are fitted to the paper and confirm nothing; "
-        "with the penalised mask the percentages at these tolerances are others. A low rate is "
-        "no safety: see the table attacks, where the same masked ratings are undone.",
+        note=SAME_NOTE
+        + " A rating counts as recovered if the masked rating, stretched to the user's "
+        "range, is off by less than a tolerance. The paper does not state the tolerance of "
+        "an error level g. These five are read off its percentages: of 40 values from .002 "
+        "to 3, those whose percentages of the unpenalised mask on ml-100k, seed 0, are "
+        "nearest. So the rows of that mask and data are fitted to the paper and confirm "
+        "nothing. At these tolerances the penalised mask has other percentages. A low rate "
+        "is no protection: the table `attacks` undoes the same masked ratings.",
         panels=(),
         pictures=(partial(shares, "recovery", RECOVERY_LEVELS),),
     ),
@@ -204,8 +205,8 @@ TABLES = (
         metrics=BINS,
         rows=_rows(RANKING_LEVELS, ranked=True),
         note=SAME_NOTE
-        + "Of n items ⌈h · n⌉ are taken; ties, among ratings and masked ratings, "
-        "are broken at random.",
+        + " Of n items ⌈h · n⌉ are taken; ties, among ratings and masked ratings, are "
+        "broken at random.",
         panels=(),
         pictures=(partial(shares, "ranking", RANKING_LEVELS),),
     ),
@@ -216,10 +217,10 @@ TABLES = (
         rows=tuple(
             Row(name, "ml-100k", partial(_at_penalty, l2)) for name, l2 in PENALTIES.items()
         ),
-        note="Two-order FedMMF with its federated part fixed (the recipe paper), PlainSum. J "
-        "is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users; held "
-        "out, it estimates eq. 13. The paper calls a small J well protected; the table attacks "
-        "shows that it is not.",
+        note="Two-order FedMMF with a fixed federated part (the recipe `paper`), PlainSum. "
+        "J is eq. 15 on the training ratings, scaled to [0, 1], the mean over the users. "
+        "*J, held out* estimates eq. 13. The paper calls a small J well protected; the "
+        "table `attacks` shows that it is not.",
         panels=(),
         pictures=(rmse_and_j,),
     ),

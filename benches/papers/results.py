@@ -16,7 +16,7 @@ class Record:
     seed: int
     figures: Mapping[str, float]
     seconds: float  # loading the data included
-    date: str  # of its end, UTC, in ISO 8601
+    date: str  # end of the run, UTC, in ISO 8601
     state: str  # a digest of the sources and the data
     machine: Mapping[str, str]
 
@@ -61,7 +61,7 @@ class TableResult:
 
     table: Table
     rows: tuple[RowResult, ...]
-    quick: bool = False  # and so neither judged nor final
+    quick: bool = False  # if True, neither judged nor final
 
     def judged(self, row: RowResult) -> Mapping[str, bool]:
         """Return for each of a row's targets, by its name, True if it is reached.

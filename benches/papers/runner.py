@@ -41,11 +41,11 @@ from fedmf.errors import DataError, MissingExtra, SettingError
 from secagg.bench.timing import interruptible, machine, undisturbed
 
 QUICK_SEEDS = 2
-DIED = "a process died, perhaps for want of memory: take fewer --jobs"
+DIED = "a process died, perhaps for lack of memory: lower --jobs"
 
 ROOTS = {one.__name__: Path(one.__path__[0]) for one in (benches, fedmf, secagg)}
 SUFFIXES = (".py", ".pyx", ".pxd", ".pxi", ".c", ".h")
-APART = (  # of the sources: those that only run, show or fetch, or measure other things
+APART = (  # sources without influence on the figures
     *("fedmf/cli/", "fedmf/data/fetch/", "secagg/cli/", "secagg/bench/", "secagg/testing/"),
     *(f"benches/papers/{name}.py" for name in ("__main__", "picture", "runner", "show")),
 )
@@ -146,9 +146,9 @@ def _run_all(pending: deque[Job], folder: Path, jobs: int) -> Iterator[tuple[Job
             if (job.table, job.row) in failed:
                 continue
             try:
-                with undisturbed():  # a process that is started inherits it
+                with undisturbed():  # a new process inherits the ignored signal
                     running[pool.submit(_attempt, folder, job)] = job
-            except BrokenProcessPool:  # all that ran in it are lost; the other rows go on
+            except BrokenProcessPool:  # its runs are lost; the other rows continue
                 pool = ProcessPoolExecutor(jobs, context)
                 pending.appendleft(job)
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -169,7 +169,7 @@ def _attempt(folder: Path, job: Job) -> Outcome:
         return Outcome(record=joblib.Memory(folder, verbose=0).cache(_measure)(job))
     except MissingExtra as error:
         return Outcome(missing=str(error))
-    except Exception as error:  # any row's any error: it is shown, and the others go on
+    except Exception as error:  # every error of a row is shown; the others continue
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(place.filename)}, line {place.lineno}"
         words = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
@@ -194,7 +194,9 @@ def _measure(job: Job) -> Record:
     figures = {name: float(value) for name, value in found.items()}
     strange = [f"{name} = {x}" for name, x in figures.items() if not math.isfinite(x)]
     if strange or not figures:
-        raise ArithmeticError(f"no result: {', '.join(strange) or 'it returned nothing'}")
+        raise ArithmeticError(
+            f"no result: {', '.join(strange) or 'the row returned no metric'}"
+        )
     versions = machine()
     for name in ("secagg", "scikit-learn", "scipy", "dp-accounting"):
         with suppress(PackageNotFoundError):
@@ -219,11 +221,12 @@ def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
             unloaded[name] = str(error)
             with suppress(DataError):
                 source = source_of(name)
-                if found_folder(source) is None:  # a reason without this machine's folders
+                if (
+                    found_folder(source) is None
+                ):  # the document must not name folders of this machine
                     unloaded[name] = (
-                        f"for the data set {name} was not at hand: run 'fedmf data fetch "
-                        f"{source.name}', or put its folder {source.folder!r} into the one "
-                        "that FEDMF_DATA names"
+                        f"the data set {name} is missing; run 'fedmf data fetch {source.name}' "
+                        f"or set FEDMF_DATA to the folder that contains {source.folder!r}"
                     )
         else:
             known = ratings.catalogue

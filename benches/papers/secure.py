@@ -21,9 +21,9 @@ DATA = "ml-100k"
 NEIGHBOURS = 60
 FAST = PRESETS["fast"]
 MASK, HEAD = RidgeMask(penalty=40.0), LocalHead()
-VIEWERS, STEPS = 300, 3  # of FCF, and the sums of its one epoch
+VIEWERS, STEPS = 300, 3  # users of FCF, and sums of its one epoch
 KEY_BITS = 3072
-LOST = "users lost"
+LOST = "dropouts"
 
 
 Train: TypeAlias = Callable[[Aggregation, Run], History]
@@ -108,7 +108,7 @@ LOSING = (0.0, 0.1)
 ROWS = (
     *(
         _row(
-            f"FedMF, ml-100k, 3 rounds, {dropout:.0%} vanishing",
+            f"FedMF, ml-100k, 3 rounds, {dropout:.0%} dropout",
             partial(_factors, DATA, FAST.model, 3, dropout),
             data=DATA,
             sums=4,  # the raters are counted first
@@ -124,7 +124,7 @@ ROWS = (
     ),
     *(
         _row(
-            f"FCF, simulated views, {STEPS} sums, {dropout:.0%} vanishing",
+            f"FCF, simulated views, {STEPS} sums, {dropout:.0%} dropout",
             partial(_views, dropout),
             dropout=dropout,
             errors=False,
@@ -163,18 +163,18 @@ TABLES = (
         metrics=("sums", "sums that differ", LOST, "ΔRMSE"),
         panels=(),  # all is as it should be, or is told by the table
         rows=ROWS,
-        note="Every user is a client of the protocol, 943 of MovieLens 100K, 300 simulated "
-        f"ones, with {NEIGHBOURS} neighbours each; HE-FedMF is the same FedMF under "
-        f"`PaillierSum`, a key holder apart from users and server decrypting each sum, with a "
-        f"key of {KEY_BITS} bits. *{LOST}*: how many users were left out of a round's sum for "
-        "having vanished, over all rounds. Sums are compared by the SHA-256 of their "
-        "integers, the count of the raters (but of FCF) and what is summed in each round. "
-        "Where all are the same, what holds for the plain integers holds for the secure ones: "
-        "the table `fixed-point` compares those with floating point over whole trainings.",
+        note="Every user is a client of the protocol (943 of MovieLens 100K, 300 simulated) "
+        f"with {NEIGHBOURS} neighbours. HE-FedMF is the same FedMF under `PaillierSum`: a "
+        "key holder, neither a user nor the server, decrypts each sum with a key of "
+        f"{KEY_BITS} bits. *{LOST}*: the users left out of a sum, added up over all rounds. "
+        "Sums are compared by the SHA-256 of their integers: the count of the raters (not "
+        "in FCF) and the sum of each round. Where all are equal, results for the plain "
+        "integers are results for the secure sums; the table `fixed-point` compares the "
+        "plain integers with floating point over whole trainings.",
     ),
     Table(
         key="end-to-end",
-        title="FedMMF by secret sharing from end to end: MovieLens 100K, a tenth vanishing",
+        title="FedMMF by secret sharing from end to end: MovieLens 100K, 10% dropout",
         metrics=("RMSE without head", "RMSE", "MAE", LOST, "seconds"),
         rows=(
             Row(
@@ -185,9 +185,9 @@ TABLES = (
                 seeds=2,
             ),
         ),
-        note=f"All 943 users are clients of the protocol with {NEIGHBOURS} neighbours each, in "
-        "one process; in each round a tenth of them vanish in a random phase; *"
-        f"{LOST}* are those whose vectors are not in a round's sum, over all rounds. Loading "
-        "the data is part of the seconds. " + SEEDS_0_AND_1_SEEN,
+        note=f"All 943 users are clients of the protocol with {NEIGHBOURS} neighbours each, "
+        "in one process. In each round a tenth of them drop out in a random phase. "
+        f"*{LOST}*: the users left out of a sum, added up over all rounds. The seconds "
+        "include loading the data. " + SEEDS_0_AND_1_SEEN,
     ),
 )

@@ -34,7 +34,7 @@ def _errors(preset: Preset, split: Split, run: Run, dropout: float = 0.0) -> dic
 
 
 def _preset_row(name: str, *, dropout: float = 0.0, most: float | None = None) -> Row:
-    losing = f", {dropout:.0%} vanishing" if dropout else ""
+    losing = f", {dropout:.0%} dropout" if dropout else ""
     return Row(
         f"FedMF, preset {name}, {PRESETS[name].rounds} rounds{losing}",
         DATA,
@@ -104,28 +104,28 @@ TABLES = (
             _preset_row("fast", dropout=0.1),
             _preset_row("biases"),
         ),
-        note="80/20 split per rating, errors unclipped, summed as the fixed-point integers "
-        "that the secure sum gives. The presets `paper` and `tuned` are in `fedmmf-4`, `large` "
-        f"is in `large`; `selection` shows what presets were chosen from. {SEED_0_SEEN}",
+        note="80/20 split per rating, errors unclipped; sums are the fixed-point integers "
+        "that the secure sum gives. The presets `paper` and `tuned` are in the table "
+        "`fedmmf-4`, `large` is in `large`; the table `selection` has the candidates. "
+        f"{SEED_0_SEEN}",
     ),
     Table(
         key="selection",
-        title="How the presets were chosen: errors on a validation part of the training "
-        "ratings",
+        title="Choice of the presets: errors on a validation part of the training ratings",
         metrics=(METRIC,),
         rows=tuple(
             Row(name, DATA, partial(_judge, score), seeds=RUNS)
             for name, score in CANDIDATES.items()
         ),
-        note="The test ratings of seed 0 are parted off first and never looked at; of the "
-        f"other 80 %, a tenth, drawn {RUNS} times, judges what the rest has taught. Candidates "
-        "that lie within each other's spread are equally good: then the choice is the simpler "
-        "or the quicker one. Mask and head are judged with the factors of the tuned FedMF. "
+        note="The test ratings of seed 0 are split off first and never used. A tenth of the "
+        f"other 80 %, drawn {RUNS} times, is the validation part of a training on the rest. "
+        "Candidates within each other's spread are equally good; the simpler or the faster "
+        "one is then chosen. Mask and head are judged with the factors of the tuned FedMF. "
         + SEED_0_SEEN
-        + " So much for this table; the masks had been chosen before, on a tenth of the "
-        "training ratings of seeds 0 and 1 (penalties of 4, 20, 40 and 80; l2 of .1, .2, .4 "
-        "and .8 for two orders, of .1, .15, .2 and .4 for high order), and seed 1's have four "
-        "fifths of seed 0's test ratings among them. An l2 of .8 and of .4 is the largest that "
-        "was tried.",
+        + " The masks, however, had been chosen before, on a tenth of the training "
+        "ratings of seeds 0 and 1: penalties of 4, 20, 40 and 80, and l2 of .1, .2, .4 and "
+        ".8 for two orders, of .1, .15, .2 and .4 for high order. The training ratings of "
+        "seed 1 include four fifths of seed 0's test ratings. An l2 of .8 and of .4 is the "
+        "largest that was tried.",
     ),
 )

@@ -17,7 +17,7 @@ from fedmf.errors import SettingError
 from secagg.bench import table as kit
 from secagg.bench.table import Cell, Column, Strong, Value, number
 
-QUICK = "Tried with --quick, with a fraction of the work: no result."
+QUICK = "Trial with --quick, a fraction of the work: no result."
 VERSION = 1  # of results.json
 
 
@@ -36,10 +36,10 @@ class LiveRuns:
         self._task = self.bar.add_task("runs", total=None)
 
     def begin(self, kept: int, to_run: int) -> None:
-        """Print the numbers of runs that were kept before, and that are to be made."""
+        """Print the numbers of kept runs and of runs to make."""
         self.kept, self.to_run, self.begun = kept, to_run, True
         self.bar.update(self._task, total=to_run)
-        self.print(f"{kept} runs kept from before, {to_run} to make")
+        self.print(f"{kept} earlier runs kept, {to_run} to run")
 
     def finished(self, job: object, outcome: Outcome) -> None:
         """Print the figures of a run, or the reason why there are none."""
@@ -65,7 +65,7 @@ def print_report(console: Console, report: Report) -> None:
         kit.print_table(grid(result), console)
         console.print()
     for key, why in report.missing.items():
-        console.print(f"table {key}: left out, {why}", style="yellow", markup=False)
+        console.print(f"table {key} is left out: {why}", style="yellow", markup=False)
     if report.quick:
         console.print(QUICK, style="yellow")
 
@@ -110,17 +110,17 @@ def remarks(result: TableResult) -> tuple[str, ...]:
     """Return findings, reasons for missed targets, and rows that failed or were left out."""
     rows = result.rows
     missed = [
-        f"{one.row.name}: missed, for {one.row.reason}"
+        f"{one.row.name}: missed: {one.row.reason}"
         for one in rows
         if one.row.reason and not all(result.judged(one).values())
     ]
-    failed = [f"{one.row.name}: failed, {one.error}" for one in rows if one.error]
+    failed = [f"{one.row.name}: failed: {one.error}" for one in rows if one.error]
     left_out = []
     for why in dict.fromkeys(one.missing for one in rows if one.missing):
         names = [one.row.name for one in rows if one.missing == why]
         whole = len(names) == len(rows) > 1
         left_out.append(
-            f"{f'all {len(rows)} rows' if whole else '; '.join(names)}: left out, {why}"
+            f"{f'all {len(rows)} rows' if whole else '; '.join(names)}: left out: {why}"
         )
     return (*result.table.findings(result.results), *missed, *failed, *left_out)
 
@@ -156,8 +156,8 @@ def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
     parts = [
         "# Results",
         "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
-        "deviation, beside what the papers report. Run n has seed n − 1, which parts the "
-        "ratings and draws everything else.",
+        "deviation, beside the figures of the papers. Run n has seed n − 1, which decides the "
+        "split and all random draws.",
     ]
     if report.quick:
         parts.append(f"**{QUICK}**")
@@ -257,7 +257,9 @@ def write(report: Report, folder: Path) -> None:
         finally:
             kit.write_atomically(folder / "results.md", markdown(report, pictures))
     except OSError as error:
-        raise SettingError(f"{folder} cannot be written to: {error.strerror}") from error
+        raise SettingError(
+            f"--out {folder} cannot be written to: {error.strerror}; choose another"
+        ) from error
 
 
 def _pictures(result: TableResult) -> Iterator[tuple[str, bytes]]:

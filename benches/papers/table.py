@@ -43,8 +43,8 @@ Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
 class Run:
     """One run of a row."""
 
-    seed: int  # of the split and of all that the training draws
-    quick: bool = False  # to only show that the row works: no result
+    seed: int  # seed of the split and of all random draws
+    quick: bool = False  # True only tests that the row runs: no result
 
     def fewer(self, rounds: int, least: int = 1) -> int:
         """Return the number of rounds; a tenth of it, but `least`, for a quick run."""
@@ -97,11 +97,13 @@ class Row:
     below: Mapping[str, Below] = field(default_factory=dict)
     seeds: int | None = None  # runs at most
     whole: bool = False  # finished, and judged, only with all of its `seeds`
-    reason: str = ""  # for missing a target, shown where one is missed
+    reason: str = ""  # explanation of a missed target
 
     def __post_init__(self) -> None:
         if self.whole and self.seeds is None:
-            raise ValueError(f"row {self.name!r} wants all of its seeds: give their number")
+            raise ValueError(
+                f"row {self.name!r} needs a number of seeds for its builds: set it"
+            )
 
 
 @dataclass(frozen=True)
@@ -131,18 +133,20 @@ class Table:
     def __post_init__(self) -> None:
         names = {row.name for row in self.rows}
         if len(names) < len(self.rows):
-            raise ValueError(f"table {self.key} has rows of the same name")
+            raise ValueError(f"table {self.key} has several rows of one name: rename them")
         for row in self.rows:
             for below in row.below.values():
                 if below.row not in names:
-                    raise ValueError(f"{row.name} is to be below {below.row}, which is no row")
+                    raise ValueError(
+                        f"row {row.name!r} is limited by {below.row!r}, which is no row here"
+                    )
 
 
 def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
     """Return the requested keys with their modules, in the order of `modules`."""
     known = f"there are {', '.join(modules)}, and {ALL} for all of them"
     if not keys:
-        raise SettingError(f"--table says which table: {known}")
+        raise SettingError(f"--table is missing: {known}")
     for key in keys:
         if key not in (ALL, *modules):
             close = difflib.get_close_matches(key.lower(), [*modules, ALL], n=1)

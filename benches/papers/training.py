@@ -21,17 +21,17 @@ from fedmf.training import History, RoundRecord, Trainer, mae, rmse
 # A table whose runs split the ratings again must name the test ratings that had a part in the
 # choice of hyper-parameters. A fifth is for the test, drawn by each seed.
 SEED_0_SEEN = (
-    "Hyper-parameters were chosen on validation ratings of seed 0's training part, which has "
-    "none of seed 0's test ratings and four fifths of any other seed's."
+    "Hyper-parameters were chosen on validation ratings of seed 0's training part. It has none "
+    "of seed 0's test ratings, but four fifths of any other seed's."
 )
 SEEDS_0_AND_1_SEEN = (
-    "Hyper-parameters were chosen on validation ratings of seed 0's training part, some on "
-    "those of seed 1's also: the two hold 96 % of all ratings, four fifths of seed 0's and of "
-    "seed 1's test ratings among them, so that no test part is untouched."
+    "Hyper-parameters were chosen on validation ratings of seed 0's training part, some also "
+    "on those of seed 1's. Together the two have 96 % of all ratings, including four fifths of "
+    "either seed's test ratings, so no test part is untouched."
 )
 ALS_SEEN = (
     "Those of exact federated ALS were chosen on the training parts of seeds 0 to 2, which "
-    "together hold 99 % of all ratings: for that row no test part is untouched."
+    "together have 99 % of all ratings, so no test part of that row is untouched."
 )
 CLIP = 64.0
 """A clip beyond all moments of ALS; FedMF's gradients stay below 16."""
@@ -94,5 +94,5 @@ def errors_after(history: History) -> dict[str, float]:
     """Return RMSE and MAE on the test ratings after the last round."""
     last = history.last
     if last.test_rmse is None or last.test_mae is None:
-        raise ValueError("there are no errors of a training without test ratings")
+        raise ValueError("a training without test ratings has no errors: pass a test part")
     return {"RMSE": last.test_rmse, "MAE": last.test_mae}

@@ -24,7 +24,7 @@ from secagg.paillier import PrivateKey
 BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
 """λ and twice the learning rate of Basu's thesis, section 6.7; see `descend` for the twice."""
 
-PHE_SECONDS = 5.0  # for each party of phe's sample
+PHE_SECONDS = 5.0  # budget of each party in phe's sample
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
 TIMES = ("a user", "server", "key holder", "everybody")
 TIMED = (Column(head, duration) for head in TIMES)
@@ -126,7 +126,7 @@ def fedmf_under_encryption(
         trainer = Trainer(model, aggregation, rounds=rounds, seed=seed, callbacks=callbacks)
         history = trainer.fit(train, split.test).history_
         if history.interrupted:
-            raise KeyboardInterrupt  # half a training compares with nothing
+            raise KeyboardInterrupt  # an unfinished training cannot be compared
         return history
 
     plain = trained(CLEAR, PlainSum())
@@ -227,8 +227,7 @@ def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
         if str(error.name).partition(".")[0] != "phe":
             raise
         raise MissingExtra(
-            "measuring phe needs phe: pip install phe, or leave it out "
-            "(--no-phe, with_phe=False)"
+            "phe is not installed: pip install phe, or leave it out (--no-phe, with_phe=False)"
         ) from None
     case = cases.Case(max(users, 3), elements)
     return keyed.measure(peers.floats(*peers.generate(bits)), case, PHE_SECONDS)

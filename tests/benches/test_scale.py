@@ -15,7 +15,7 @@ from secagg.bench.table import as_markdown
 SMALL = scale.Case("small", 12, 50, None, 7, 0.2)
 
 
-def test_a_small_round_is_checked_and_measured() -> None:
+def test_small_round_is_checked_and_measured() -> None:
     measured = scale.run(SMALL, lambda *_: None)
     assert measured["survivors"] == 10
     assert measured["client_seconds"] > 0
@@ -24,7 +24,7 @@ def test_a_small_round_is_checked_and_measured() -> None:
 
 
 @pytest.mark.parametrize("way", ["bytes_up", "bytes_down"])
-def test_a_byte_more_than_the_formula_is_seen(way: str) -> None:
+def test_check_bytes_with_one_byte_more_raises(way: str) -> None:
     vectors = RandomVectors(SMALL.clients, SMALL.length, CLIP, 0).__getitem__
     gone, entropy = leaving(SMALL.clients, SMALL.dropout), np.random.default_rng(1).bytes
     costs = ss.run_round(SMALL.params, vectors, gone, lambda *_: None, entropy)
@@ -34,7 +34,7 @@ def test_a_byte_more_than_the_formula_is_seen(way: str) -> None:
         scale.check_bytes(SMALL, replace(costs, **{way: more}))
 
 
-def test_the_doc_has_a_row_for_each_round() -> None:
+def test_scale_page_has_a_row_for_each_round() -> None:
     text = scale.DOC.read_text(encoding="utf-8")
     for case in scale.cases().values():
         k = "all" if case.neighbours is None else case.neighbours

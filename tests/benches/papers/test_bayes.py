@@ -22,7 +22,7 @@ def student(x, dof):
 
 
 def integral(posterior, low, high):
-    """Of the density from low to high, by Simpson's rule."""
+    """Integral of the density from low to high, by Simpson's rule."""
     x = np.linspace(low, high, 200_001)
     y = student((x - posterior.mean) / posterior.scale, posterior.dof) / posterior.scale
     weights = np.ones_like(x)
@@ -30,7 +30,7 @@ def integral(posterior, low, high):
     return float((weights * y).sum() * (x[1] - x[0]) / 3)
 
 
-def test_mean_scale_and_degrees_by_hand():
+def test_posterior_of_known_runs_is_as_by_hand():
     """Differences 3, −3, 3, −1, 4 thousandths: x̄ 1.2, σ̂² (44 − 5 · 1.44)/4 = 9.2."""
     found = correlated_t_test(CF, FCF, 0.2)
     assert found.mean == pytest.approx(1.2e-3)
@@ -40,31 +40,31 @@ def test_mean_scale_and_degrees_by_hand():
 
 @pytest.mark.parametrize("correlation", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("rope", [0.001, 0.005])
-def test_probabilities_are_the_areas_under_the_density(correlation, rope):
+def test_posterior_probabilities_are_areas_under_the_density(correlation, rope):
     posterior = correlated_t_test(CF, FCF, correlation)
     assert posterior.within(rope) == pytest.approx(integral(posterior, -rope, rope), abs=1e-9)
 
 
-def test_the_density_is_students():
+def test_posterior_density_is_that_of_students_t():
     posterior = correlated_t_test(CF, FCF, 0.2)
     x = np.array([-0.004, 0.0, 0.0012, 0.01])
     wanted = student((x - posterior.mean) / posterior.scale, 4) / posterior.scale
     assert posterior.density(x) == pytest.approx(wanted)
 
 
-def test_the_other_way_round_it_is_mirrored():
+def test_posterior_of_swapped_runs_is_mirrored():
     there, back = correlated_t_test(CF, FCF, 0.2), correlated_t_test(FCF, CF, 0.2)
     assert there.mean == -back.mean > 0  # FCF is the better one here
     assert there.within() == pytest.approx(back.within())
 
 
-def test_the_same_difference_always_leaves_no_doubt():
+def test_posterior_of_constant_differences_is_certain():
     assert correlated_t_test([1, 2], [1, 2], 0.2).within() == 1
     assert correlated_t_test([1, 2], [0, 1], 0.2).within() == 0
     assert correlated_t_test([1, 2], [2, 3], 0.2).within() == 0
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_t_test_of_incomparable_runs_raises():
     for first, second in (([1.0], [1.0]), ([1.0, 2.0], [1.0])):
         with pytest.raises(DataError):
             correlated_t_test(first, second, 0.2)
@@ -75,13 +75,13 @@ def test_what_cannot_be_compared_is_refused():
 
 
 @pytest.mark.parametrize("rope", [-1.0, math.nan, math.inf])
-def test_a_region_that_is_none_is_refused(rope):
+def test_posterior_region_out_of_range_raises(rope):
     for posterior in (correlated_t_test(CF, FCF, 0.2), correlated_t_test([1, 2], [1, 2], 0.2)):
         with pytest.raises(SettingError, match="rope = "):
             posterior.within(rope)
 
 
-def test_posteriors_are_drawn_with_their_region_and_probability():
+def test_posterior_picture_has_region_and_probability():
     known = correlated_t_test(CF, FCF, 0.2)
     certain = Posterior(mean=0.0, scale=0.0, dof=4)
     figure = draw_posteriors({"ml": {"P": known, "R": certain}, "sim": {"P": known}}, title="T")

@@ -32,7 +32,7 @@ def one_by_one(train, k, epochs, seed, rate=0.05, reg=0.02, spread=0.1):
     return mu, b_u, b_i, p, q
 
 
-def test_grouped_steps_end_where_the_sequence_does():
+def test_grouped_steps_equal_sequential_steps():
     train = simulate(15, 20, 120, seed=1)
     model = SVD(k=3, epochs=4, rate=0.05, seed=7).fit(train)
     mu, b_u, b_i, p, q = one_by_one(train, 3, 4, 7)
@@ -46,7 +46,7 @@ def test_grouped_steps_end_where_the_sequence_does():
     np.testing.assert_allclose(model.predict(train.users, train.items), wanted)
 
 
-def test_it_beats_the_mean_on_ratings_it_has_not_seen():
+def test_svd_beats_the_mean_on_test_ratings():
     split = random_split(simulate(60, 80, 2000, seed=2), seed=0)
     test = split.test
     model = SVD(k=5).fit(split.train)
@@ -55,7 +55,7 @@ def test_it_beats_the_mean_on_ratings_it_has_not_seen():
     assert error < 0.95 * rmse(test.values, mean)
 
 
-def test_who_is_not_in_the_training_gets_mean_and_known_bias():
+def test_predict_of_unseen_user_is_mean_and_known_bias():
     ratings = simulate(10, 12, 60, seed=3)
     train = ratings.take((ratings.users != 4) & (ratings.items != 5))
     model = SVD(k=2, epochs=2).fit(train)
@@ -64,7 +64,7 @@ def test_who_is_not_in_the_training_gets_mean_and_known_bias():
     np.testing.assert_allclose(model.predict(users, items), wanted)
 
 
-def test_what_cannot_be_done_is_refused():
+def test_svd_of_bad_input_raises():
     for setting, message in (
         ({"k": 0}, "k = 0 must be an integer of at least 1"),
         ({"epochs": 1.5}, r"epochs = 1\.5"),
@@ -84,12 +84,12 @@ def test_what_cannot_be_done_is_refused():
         SVD().fit(simulate(5, 6, 15, seed=0).take(np.array([], dtype=np.int64)))
 
 
-def test_a_split_is_told_to_be_parted():
+def test_fit_of_a_split_raises_with_remedy():
     with pytest.raises(SettingError, match=r"train .*Split: .* split\.train"):
         SVD().fit(random_split(simulate(5, 6, 15)))
 
 
-def test_predict_refuses_what_the_model_does_not_know():
+def test_predict_of_unknown_pairs_raises():
     model = SVD(k=2, epochs=1).fit(simulate(5, 6, 15, seed=0))
     assert model.predict([0, 1], [2, 3]).shape == (2,)
     assert model.predict([], []).shape == (0,)
@@ -103,7 +103,7 @@ def test_predict_refuses_what_the_model_does_not_know():
             model.predict(users, items)
 
 
-def test_a_training_that_diverges_is_refused_and_leaves_no_model():
+def test_fit_that_diverges_raises_and_leaves_no_model():
     train = simulate(15, 20, 120, seed=1)
     model = SVD(k=3, epochs=200, rate=5.0)
     with pytest.raises(SettingError, match="rate of 5"):

@@ -35,8 +35,8 @@ def trained(items, rounds=7):
 @pytest.mark.parametrize(
     ("refresh_every", "refreshes"), [(1, 6), (2, 3), (3, 2), (6, 1), (7, 0), (100, 0)]
 )
-def test_encrypted_matrix_holds_the_plain_integers(refresh_every, refreshes):
-    """After every round, however often it had to be encrypted anew in between."""
+def test_encrypted_matrix_has_the_plain_integers(refresh_every, refreshes):
+    """After every round, with any number of encryptions in between."""
     _, q = start()
     plain, items = PlainItems(q.reshape(-1)), encrypted(refresh_every)
     for meant, found in zip(trained(plain), trained(items), strict=True):
@@ -46,7 +46,7 @@ def test_encrypted_matrix_holds_the_plain_integers(refresh_every, refreshes):
     assert items.refreshes == refreshes
 
 
-def test_factors_of_earlier_rounds_stay_as_they_were():
+def test_factors_of_earlier_rounds_are_unchanged():
     p, q = start()
     begun = p.copy()
     first, second = descend(MODEL, RATINGS, PlainItems(q.reshape(-1)), p, rounds=2)
@@ -55,7 +55,7 @@ def test_factors_of_earlier_rounds_stay_as_they_were():
         assert (one != other).any()
 
 
-def test_it_is_gradient_descent_to_within_the_rounding():
+def test_descend_equals_gradient_descent_up_to_rounding():
     """Eq. 6.3 and 6.4 over the rating matrix, with both factors 2 in the rate."""
     p, q = start()
     ratings, known = np.zeros((8, 6)), np.zeros((8, 6))
@@ -76,7 +76,7 @@ def test_it_is_gradient_descent_to_within_the_rounding():
     assert errors[1] < errors[0]
 
 
-def test_who_takes_part_is_timed(monkeypatch):
+def test_descend_times_every_party(monkeypatch):
     """By a clock that moves by one whenever somebody's time starts or ends."""
     ticks = itertools.count()
     monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
@@ -89,7 +89,7 @@ def test_who_takes_part_is_timed(monkeypatch):
     assert items.of_server.seconds == 1 + 2 + 2 * 8 + 1
 
 
-def test_a_round_without_users_changes_nothing():
+def test_round_without_users_changes_nothing():
     items = encrypted(1)
     before = items.read()
     items.subtract([])
@@ -98,7 +98,7 @@ def test_a_round_without_users_changes_nothing():
 
 @pytest.mark.parametrize("kind", [PlainItems, lambda q: EncryptedItems(
     q, keypair(1024), users=1, refresh_every=1)])  # fmt: skip
-def test_what_lies_beyond_the_clip_is_refused_not_clipped(kind):
+def test_values_beyond_the_clip_raise(kind):
     with pytest.raises(SettingError, match=r"clip 16\.0"):
         kind(np.array([17.0, 1.0]))
     items = kind(np.array([16.0, 1.0]))
@@ -106,7 +106,7 @@ def test_what_lies_beyond_the_clip_is_refused_not_clipped(kind):
         items.subtract([np.array([0.0, -17.0])])
 
 
-def test_a_matrix_that_outgrew_the_clip_cannot_be_encrypted_anew():
+def test_refresh_of_matrix_beyond_the_clip_raises():
     items = EncryptedItems(np.array([10.0]), keypair(1024), users=1, refresh_every=1)
     items.subtract([np.array([-10.0])])
     assert items.read().tolist() == [20 << 32]
@@ -114,7 +114,7 @@ def test_a_matrix_that_outgrew_the_clip_cannot_be_encrypted_anew():
         items.subtract([np.array([0.0])])
 
 
-def test_models_and_sizes_that_do_not_fit_are_refused():
+def test_models_and_sizes_that_do_not_fit_raise():
     p, q = start()
     for model in (FedMF(), FedMF(update="paper", min_raters=3)):
         with pytest.raises(SettingError, match="update='paper' and min_raters=1"):

@@ -58,7 +58,7 @@ def ticking(monkeypatch):
     monkeypatch.setattr("fedmf.aggregate.aggregation.perf_counter", lambda: float(next(ticks)))
 
 
-def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch, sampled):
+def test_fedmf_encrypted_equals_plain_and_reports_costs(monkeypatch, sampled):
     """Fedmf is the same under encryption and priced beside phe."""
     ticking(monkeypatch)
     found = fedmf_under_encryption(SPLIT, keypair(), model=FedMF(k=2), rounds=3, seed=4)
@@ -81,7 +81,7 @@ def test_fedmf_under_encryption_is_the_same_and_is_priced(monkeypatch, sampled):
     assert without.phe is None
 
 
-def test_iteration_cost_leaves_out_the_rater_count(monkeypatch):
+def test_costs_of_iterations_exclude_the_rater_count(monkeypatch):
     """An iteration's costs are averaged over those that do not count raters."""
     taken = []
 
@@ -109,7 +109,7 @@ def test_iteration_cost_leaves_out_the_rater_count(monkeypatch):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_different_integers_are_told(broken, monkeypatch):
+def test_comparison_of_different_integers_reports_it(broken, monkeypatch):
     if broken:
         monkeypatch.setattr(under_encryption, "PlainSum", lambda: PlainSum(clip=0.25))
     found = fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
@@ -117,7 +117,7 @@ def test_different_integers_are_told(broken, monkeypatch):
     assert ("the integers are DIFFERENT" in found.table()) is broken
 
 
-def test_an_encrypted_item_matrix_is_the_plain_one(monkeypatch):
+def test_items_encrypted_equal_the_plain_matrix(monkeypatch):
     found = items_under_encryption(SPLIT, keypair(), rounds=5, refresh_every=2)
     assert found.same_integers
     assert found.difference == 0
@@ -132,31 +132,31 @@ def test_an_encrypted_item_matrix_is_the_plain_one(monkeypatch):
 
 
 @pytest.mark.parametrize("setting", [{"rounds": 0}, {"refresh_every": 0}])
-def test_impossible_settings_are_refused(setting):
+def test_settings_out_of_range_raise(setting):
     with pytest.raises(SettingError):
         items_under_encryption(SPLIT, keypair(), **setting)
 
 
-def test_phe_is_measured_by_the_kit():
-    """For two users, too, whom it takes for three."""
+def test_phe_is_measured_like_secagg_bench():
+    """Two users are measured as three."""
     found = measure_phe(2, 4, 512)
     assert (found.system, found.case) == (peers.FLOATS, Case(3, 4))
     assert (found.measured, found.error) == (True, 0.0)
 
 
-def test_without_phe_the_extra_is_named(monkeypatch):
+def test_phe_missing_raises_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "phe", None)
     monkeypatch.delitem(sys.modules, "secagg.bench.peers", raising=False)
     monkeypatch.delattr(secagg.bench, "peers", raising=False)
     named = r"pip install phe, or leave it out \(--no-phe"
     with pytest.raises(MissingExtra, match=named):
         measure_phe(3, 1, 512)
-    monkeypatch.setattr(under_encryption, "Trainer", None)  # told before any training
+    monkeypatch.setattr(under_encryption, "Trainer", None)  # raises before any training
     with pytest.raises(MissingExtra, match=named):
         fedmf_under_encryption(SPLIT, keypair())
 
 
-def test_the_table_and_the_document_say_the_same():
+def test_comparison_table_and_document_agree():
     costs = (
         Cost(how="encrypted", user=0.25, server=2.0, key_holder=0.5, everybody=15.0,
              bytes_up=4e3),
@@ -188,7 +188,7 @@ def test_the_table_and_the_document_say_the_same():
 
 @pytest.mark.slow
 @pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
-def test_ml_latest_small_at_3072_bits_reaches_the_same_rmse():
+def test_fedmf_at_3072_bits_has_the_same_rmse():
     """The corner of ml latest small reaches the same rmse at 3072 bits."""
     split = random_split(most_rated(load("ml-latest-small")), seed=0)
     found = fedmf_under_encryption(split, generate_keypair(), with_phe=False)
@@ -199,7 +199,7 @@ def test_ml_latest_small_at_3072_bits_reaches_the_same_rmse():
     assert found.rmse_encrypted < 0.75
 
 
-def test_an_interrupt_ends_all_of_it(monkeypatch):
+def test_interrupt_ends_the_whole_comparison(monkeypatch):
     """And not only the training in the clear, which would keep what it has."""
 
     def interrupted(*_):
@@ -210,17 +210,17 @@ def test_an_interrupt_ends_all_of_it(monkeypatch):
         fedmf_under_encryption(SPLIT, keypair(), rounds=2, with_phe=False)
 
 
-def test_what_is_being_done_is_told(sampled):
-    told = []
+def test_progress_reports_every_stage(sampled):
+    reported = []
     fedmf_under_encryption(
-        SPLIT, keypair(), rounds=2, with_phe=True, progress=lambda *what: told.append(what)
+        SPLIT, keypair(), rounds=2, with_phe=True, progress=lambda *what: reported.append(what)
     )
     both = ("training in the clear", "training under encryption")
     trained = [(what, done, 2) for what in both for done in range(3)]
-    assert told == [("measuring phe", 0, 1), *trained]
-    told.clear()
-    items_under_encryption(SPLIT, keypair(), rounds=2, progress=lambda *w: told.append(w))
-    assert told == trained
+    assert reported == [("measuring phe", 0, 1), *trained]
+    reported.clear()
+    items_under_encryption(SPLIT, keypair(), rounds=2, progress=lambda *w: reported.append(w))
+    assert reported == trained
 
 
 def run(monkeypatch, *arguments):
@@ -246,7 +246,7 @@ def small_key(monkeypatch):
     return asked
 
 
-def test_the_command(monkeypatch, capsys, small_key, sampled):
+def test_command_prints_table_or_json(monkeypatch, capsys, small_key, sampled):
     run(monkeypatch, "fedmf", *SMALL, "--rounds", "1", "--no-phe", "--json", "--bits", "2048")
     shown = capsys.readouterr()
     found = json.loads(shown.out)
@@ -277,18 +277,20 @@ def test_the_command(monkeypatch, capsys, small_key, sampled):
         (("basu", "--no-phe"), "No such option: --no-phe"),
         (("basu", *SMALL, "--rounds", "0"), "fedmf: rounds = 0 and"),
         (("fedmf", *SMALL, "--no-phe", "--rounds", "0"), "fedmf: rounds = 0 must"),
-        (("basu", "--data", "ml-100"), "fedmf: unknown data set 'ml-100'"),
+        (("basu", "--data", "ml-100"), "fedmf: data set 'ml-100' is unknown"),
         (("basu", *SMALL, "--seed", "-1"), "fedmf: seed = -1"),
     ],
 )
-def test_what_is_refused(arguments, message, monkeypatch, capsys, small_key):
+def test_command_with_bad_arguments_exits_with_2(
+    arguments, message, monkeypatch, capsys, small_key
+):
     assert run(monkeypatch, *arguments) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert message in shown.err
 
 
-def test_help_names_the_data_and_shows_examples(monkeypatch, capsys):
+def test_help_lists_data_and_examples(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "300")
     run(monkeypatch, "--help")
     shown = capsys.readouterr().out
@@ -310,7 +312,7 @@ INTERRUPTED = "fedmf: interrupted before the end; nothing is kept\n"
 COMMAND = (sys.executable, "-m", "benches.papers.experiments")
 
 
-def test_the_command_says_in_one_line_what_is_wrong():
+def test_command_error_is_one_line():
     ran = subprocess.run(  # noqa: S603
         [*COMMAND, "basu", "--data", "simulated", "--bits", "1024", "--json"],
         capture_output=True, text=True, timeout=60, check=False,
@@ -346,7 +348,7 @@ def ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys, ctrl_c):
+def test_ctrl_c_during_key_generation_exits_with_130(monkeypatch, capsys, ctrl_c):
     def interrupted(bits):
         raise KeyboardInterrupt
 
@@ -356,8 +358,8 @@ def test_ctrl_c_while_the_key_is_made(monkeypatch, capsys, ctrl_c):
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("basu", *SMALL, "--rounds", "1")])
-def test_a_reader_who_has_seen_enough_is_no_error(arguments):
-    """Nobody reads the pipe, from the start."""
+def test_closed_pipe_is_no_error(arguments):
+    """The pipe has no reader from the start."""
     reader, writer = os.pipe()
     os.close(reader)
     bits = ("--bits", "2048") if len(arguments) > 1 else ()

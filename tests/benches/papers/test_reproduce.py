@@ -24,7 +24,7 @@ from fedmf.data import load
 
 
 class Silent:
-    """Is told how the work goes on, and remembers."""
+    """Record the progress of the runs."""
 
     def __init__(self):
         self.begun, self.ended = None, []
@@ -74,7 +74,7 @@ def row_of(document, table, name):
 
 
 @pytest.mark.large
-def test_two_processes_measure_as_one_and_reuse_kept_runs(fakes, tmp_path):
+def test_two_processes_equal_one_and_reuse_kept_runs(fakes, tmp_path):
     """Two processes measure what one measures and what is kept is not run again."""
     reports = []
     for jobs in (1, 2):
@@ -106,7 +106,7 @@ GENTLE = [word for key in ("good", "bad", "extra") for word in ("--table", key)]
 
 
 @pytest.mark.large
-def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
+def test_failed_and_missing_rows_are_reported_others_run(trace, tmp_path):
     out = tmp_path / "out"
     ran = invoke(*GENTLE, "--seeds", "6", "--json", "--out", str(out))
     assert ran.exit_code == 1, "rows failed"
@@ -124,7 +124,7 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     assert strange["runs"] == []
     assert ran.stderr.count("bad: not a number, seed") == 1, "the other seeds are left out"
     elsewhere = row_of(document, "bad", "elsewhere")
-    assert elsewhere["missing"].startswith("unknown data set 'nowhere'")
+    assert elsewhere["missing"].startswith("data set 'nowhere' is unknown")
     assert elsewhere["error"] is None
     extra = row_of(document, "bad", "with an extra")
     assert (extra["missing"], extra["error"]) == ("pip install dp-accounting", None)
@@ -133,8 +133,8 @@ def test_what_fails_or_is_missing_is_told_and_the_others_go_on(trace, tmp_path):
     ]
     assert "bad: fails, seed 1: failed: RuntimeError" in ran.stderr
     shown = (out / "results.md").read_text()
-    assert "- fails: failed, seed 1: RuntimeError: the factors are gone" in shown
-    assert "- elsewhere: left out, unknown data set" in shown
+    assert "- fails: failed: seed 1: RuntimeError: the factors are gone" in shown
+    assert "- elsewhere: left out: data set" in shown
     assert "Table extra is left out: pip install scipy" in shown
 
 
@@ -145,12 +145,12 @@ def test_dying_process_fails_its_row_and_ctrl_c_is_deaf(fakes, tmp_path):
     )
     assert ran.exit_code == 1, "rows failed"
     document = json.loads(ran.stdout)
-    assert "died, perhaps for want of memory" in row_of(document, "rough", "dies")["error"]
+    assert "died, perhaps for lack of memory" in row_of(document, "rough", "dies")["error"]
     assert row_of(document, "rough", "interrupted")["measured"]["RMSE"]["mean"] == 1
     assert len(row_of(document, "rough", "tiny")["runs"]) == 3
 
 
-def test_the_files_and_the_schema_of_the_document(trace, tmp_path):
+def test_document_has_the_files_and_the_schema(trace, tmp_path):
     ran = invoke("--table", "good", "--seeds", "2", "--out", str(tmp_path / "out"))
     assert ran.exit_code == 0, ran.stderr
     files = sorted(
@@ -194,7 +194,7 @@ def test_the_files_and_the_schema_of_the_document(trace, tmp_path):
     assert re.search(r"steady +0\.9500 ± 0\.0040 +0\.9050 ± 0\.0071", ran.stdout)
 
 
-def test_a_quick_run_is_kept_apart_and_meets_no_target(trace, tmp_path):
+def test_quick_run_is_stored_apart_and_meets_no_target(trace, tmp_path):
     ran = invoke("--table", "good", "--quick", "--out", str(tmp_path / "out"))
     assert ran.exit_code == 0, ran.stderr
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["quick"]
@@ -204,12 +204,12 @@ def test_a_quick_run_is_kept_apart_and_meets_no_target(trace, tmp_path):
     assert row_of(document, "good", "tiny")["runs"][0]["figures"]["quick"] == 1
     assert row_of(document, "good", "steady")["met"] is None
     text = (tmp_path / "out" / "quick" / "results.md").read_text()
-    assert "with a fraction of the work: no result" in text
+    assert "a fraction of the work: no result" in text
     assert " yes " not in text
     assert "no result" in ran.stdout
 
 
-def test_one_run_of_five_folds_is_no_result(trace, tmp_path):
+def test_whole_row_with_one_fold_is_not_judged(trace, tmp_path):
     report = reproduce(["folds"], tmp_path / "store", Silent(), seeds=1)
     (line,) = grid(report.tables[0]).lines()
     assert line[2:5] == ["1 of 2", "RMSE ≤ 0.91", "–"]
@@ -219,7 +219,7 @@ def test_one_run_of_five_folds_is_no_result(trace, tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["sources", "ratings"])
-def test_a_run_of_other_sources_or_data_is_made_again(trace, tmp_path, monkeypatch, changed):
+def test_run_of_other_sources_or_data_is_repeated(trace, tmp_path, monkeypatch, changed):
     arguments = ("--table", "folds", "--out", str(tmp_path / "out"))
     assert invoke(*arguments).exit_code == 0
     assert invoke(*arguments).exit_code == 0
@@ -232,7 +232,7 @@ def test_a_run_of_other_sources_or_data_is_made_again(trace, tmp_path, monkeypat
     assert trace.read_text().split() == ["0", "1"] * 2
 
 
-def test_a_damaged_record_is_measured_again(trace, tmp_path):
+def test_damaged_record_is_measured_again(trace, tmp_path):
     reproduce(["folds"], tmp_path, Silent())
     (one, _) = tmp_path.rglob("output.pkl")
     one.write_bytes(one.read_bytes()[:-9])
@@ -241,7 +241,7 @@ def test_a_damaged_record_is_measured_again(trace, tmp_path):
     assert len(trace.read_text().split()) == 3
 
 
-def test_the_state_follows_the_years_and_genres_of_the_items(monkeypatch):
+def test_state_depends_on_years_and_genres(monkeypatch):
     ratings = load("simulated")
     (before,) = runner._states(["simulated"])[0].values()
     assert runner._states(["simulated"])[0] == {"simulated": before}
@@ -252,7 +252,7 @@ def test_the_state_follows_the_years_and_genres_of_the_items(monkeypatch):
         assert runner._states(["simulated"])[0] != {"simulated": before}
 
 
-def test_the_digest_is_of_the_sources_that_compute(tmp_path, monkeypatch):
+def test_sources_digest_covers_code_that_computes(tmp_path, monkeypatch):
     (tmp_path / "src").mkdir()
     kernel, shown = tmp_path / "src" / "kernel.c", tmp_path / "notes.md"
     kernel.write_text("int x = 1;")
@@ -294,7 +294,7 @@ def started(out, *paths, table="endless", jobs=1):
 
 
 @pytest.mark.large
-def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(fakes, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_finished_runs_for_the_next_call(fakes, tmp_path, monkeypatch):
     """A real signal to the whole group, as a terminal sends it.
 
     That the pipes are closed at the end shows that no process of the pool is left.
@@ -312,13 +312,13 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(fakes, tmp_path
     assert "Traceback" not in stderr
     assert "leaked" not in stderr
     assert "interrupted: 1 runs are kept in" in stderr
-    assert "2 are not made yet; the same command goes on from there" in stderr
+    assert "2 are missing; run the same command to continue" in stderr
 
     monkeypatch.delenv("FAKE_ENDLESS")
     with started(tmp_path / "out") as process:
         _, stderr = process.communicate(timeout=30)
     assert process.returncode == 0, stderr
-    assert "1 runs kept from before, 2 to make" in stderr
+    assert "1 earlier runs kept, 2 to run" in stderr
     assert fakes.read_text().split() == ["0", "1", "1", "2"]
     document = json.loads((tmp_path / "out" / "results.json").read_text())
     runs = row_of(document, "endless", "endless")["runs"]
@@ -328,14 +328,14 @@ def test_ctrl_c_keeps_what_is_finished_and_a_second_call_goes_on(fakes, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--table says which table: there are good, bad, rough, endless, folds"),
+        ((), "--table is missing: there are good, bad, rough, endless, folds"),
         (("--table", "goot"), "--table goot is unknown: did you mean good"),
         (("--table", "good", "--seeds", "0"), "--seeds 0 must be at least 1"),
         (("--table", "good", "--jobs", "0"), "--jobs 0 must be at least 1"),
-        (("--table", "good", "--out", "/dev/null/x"), "cannot be a folder"),
+        (("--table", "good", "--out", "/dev/null/x"), "cannot be written into"),
     ],
 )
-def test_what_is_refused_is_told_in_one_line(trace, tmp_path, monkeypatch, arguments, message):
+def test_bad_arguments_exit_with_one_line(trace, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     ran = invoke(*arguments)
     assert (ran.exit_code, ran.stdout) == (2, "")

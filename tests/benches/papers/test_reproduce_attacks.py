@@ -21,7 +21,7 @@ def small(monkeypatch):
     masked_ratings._hidden.cache_clear()
 
 
-def test_rows_of_the_attacks_run_and_give_their_columns(small):
+def test_attack_rows_return_the_columns(small):
     two, *_, lone = attacks.TABLE.rows
     found = two.run(QUICK)
     assert set(found) == set(attacks.TABLE.metrics)
@@ -31,7 +31,7 @@ def test_rows_of_the_attacks_run_and_give_their_columns(small):
 
 
 @pytest.mark.parametrize("which", [0, 8, 9])  # leakage, and the paper's own two
-def test_rows_are_judged_by_their_own_chance(small, which):
+def test_attack_targets_use_each_rows_own_chance(small, which):
     row = attacks.TABLE.rows[which]
     found = row.run(QUICK)
     assert found[attacks.ABOVE] == found["secure"] - found["chance"]
@@ -49,7 +49,7 @@ def test_users_are_counted_by_range_in_per_cent():
 
 
 @pytest.mark.parametrize("table", masked_ratings.TABLES[:2])
-def test_the_paper_accounts_for_all_users_and_so_do_we(small, table):
+def test_shares_of_users_add_up_to_100_per_cent(small, table):
     for row in table.rows:
         assert sum(one.mean for one in row.paper.values()) in (99, 100)
     found = table.rows[-1].run(QUICK)
@@ -57,7 +57,7 @@ def test_the_paper_accounts_for_all_users_and_so_do_we(small, table):
     assert sum(found.values()) == pytest.approx(100)
 
 
-def test_figure_4_is_drawn_of_the_rows_that_were_run(small):
+def test_figure_4_draws_finished_rows_only(small):
     table = masked_ratings.TABLES[2]
     results = {row.name: [row.run(QUICK)] for row in table.rows[:2]}
     assert results[table.rows[0].name][0]["J"] < results[table.rows[1].name][0]["J"]

@@ -77,8 +77,8 @@ GOLDEN = """\
 # Results
 
 Measured by `python -m benches.papers`: the mean over the runs ± their standard deviation, \
-beside what the papers report. Run n has seed n − 1, which parts the ratings and draws \
-everything else.
+beside the figures of the papers. Run n has seed n − 1, which decides the split and all \
+random draws.
 
 **1 of 2 targets met; missed:**
 - t / A | B / Δ
@@ -95,8 +95,8 @@ everything else.
 | lost | – | – | – | – | 0 of 2 | RMSE ≤ 1 | – | – |
 | far | – | – | – | – | 0 of 2 | – | – | – |
 
-- lost: failed, seed 0: RuntimeError: why (x.py, line 1)
-- far: left out, FEDMF_DATA is not set
+- lost: failed: seed 0: RuntimeError: why (x.py, line 1)
+- far: left out: FEDMF_DATA is not set
 
 A note.
 
@@ -108,26 +108,26 @@ Table other is left out: no package
 """
 
 
-def test_the_document():
+def test_markdown_equals_the_golden_document():
     assert markdown(report(*ROWS), {"t": {"results/t.svg": "What it shows"}}) == GOLDEN
 
 
 def test_quick_document_is_no_result_and_meets_no_target():
     """A quick document says that it is no result and meets nothing."""
     text = markdown(report(*ROWS, quick=True), {})
-    assert "**Tried with --quick, with a fraction of the work: no result.**" in text
+    assert "**Trial with --quick, a fraction of the work: no result.**" in text
     assert "`python -m benches.papers --table t --seeds 2 --quick`" in text
     assert "| yes |" not in text
     assert "| no" not in text
 
 
-def test_what_no_row_aims_at_or_no_paper_gives_has_no_column():
+def test_columns_without_targets_or_paper_are_omitted():
     plain = report(result("plain", {"RMSE": 1.25})).tables[0]
     heads = [column.head for column in grid(plain).columns]
     assert heads == ["", "RMSE", "bytes", "Δ", "seeds", "s per run"]
 
 
-def test_a_target_that_was_not_measured_is_missed():
+def test_target_without_measurement_is_missed():
     row = result("row", {"RMSE": 0.5}, target={"RMSE": Target(at_most=1), "Δ": Target()})
     (table,) = report(row).tables
     assert table.judged(row) == {"RMSE": True, "Δ": False}
@@ -143,7 +143,7 @@ def verdicts(*rows):
     return shown, [row["met"] for row in table["rows"]]
 
 
-def test_a_row_is_judged_against_another_over_the_seeds_of_both():
+def test_relative_target_uses_seeds_of_both_rows():
     """Over all its seeds, "FedMF" is at .95: .012 below would be met by .938, and is not."""
     base = result("FedMF", {"RMSE": 0.93}, {"RMSE": 0.95}, {"RMSE": 0.97}, wanted=3)
     below = {"RMSE": Below("FedMF", 0.012)}
@@ -167,7 +167,7 @@ def test_a_row_is_judged_against_another_over_the_seeds_of_both():
     assert "missed" not in markdown(report(base), {})
 
 
-def test_what_is_not_finished_is_not_final():
+def test_unfinished_row_is_not_final():
     """Neither where runs are missing, nor where the row that it is compared with lacks some."""
     aims = {"target": {"RMSE": Target(at_most=1)}}
     part = result("part", {"RMSE": 0.9}, wanted=2, **aims)
@@ -181,13 +181,13 @@ def test_what_is_not_finished_is_not_final():
     done = result("u1 to u5", *five, wanted=5, seeds=5, whole=True, **aims)
     assert verdicts(done) == ([("RMSE ≤ 1", "yes")], [{"RMSE": True}])
     assert "**1 of 1 targets met.**" in markdown(report(done), {})
-    with pytest.raises(ValueError, match="wants all of its seeds"):
+    with pytest.raises(ValueError, match="needs a number of seeds"):
         result("folds", whole=True)
 
 
-def test_a_missed_target_is_explained_and_a_met_one_is_not():
+def test_reason_is_shown_for_missed_targets_only():
     why = "so many users are missing"
-    for most, said in ((0.5, (f"row: missed, for {why}",)), (1.0, ())):
+    for most, said in ((0.5, (f"row: missed: {why}",)), (1.0, ())):
         row = result(
             "row", {"RMSE": 0.9}, wanted=1, target={"RMSE": Target(at_most=most)}, reason=why
         )
@@ -195,13 +195,13 @@ def test_a_missed_target_is_explained_and_a_met_one_is_not():
         assert remarks(report(row, quick=True).tables[0]) == ()
 
 
-def test_what_the_runs_say_together_is_below_the_table():
+def test_findings_stand_below_the_table():
     (result_of,) = report(result("row", {"RMSE": 0.9}, wanted=1)).tables
     table = replace(result_of.table, findings=lambda found: [f"runs: {len(found['row'])}"])
     assert remarks(replace(result_of, table=table)) == ("runs: 1",)
 
 
-def test_rows_that_miss_the_same_are_told_of_once():
+def test_rows_with_one_missing_reason_share_a_remark():
     """In the order of the rows, by name unless it is all of them."""
     near = result("near", {"RMSE": 0.9}, wanted=1)
     far, away, bare = (
@@ -209,11 +209,11 @@ def test_rows_that_miss_the_same_are_told_of_once():
         for name, why in (("far", "no data"), ("away", "no data"), ("bare", "no package"))
     )
     assert remarks(report(near, far, bare, away).tables[0]) == (
-        "far; away: left out, no data",
-        "bare: left out, no package",
+        "far; away: left out: no data",
+        "bare: left out: no package",
     )
-    assert remarks(report(far, away).tables[0]) == ("all 2 rows: left out, no data",)
-    assert "- all 2 rows: left out, no data\n" in markdown(report(far, away), {})
+    assert remarks(report(far, away).tables[0]) == ("all 2 rows: left out: no data",)
+    assert "- all 2 rows: left out: no data\n" in markdown(report(far, away), {})
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_rows_that_miss_the_same_are_told_of_once():
         (0.00123, "1.2e-03"),
     ],
 )
-def test_a_figure_has_the_decimals_it_deserves(value, shown):
+def test_figures_have_fitting_decimals(value, shown):
     assert number(value) == shown
 
 
@@ -280,7 +280,7 @@ def test_metrics_of_a_panel_share_its_axis():
     assert named == ["RMSE", "Δ"]
 
 
-def test_a_comparison_with_a_row_that_is_not_there_is_refused():
+def test_relative_target_of_unknown_row_raises():
     mine = result("mine", {"RMSE": 0.9}, below={"RMSE": Below("Z", 0.1)})
-    with pytest.raises(ValueError, match=r"mine .*Z"):
+    with pytest.raises(ValueError, match=r"'mine' .*Z"):
         report(mine)

@@ -1,4 +1,4 @@
-"""Claims in the names of rows are true: users drop out, three ratings are held out."""
+"""Claims in the names of rows are true: dropouts, and the split of the thesis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _few_ratings(monkeypatch):
     monkeypatch.setattr(secure, "VIEWERS", 24)
 
 
-VANISHING = re.compile(r"(\d+)% vanishing|(a tenth) vanishing")
+DROPOUT = re.compile(r"(\d+)% dropout")
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ VANISHING = re.compile(r"(\d+)% vanishing|(a tenth) vanishing")
         pytest.param(row, said[1] != "0", id=f"{key}: {row.name}")
         for key, module in MODULES.items()
         for row in find_table(module, key).rows
-        if (said := VANISHING.search(f"{row.name}; {find_table(module, key).title}"))
+        if (said := DROPOUT.search(f"{row.name}; {find_table(module, key).title}"))
     ],
 )
-def test_users_vanish_where_the_name_says_so_and_only_there(row, share, monkeypatch):
+def test_dropouts_happen_only_in_rows_named_so(row, share, monkeypatch):
     """Under plain sums: the secure ones of a row take the same schedule, and are slow."""
     lost = []
 
@@ -59,8 +59,8 @@ def test_users_vanish_where_the_name_says_so_and_only_there(row, share, monkeypa
     assert any(lost) == share
 
 
-def test_thesis_holds_out_the_last_three_ratings():
-    """The thesis holds out the last three ratings of each user."""
+def test_thesis_split_tests_the_last_three_ratings():
+    """The test part has the last three ratings of each user."""
     split = thesis.thesis_split()
     assert np.bincount(split.test.users, minlength=24).tolist() == [3] * 24
     assert split.train.n_ratings == RATINGS.n_ratings - 3 * 24
@@ -69,7 +69,7 @@ def test_thesis_holds_out_the_last_three_ratings():
         assert here.max() <= there.min()
 
 
-def test_the_thesis_notices_sums_that_are_not_the_same(monkeypatch):
+def test_thesis_row_reports_different_sums(monkeypatch):
     (row,) = (one for one in thesis.TABLE.rows if "secure aggregation" in one.name)
     assert not row.target["same sums"].met(0.99)
     monkeypatch.setattr(thesis, "SecAggSum", lambda: PlainSum(fractional_bits=4))
@@ -77,8 +77,8 @@ def test_the_thesis_notices_sums_that_are_not_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("row", attacks.TABLE.rows, ids=lambda row: row.name)
-def test_attacks_see_the_training_ratings_and_singletons_all(row, monkeypatch):
-    """An item has one rater among all ratings; what is for the test nobody sends."""
+def test_attacks_use_training_ratings_singletons_use_all(row, monkeypatch):
+    """An item has one rater among all ratings; test ratings are never sent."""
 
     class Attacked(Exception):
         pass

@@ -43,7 +43,7 @@ def test_context_rows_run_on_the_features_of_their_data(table, monkeypatch):
     assert 0.5 < once["MAE"] < once["RMSE"] < 2
 
 
-def test_a_tighter_budget_means_more_noise():
+def test_smaller_epsilon_gives_more_noise():
     """Within one place of the noise, at the rounds that were chosen for each ε."""
     for where in ("central", "local"):
         z = [

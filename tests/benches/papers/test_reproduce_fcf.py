@@ -45,7 +45,7 @@ def test_simulated_rows_run_and_are_drawn():
         np.std(differences, ddof=1) * np.sqrt(1 / 2 + 0.2 / 0.6)  # Nadeau and Bengio 2003
     )
     (line,) = FCF_2.findings(results)
-    assert line.startswith("simulated, K 4: probability that FCF is within ±0.005 of CF: P ")
+    assert line.startswith("simulated, K 4, probability that FCF is within ±0.005 of CF: P ")
     within = posterior(cf, fcf, "F1").within()
     assert f", F1 {within:.3f}, " in line
     assert FCF_2.findings({name: runs[:1] for name, runs in results.items()}) == ()
@@ -57,7 +57,7 @@ def test_simulated_rows_run_and_are_drawn():
         draw({name: runs[:1] for name, runs in results.items()})
 
 
-def test_what_is_judged_is_neither_learnt_nor_hidden():
+def test_judged_views_are_neither_trained_nor_hidden():
     given = fcf2.parts("simulated", 3)
     train, hidden, test = (
         set(zip(part.users, part.items, strict=True))
@@ -68,7 +68,7 @@ def test_what_is_judged_is_neither_learnt_nor_hidden():
     assert (len(train), len(hidden), len(test)) == (480, 720, 240)
 
 
-def test_the_percentage_difference_is_section_6_2s():
+def test_percentage_difference_is_that_of_section_6_2():
     exact = np.array([[1.0, -2.0], [4.0, 5.0]])
     found = np.array([[1.2, -2.2], [4.0, 4.0]])
     assert percentage_difference(exact, found) == pytest.approx(100 * 0.1 / 4)  # −.2 − .1 + .2

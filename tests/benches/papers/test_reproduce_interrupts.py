@@ -11,7 +11,7 @@ import pytest
 from test_reproduce import started
 
 AT_MOST = 20  # seconds; it takes one or two
-BEGUN = "0 runs kept from before, 3 to make"
+BEGUN = "0 earlier runs kept, 3 to run"
 
 
 def hammer(process):
@@ -46,22 +46,22 @@ def until_a_run_is_kept(process, out):
         (
             "unready",
             until_its_table_is_read,
-            "fedmf: interrupted before the first run; nothing is lost",
+            "fedmf: interrupted before the first run; no run is lost",
         ),
         (
             "endless",
             until_the_runs_begin,
-            "interrupted: 0 runs are kept in {out}, 3 are not made yet",
+            "interrupted: 0 runs are kept in {out}, 3 are missing",
         ),
         (
             "endless",
             until_a_run_is_kept,
-            "interrupted: 1 runs are kept in {out}, 2 are not made yet",
+            "interrupted: 1 runs are kept in {out}, 2 are missing",
         ),
     ],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_repeated_ctrl_c_ends_it_with_one_line(tmp_path, monkeypatch, table, wait, said, jobs):
+def test_repeated_ctrl_c_ends_with_one_line(tmp_path, monkeypatch, table, wait, said, jobs):
     """It neither hangs nor shows where it was, and no process of the pool is left.
 
     That the pipe is closed at the end shows the latter.
@@ -87,7 +87,7 @@ if "spawn_main" in " ".join(sys.orig_argv):
 
 
 @pytest.mark.large
-def test_worker_processes_are_deaf_to_ctrl_c_from_the_first(tmp_path, monkeypatch):
+def test_worker_processes_ignore_ctrl_c_from_the_start(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_TRACE", str(tmp_path / "trace"))
     (tmp_path / "sitecustomize.py").write_text(STRUCK)
     with started(tmp_path / "out", tmp_path, jobs=2) as process:

@@ -1,4 +1,4 @@
-"""The rows that hold secure sums against plain ones, in small."""
+"""Small versions of the rows that compare secure and plain sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _tiny(monkeypatch):
 
 
 @pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
-def test_the_sums_are_the_same_and_as_many_as_the_target_wants(row):
+def test_secure_sums_equal_plain_sums_in_number_and_value(row):
     found = row.run(Run(seed=0))
     assert found.keys() == row.target.keys()
     assert all(target.met(found[metric]) for metric, target in row.target.items()), found
@@ -33,7 +33,7 @@ def test_the_sums_are_the_same_and_as_many_as_the_target_wants(row):
 
 
 @pytest.mark.parametrize("row", TABLE.rows, ids=lambda row: row.name)
-def test_sums_that_are_not_the_same_are_counted(row, monkeypatch):
+def test_different_sums_are_counted(row, monkeypatch):
     """Half a bit of the fixed point is another sum in every round, but for the raters'."""
 
     def coarse(*, clip, fractional_bits, **settings):

@@ -17,19 +17,19 @@ def test_tables_come_in_their_order_and_once():
     assert list(resolve(["two", "all"], modules)) == ["one", "two", "three"]
 
 
-def test_a_table_that_its_module_lacks_is_an_error():
+def test_find_table_of_unknown_key_raises():
     with pytest.raises(LookupError):
         find_table("reproduce_fakes", "other")
 
 
-def test_rows_of_the_same_name_are_an_error():
+def test_table_with_equal_row_names_raises():
     row = Row("row", "simulated", lambda run: {})
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ValueError, match="one name"):
         Table(key="t", title="T", metrics=(), rows=(row, row))
 
 
 @pytest.mark.parametrize("key", MODULES)
-def test_every_table_and_each_of_its_rows_can_be_found(key):
+def test_tables_and_rows_are_found_by_key(key):
     """Targets are of columns, and of other rows."""
     table = find_table(MODULES[key], key)
     for row in table.rows:
@@ -40,7 +40,7 @@ def test_every_table_and_each_of_its_rows_can_be_found(key):
 
 
 @pytest.mark.large
-def test_all_tables_are_there_without_matplotlib():
+def test_tables_are_listed_without_matplotlib():
     code = (
         "import sys\nsys.modules['matplotlib'] = None\n"
         "from benches.papers.table import MODULES, find_table\n"
@@ -52,7 +52,7 @@ def test_all_tables_are_there_without_matplotlib():
     assert found.returncode == 0, found.stderr
 
 
-def test_the_papers_comparisons_are_targets():
+def test_paper_comparisons_are_targets():
     rows = {row.name: row for row in find_table(MODULES["fedmmf-4"], "fedmmf-4").rows}
     aims = {
         name: (below.row, below.margin)
@@ -67,7 +67,7 @@ def test_the_papers_comparisons_are_targets():
     }
 
 
-def test_no_table_is_forgotten():
+def test_listed_modules_cover_every_table():
     found = set()
     for module in pkgutil.iter_modules(benches.papers.__path__, "benches.papers."):
         content = importlib.import_module(module.name)

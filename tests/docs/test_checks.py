@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 REQUIRED = set(range(1, 39))
 
 
-def test_every_line_has_its_tests_where_the_table_says() -> None:
+def test_security_checks_have_tests_in_the_named_files() -> None:
     table = {
         int(line): set(re.findall(r"`(test_\w+)`", files))
         for line, files in re.findall(

@@ -69,7 +69,7 @@ print(over_sockets.main().survivors)
 
 @pure_repeats
 @pytest.mark.parametrize(
-    ("before", "told"),
+    ("before", "message"),
     [
         pytest.param(
             "pass",
@@ -80,13 +80,13 @@ print(over_sockets.main().survivors)
     ],
     ids=["it connects", "it says who it is"],
 )
-def test_over_sockets_with_a_client_killed_before(before: str, told: str) -> None:
+def test_over_sockets_with_a_client_killed_before(before: str, message: str) -> None:
     printed = run("-c", DIES_EARLY.format(before))
-    assert told in printed
+    assert message in printed
     assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
 
 
-def test_a_server_that_is_killed_and_resumed() -> None:
+def test_resumable_server_killed_once_is_resumed() -> None:
     assert run("examples/resumable_server.py").splitlines() == [
         "the server died; client 1 got no answer and sends again",
         "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
@@ -97,7 +97,7 @@ def test_a_server_that_is_killed_and_resumed() -> None:
 @pytest.mark.parametrize(
     "message", [*(pytest.param(m, marks=pytest.mark.large) for m in (1, 5, 6, 11, 20)), 10]
 )
-def test_a_server_that_is_killed_in_any_phase_is_resumed(message: int, tmp_path: Path) -> None:
+def test_resumable_server_killed_in_any_phase_is_resumed(message: int, tmp_path: Path) -> None:
     call = f"main(pathlib.Path({str(tmp_path / 'journal')!r}), dies_after={message})"
     start = (
         "import sys, pathlib; sys.path.insert(0, 'examples'); from resumable_server import main"
@@ -108,7 +108,7 @@ def test_a_server_that_is_killed_in_any_phase_is_resumed(message: int, tmp_path:
 
 
 @pure_repeats
-def test_a_lying_server_gets_no_share() -> None:
+def test_lying_server_gets_no_share() -> None:
     printed = run("examples/lying_server.py").splitlines()
     assert len(printed) == 6
     assert all("did not sign these survivors" in line for line in printed)
@@ -128,7 +128,7 @@ def test_encrypted_recommender_is_the_same_under_any_trust() -> None:
 
 @pure_repeats
 def test_own_ratings_recommend_the_film_they_like_first() -> None:
-    """Own ratings with names get everybody the film they like first."""
+    """With own ratings and names, each user gets their preferred film first."""
     printed = run("examples/own_ratings.py").splitlines()
     films = ["Alien", "Brazil", "Casablanca", "Dune", "Emma", "Fargo"]
     assert len(printed) == 10
@@ -152,7 +152,7 @@ def test_find_a_bug_finds_the_smallest_case() -> None:
 @pytest.mark.large
 @pure_repeats
 @pytest.mark.parametrize("block", blocks("docs/testing.md"))
-def test_the_tests_in_the_docs_run_as_they_stand(block: str, tmp_path: Path) -> None:
+def test_docs_tests_run(block: str, tmp_path: Path) -> None:
     (tmp_path / "test_block.py").write_text(block)
     out = run("-m", "pytest", "-q", "--rootdir=.", "test_block.py", cwd=tmp_path)
     assert "1 passed" in out
@@ -160,7 +160,7 @@ def test_the_tests_in_the_docs_run_as_they_stand(block: str, tmp_path: Path) -> 
 
 @pytest.mark.large
 @pure_repeats
-def test_an_encrypted_sum_without_the_client_that_died() -> None:
+def test_encrypted_sum_excludes_the_killed_client() -> None:
     printed = run("examples/encrypted_sum.py")
     assert printed == "sum of 5 vectors; its first element is 3.000\n"
 
@@ -168,11 +168,11 @@ def test_an_encrypted_sum_without_the_client_that_died() -> None:
 @pytest.mark.large
 @pure_repeats
 @pytest.mark.parametrize("block", blocks("README.md") + blocks("docs/paillier.md"))
-def test_the_readmes_python_runs_as_it_stands(block: str) -> None:
+def test_readme_python_runs(block: str) -> None:
     assert run("-c", block)
 
 
-def test_the_readmes_first_example_prints_what_it_shows() -> None:
+def test_readme_first_example_prints_its_output() -> None:
     readme = (ROOT / "README.md").read_text()
     shown = re.search(r"```python\n.*?```\n\n((?:    [^\n]*\n)+)", readme, re.DOTALL)
     assert shown is not None

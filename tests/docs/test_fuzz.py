@@ -26,7 +26,7 @@ CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
     "target",
     [pytest.param(t, marks=pytest.mark.large) if t == "transcripts" else t for t in TARGETS],
 )
-def test_check26_the_kept_corpus_has_no_other_outcome(target: str) -> None:
+def test_check26_corpus_has_no_other_outcome(target: str) -> None:
     kept = sorted((CORPUS / target).iterdir())
     assert kept
     for data in [*seeds(target), *(path.read_bytes() for path in kept)]:
@@ -88,7 +88,7 @@ def test_check26_memory_is_bounded_by_the_parameters(kind: type, world: int) -> 
     tracemalloc.stop()
 
 
-def test_check26_paillier_memory_is_bounded_by_what_came() -> None:
+def test_check26_paillier_memory_is_bounded_by_the_input() -> None:
     """Headers of the longest key and the most summands, before too few bytes and too many."""
     key, packing = keypair(), PACKINGS[0]
     public = key.public_key

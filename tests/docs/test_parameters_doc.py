@@ -63,7 +63,7 @@ def is_good(
 
 
 @pytest.mark.parametrize("row", COMPARED, ids=lambda row: " ".join(row[:3]))
-def test_comparison_is_what_the_code_finds(
+def test_comparison_is_that_of_the_finder(
     row: list[str],
 ) -> None:
     """The comparison is what the code finds and its differences are those named."""
@@ -112,7 +112,7 @@ def test_comparison_has_the_other_implementations_figures() -> None:
 
 
 @pytest.mark.parametrize("row", DEFAULTS, ids=lambda row: " ".join(row[:3]))
-def test_the_defaults_are_what_the_code_finds(row: list[str]) -> None:
+def test_defaults_are_those_of_the_finder(row: list[str]) -> None:
     security, n, corrupt, dropout = case(row)
     found = recommend(n, corrupt, dropout, security)
     shown = [found.privacy_bits, found.completion_bits]
@@ -121,13 +121,13 @@ def test_the_defaults_are_what_the_code_finds(row: list[str]) -> None:
     assert row[5:] == ["∞" if b == math.inf else f"{b:.1f}" for b in shown]
 
 
-def test_the_figures_in_the_text() -> None:
+def test_figures_in_the_text_are_those_of_the_code() -> None:
     assert "# {}, {}".format(*recommend(1000, corrupt=0.05, dropout=0.05)) in TEXT
     assert "k {}, t {}".format(*recommend(1000, 0, 0.33)) in TEXT
     assert tails.bits(tails.in_pieces(1000, 330, 34)) < 40
 
 
-def test_what_is_lost_when_fewer_turn_up() -> None:
+def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     """By rounding; by the same colluders among fewer; and not, where they are counted so."""
     fewer = rows("of 1000 turn up | privacy bits")
     assert len(fewer) == 3
@@ -150,12 +150,12 @@ def test_what_is_lost_when_fewer_turn_up() -> None:
     assert f"{least:.1f} bits" in plain
 
 
-def test_how_many_neighbours_are_counted_and_tried() -> None:
+def test_neighbour_counts_are_those_of_the_finder() -> None:
     assert f"up to {tails.MOST_COUNTED} neighbours" in TEXT
     assert f"up to {finder.MOST_SEARCHED} neighbours" in TEXT
 
 
-def test_the_formulas_give_the_bytes() -> None:
+def test_formulas_give_the_bytes() -> None:
     def b(x: int) -> int:
         return x + (2 if x < 2**8 else 3 if x < 2**16 else 5)
 
@@ -199,13 +199,13 @@ def test_the_formulas_give_the_bytes() -> None:
 
 
 @pytest.mark.parametrize("row", rows("constant | value"), ids=lambda row: row[0])
-def test_a_constant_has_its_value(row: list[str]) -> None:
+def test_constants_have_their_values(row: list[str]) -> None:
     path, _, name = row[0].strip("`").rpartition(".")
     value = getattr(importlib.import_module(path), name)
     assert value == eval(row[1].replace("^", "**").replace("−", "-"))  # noqa: S307
 
 
-def test_the_constants_follow_from_each_other() -> None:
+def test_constants_follow_from_each_other() -> None:
     field, shamir, keys = (
         importlib.import_module(f"secagg.{m}")
         for m in ("shamir.field", "shamir", "protocol.keys")
@@ -222,7 +222,7 @@ def test_the_constants_follow_from_each_other() -> None:
 ONES = Integers(max=1)
 WIDE = {"encoding": ONES, "modulus_bits": 64}
 BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
-    # what is accepted at the value and refused beyond it: one step in which direction
+    # accepted at the value, rejected one step beyond it in this direction
     "n_clients": (lambda n: make_params(n, **WIDE), 2**20, 1),
     "length": (lambda d: make_params(length=d, encoding=ONES, modulus_bits=8), 2**31, 1),
     "modulus that is a power of two": (lambda b: make_params(modulus_bits=b), 64, 1),
@@ -251,7 +251,7 @@ BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
 }
 
 
-def test_the_bounds_are_where_the_doc_says() -> None:
+def test_bounds_are_those_of_the_page() -> None:
     table = {row[0]: row[1] for row in rows("bound | value")}
     policy = ClientPolicy()
     defaults = {
@@ -273,6 +273,6 @@ def test_the_bounds_are_where_the_doc_says() -> None:
     assert make_params(4).min_survivors == int(table["survivors"])
 
 
-def test_the_policys_bits_are_those_of_the_finder() -> None:
+def test_policy_bits_are_those_of_the_finder() -> None:
     found = recommend(1000, 0.05, 0.05)
     assert privacy_bits(1000, *found, 0.05, 0.05) == found.privacy_bits

@@ -82,21 +82,21 @@ def replay(variant: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("variant", NEXT)
-def test_the_state_diagram_is_the_transition_table(variant: str) -> None:
+def test_state_diagram_is_the_transition_table(variant: str) -> None:
     drawn = protocol_doc.section(f"diagram {variant}")
     assert drawn == protocol_doc.diagram(variant), "run python tests/support/protocol_doc.py"
 
 
-def test_the_table_of_checks_is_that_of_the_code() -> None:
+def test_table_of_checks_is_that_of_the_code() -> None:
     assert set(protocol_doc.documented_checks()) == protocol_doc.checks_in_code()
 
 
-def test_the_checks_of_encryption_are_those_of_the_code() -> None:
+def test_checks_of_encryption_are_those_of_the_code() -> None:
     documented = protocol_doc.documented_encryption_checks()
     assert documented == protocol_doc.encryption_checks_in_code()
 
 
-def test_the_phases_of_the_table_of_checks_exist() -> None:
+def test_phases_of_the_table_of_checks_exist() -> None:
     phases = {phase.value for phase in Phase}
     for text in protocol_doc.documented_checks().values():
         named = text.removesuffix(", at closing").split(", ")
@@ -104,7 +104,7 @@ def test_the_phases_of_the_table_of_checks_exist() -> None:
 
 
 @pytest.mark.parametrize("variant", NEXT)
-def test_the_worked_example_is_what_the_machines_say(variant: str) -> None:
+def test_worked_example_is_that_of_the_machines(variant: str) -> None:
     messages = replay(variant)
     shown = protocol_doc.listing(f"example {variant}")
     compared = messages.keys() & shown.keys()
@@ -143,7 +143,7 @@ def test_worked_example_has_the_key_schedules_values() -> None:
     assert len(shown) == len(derived) + 8, "a value that no test looks at"
 
 
-def test_the_mask_streams_of_the_document() -> None:
+def test_mask_streams_are_those_of_the_code() -> None:
     for name, value in protocol_doc.listing("masks").items():
         ring = Ring(int(name.removeprefix("R = ")))
         elements = ring.zeros(8)

@@ -56,7 +56,7 @@ def run(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("page", sorted(set(pages_with(CELL)) - ELSEWHERE))
-def test_a_pages_python_run_in_order_prints_its_text(page: str) -> None:
+def test_page_python_prints_its_text(page: str) -> None:
     cells = CELL.findall((DOCS / page).read_text())
     program = "\nprint(end='\\0')\n".join(code for code, _ in cells)
     if "def test_my_aggregator" in program:
@@ -67,7 +67,7 @@ def test_a_pages_python_run_in_order_prints_its_text(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with(EXAMPLE))
-def test_an_examples_output_is_on_its_page(page: str) -> None:
+def test_example_output_is_on_its_page(page: str) -> None:
     (path, expected) = EXAMPLE.search((DOCS / page).read_text()).groups()
     assert expected in run(path)
 
@@ -102,7 +102,7 @@ class Page(HTMLParser):
             self.loads.add(values.get("src") or values.get("href") or "")
 
 
-def test_the_site_builds_without_a_warning_and_is_whole(tmp_path: Path) -> None:
+def test_site_builds_without_warnings_and_complete(tmp_path: Path) -> None:
     """One test, for the site takes half a minute and each worker would build its own."""
     pytest.importorskip("sphinx")
     options = ["-q", "-j", "auto", "-E", "-n", "-W", "--keep-going"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from secagg.errors import ParameterError
 
-__all__ = ["as_bytes", "check_integer", "check_kind", "is_integer"]
+__all__ = ["as_bytes", "check_integer", "check_kind", "check_session", "is_integer"]
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
@@ -40,3 +40,12 @@ def as_bytes(data: bytes | bytearray | memoryview, name: str = "a message") -> b
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
     raise ParameterError(f"{name} must be bytes, not {type(data).__name__}")
+
+
+def check_session(session: bytes) -> None:
+    """Raise `ParameterError` for anything but at most 64 bytes."""
+    check_kind("session", session, bytes, "bytes (encode text)")
+    if len(session) > 64:
+        raise ParameterError(
+            f"session has {len(session)} bytes, more than 64; take a shorter name, or its hash"
+        )

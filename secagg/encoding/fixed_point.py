@@ -135,8 +135,9 @@ class FixedPoint:
             )
         if clipped and self.beyond_clip == "refuse":
             raise ParameterError(
-                f"{clipped} elements lie beyond the clip {self.clip}; scale the vector, raise "
-                "the clip, or pass beyond_clip='clip' to have them clipped and counted"
+                f"{clipped} elements of {values.size} are beyond the clip {self.clip}; scale "
+                "the vector, raise the clip, or pass beyond_clip='clip' to have them clipped "
+                "and counted"
             )
         return out, clipped
 

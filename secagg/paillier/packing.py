@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg._check import check_integer, check_kind
+from secagg._check import check_integer, check_kind, check_session
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
 
@@ -74,10 +74,7 @@ class Packing:
             value = getattr(self, name)
             if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))
-        if not isinstance(self.session, bytes) or len(self.session) > 64:
-            raise ParameterError(
-                f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
-            )
+        check_session(self.session)
         if self.max_sum > SIGNED_MAX:
             raise ParameterError(
                 f"the sum of {self.summands} vectors can reach {self.max_sum}, beyond 2^62; "

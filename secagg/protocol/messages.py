@@ -196,7 +196,8 @@ def decode(
     if not isinstance(data, bytes) or not data:
         raise violation("encoding", "the message is empty or not bytes")
     if data[0] != VERSION:
-        raise violation("version", f"version {data[0]}; this library supports {VERSION}")
+        why = f"first byte {data[0]}: not a message of version {VERSION}, the supported one"
+        raise violation("version", why)
     limit = max_bytes(kind, params)
     if len(data) > limit:
         raise violation("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from secagg._check import check_integer
+from secagg._check import check_integer, check_session
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
 
@@ -93,10 +93,7 @@ class RoundParams:
             )
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
-        if not isinstance(self.session, bytes) or len(self.session) > 64:
-            raise ParameterError(
-                f"session must be bytes, at most 64 of them, not {self.session!r}; encode text"
-            )
+        check_session(self.session)
         if self.active:
             self._check_active()
         if self.modulus is not None and self.modulus_bits is not None:
@@ -128,7 +125,7 @@ class RoundParams:
     def _check_threshold(self) -> None:
         if self.neighbours is None:
             low, high = self.n_clients // 2 + 1, self.n_clients
-            rule = f"{high} holders of each share: take more than half, {low} to {high}"
+            rule = f"{high} clients on the complete graph: take more than half, {low} to {high}"
         else:
             low, high = 2, self.neighbours
             rule = f"{high} neighbours: take {low} to {high}; `secagg params` finds a safe one"
@@ -242,4 +239,4 @@ class RoundParams:
 def _remedy(bits: int) -> str:
     if bits > 64:
         return "no modulus is that large: lower the clip, the fractional bits or the weights"
-    return f"take modulus_bits={bits} or more, or encode smaller values"
+    return f"take modulus_bits={bits} or more, or a smaller range of values (a lower clip)"

@@ -90,7 +90,7 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"
     elif phase in (Phase.FINISHED, Phase.FAILED):
-        remedy = "this machine has ended; make a new one"
+        remedy = "this client or server has ended; make a new one"
     else:
         remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")

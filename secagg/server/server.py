@@ -208,7 +208,9 @@ class Server:
             return
         if stage.expected is not None and client_id not in stage.expected:
             raise self._violation(
-                client_id, "unknown client", "this client is not part of the round"
+                client_id,
+                "unknown client",
+                "this client is not part of the round, or an earlier message of it was missing",
             )
         if client_id in self._received:
             raise self._violation(

@@ -83,7 +83,8 @@ class Stage(ABC):
         """Abort the round if there are fewer survivors than needed."""
         if survivors < needed:
             raise TooFewSurvivors(
-                f"{survivors} {who}, but {needed} are needed; nothing has been unmasked",
+                f"{survivors} {who}, but {needed} are needed; nothing has been unmasked: begin "
+                "a new round",
                 phase=self.phase,
                 survivors=survivors,
                 needed=needed,

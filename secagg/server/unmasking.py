@@ -51,7 +51,7 @@ class Unmasking(SessionStage):
         owners = sorted(set(asked))
         # count all shares first: below the threshold no secret is rebuilt
         for owner in owners:
-            who = f"shares of client {owner}'s secret came"
+            who = f"clients with a share of client {owner}'s secret answered"
             self.enough(
                 len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
             )

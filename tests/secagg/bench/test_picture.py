@@ -62,7 +62,7 @@ def without_counterpart(text: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("colour", DARK.keys() - FAINT)
+@pytest.mark.parametrize("colour", sorted(DARK.keys() - FAINT))
 def test_colours_stand_out_on_every_page(colour: str) -> None:
     """WCAG 2.2 asks for 4.5 for text, and 3 for what a picture is understood by."""
     least = 4.5 if colour in TEXT else 3.0

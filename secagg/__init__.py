@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from secagg.client import Client
     from secagg.encoding import FixedPoint, Integers
     from secagg.errors import (
+        Dispute,
         JournalError,
         LocalProtocolError,
         MissingExtra,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Client",
     "ClientPolicy",
+    "Dispute",
     "Field",
     "FixedPoint",
     "Identity",
@@ -103,6 +105,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "client": ("Client",),
             "encoding": ("FixedPoint", "Integers"),
             "errors": (
+                "Dispute",
                 "JournalError",
                 "LocalProtocolError",
                 "MissingExtra",

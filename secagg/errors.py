@@ -7,7 +7,10 @@ so correct the call and retry. ``RemoteProtocolError`` is a violation by the pee
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 __all__ = [
+    "Dispute",
     "JournalError",
     "LocalProtocolError",
     "MissingExtra",
@@ -41,6 +44,21 @@ class MissingExtra(SecAggError, ModuleNotFoundError):
     """A part of secagg needs a package that is not installed; the message names the extra."""
 
 
+class Dispute(NamedTuple):
+    """A share that its dealer and its holder cannot both have handled right.
+
+    Either client may be at fault: the dealer dealt a wrong share or the holder changed it.
+
+    Attributes
+    ----------
+    dealer, holder : int
+        Ids of the two clients, the same if a client changed a share of its own secret.
+    """
+
+    dealer: int
+    holder: int
+
+
 class RemoteProtocolError(SecAggError):
     """A message from the peer breaks the protocol.
 
@@ -52,12 +70,24 @@ class RemoteProtocolError(SecAggError):
         The round of the protocol, e.g. ``"masked_input"``.
     check : str
         A short stable name of the check that failed, e.g. ``"length"``.
+    disputes : tuple of Dispute
+        For the check ``"shares"``: the dealer of the secret that the shares do not give, and
+        each client that revealed a share of it.
     """
 
-    def __init__(self, message: str, *, sender: int | None, phase: str, check: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        sender: int | None,
+        phase: str,
+        check: str,
+        disputes: tuple[Dispute, ...] = (),
+    ) -> None:
         self.sender = sender
         self.phase = phase
         self.check = check
+        self.disputes = disputes
         who = "" if sender is None else f"client {sender}, "
         super().__init__(f"{who}{phase}, {check}: {message}")
 

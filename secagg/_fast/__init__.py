@@ -24,6 +24,7 @@ __all__ = [
     "encode",
     "m61_add",
     "m61_dot",
+    "m61_errors",
     "m61_inv",
     "m61_lagrange_at_zero",
     "m61_matmul",
@@ -93,6 +94,7 @@ m61_poly_eval = _kernels.m61_poly_eval if COMPILED else reference.m61_poly_eval
 m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
+m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
 
 _modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width

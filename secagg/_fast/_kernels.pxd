@@ -39,6 +39,10 @@ cdef extern from "kernels.h" nogil:
         uint64_t *, const uint64_t *, const uint64_t *, size_t, size_t, size_t
     )
     int secagg_m61_lagrange_at_zero(uint64_t *, uint64_t *, const uint64_t *, size_t)
+    long secagg_m61_errors(
+        uint64_t *, uint64_t *, const uint64_t *, const uint64_t *, const uint64_t *,
+        size_t, size_t
+    )
     size_t secagg_encode32(
         uint32_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
     )

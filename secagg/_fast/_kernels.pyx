@@ -288,4 +288,20 @@ def m61_lagrange_at_zero(const uint64_t[::1] xs):
     return result
 
 
+def m61_errors(
+    const uint64_t[::1] xs, const uint64_t[::1] dual, const uint64_t[::1] word, size_t t
+):
+    check_same(xs, dual)
+    check_same(xs, word)
+    cdef size_t n = xs.shape[0]
+    if not 1 <= t <= n:
+        raise ValueError(f"{n} values do not determine {t} coefficients, at least 1")
+    result = np.empty(n, np.uint64)
+    cdef uint64_t[::1] out = result, scratch = np.empty(n + 4 * (n - t + 1), np.uint64)
+    cdef long found
+    with nogil:
+        found = secagg_m61_errors(&out[0], &scratch[0], &xs[0], &dual[0], &word[0], n, t)
+    return None if found < 0 else result[:found].astype(np.intp)
+
+
 include "_modular.pxi"

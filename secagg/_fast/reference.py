@@ -4,7 +4,8 @@ The functions here and those of ``_kernels`` have the same signatures and the sa
 for bit; tests compare them under Hypothesis. They run where there is no compiled code, or with
 ``SECAGG_PURE=1``. They check shapes, dtypes and parameters, raise ValueError for bad ones, and
 leave all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1) is in
-``reference_m61``, large numbers are in ``reference_modular``.
+``reference_m61`` and
+``reference_decoder``, large numbers are in ``reference_modular``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._fast.reference_decoder import m61_errors
 from secagg._fast.reference_m61 import (
     m61_add,
     m61_dot,
@@ -38,6 +40,7 @@ __all__ = [
     "keystream",
     "m61_add",
     "m61_dot",
+    "m61_errors",
     "m61_inv",
     "m61_lagrange_at_zero",
     "m61_matmul",

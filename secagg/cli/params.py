@@ -175,17 +175,14 @@ def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
     points = np.arange(1, holders + 1, dtype=np.uint64)
     secret = os.urandom(keys.SEED_BYTES)
     limbs = np.tile(shamir.to_limbs(secret), 2)
-    rows = shamir.split_limbs(limbs, t, points, os.urandom)[:, :SHARE_LIMBS]
-    shares = {i: np.ascontiguousarray(row) for i, row in enumerate(rows[:answered])}
-    ids, reused = list(range(holders)), Recovery(t)
+    rows = shamir.split_limbs(limbs, t, points, os.urandom)[:answered, None, :SHARE_LIMBS]
+    # on the complete graph all secrets have the same holders, and are checked together
+    together, power = (holders, 1) if params.neighbours is None else (1, 2)
+    shares = np.repeat(rows, together, axis=1)
+    checks = dict.fromkeys(range(together), secret.__eq__)
 
     def rebuild() -> None:
-        # the complete graph has the same holders, and so the same weights, for all secrets
-        recovery = reused if params.neighbours is None else Recovery(t)
-        recovery.rebuild(0, ids, shares, lambda found: found == secret)
+        Recovery(t, b"").rebuild(checks, range(answered), points[:answered], shares)
 
     split = mean_seconds(lambda: shamir.split_limbs(limbs, t, points, os.urandom))
-    # splitting: t coefficients at every point; rebuilding: a matrix of answers by t, and on a
-    # graph, where it is not cached, t² operations for each of its rows
-    power = 2 if params.neighbours is None else 3
-    return split * scale**2, mean_seconds(rebuild) * scale**power
+    return split * scale**2, mean_seconds(rebuild) / together * scale**power

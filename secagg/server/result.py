@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Lanes
-from secagg.errors import ParameterError
+from secagg.errors import Dispute, ParameterError
 from secagg.protocol import RoundParams
 
 __all__ = ["RoundResult", "decode_sum"]
@@ -28,23 +28,23 @@ class RoundResult:
         U3: exactly these clients' vectors are in the sum.
     weight : int or None
         The sum of their weights, if the round is weighted.
-    faulty : tuple of ids, ascending
-        Clients with wrong shares, as far as they can be identified: up to half of the shares
-        beyond the threshold, or a single one. The sum is right in any case. A larger number of
-        liars can agree on shares that blame an honest client.
+    disputes : tuple of Dispute, ascending
+        The wrong shares, each with its dealer and its holder, for secrets with at most as many
+        as half of the shares beyond the threshold, or with a single one. The sum is right in
+        any case.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]
     integers: NDArray[np.int64]
     survivors: tuple[int, ...]
     weight: int | None = None
-    faulty: tuple[int, ...] = ()
+    disputes: tuple[Dispute, ...] = ()
 
     def __repr__(self) -> str:
         weight = "" if self.weight is None else f", weight {self.weight:,}"
-        faulty = f", faulty {self.faulty}" if self.faulty else ""
+        disputes = f", {len(self.disputes):,} disputes" if self.disputes else ""
         counts = f"{len(self.survivors):,} survivors, {self.sum.size:,} elements"
-        return f"<{type(self).__name__}: {counts}{weight}{faulty}>"
+        return f"<{type(self).__name__}: {counts}{weight}{disputes}>"
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ class RoundResult:
 
 
 def decode_sum(
-    total: Lanes, survivors: tuple[int, ...], faulty: tuple[int, ...], params: RoundParams
+    total: Lanes, survivors: tuple[int, ...], disputes: tuple[Dispute, ...], params: RoundParams
 ) -> RoundResult:
     """Return an unmasked total in the caller's units."""
     decoded, integers = params.encoding.decode(total[: params.length], params.ring)
@@ -72,5 +72,5 @@ def decode_sum(
         integers=integers,
         survivors=survivors,
         weight=int(total[params.length]) if weighted else None,
-        faulty=faulty,
+        disputes=disputes,
     )

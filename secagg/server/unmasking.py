@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS, UnmaskShares
-from secagg.server.masked_sum import Summed
+from secagg.server.masked_sum import Question, Summed
 from secagg.server.recovery import Recovery
 from secagg.server.result import RoundResult, decode_sum
 from secagg.server.stages import SessionStage
@@ -55,33 +56,64 @@ class Unmasking(SessionStage):
             self.enough(
                 len(self.cohort.seen_by(owner, self._answers)), self.params.threshold, who
             )
-        recovery = Recovery(self.params.threshold)
+        recovery = Recovery(self.params.threshold, self._digest())
         total = keys.MaskSum()
-        for owner in owners:
-            holders, shares = self.cohort.graph.holders[owner], self._shares_of(owner)
-            if owner in self._asked:
-                secret = recovery.rebuild(owner, holders, shares, self._is_self_mask(owner))
-                key = keys.self_mask_key(secret, self.cohort.session, owner)
-                total.add(key, negate=True)
-            else:
-                secret = recovery.rebuild(owner, holders, shares, self._is_mask_key(owner))
-                self._remove_pairwise(owner, keys.KeyPair(secret), total)
+        for dealers, holders, points, shares in self._groups(owners):
+            checks = {dealer: self._check_of(dealer) for dealer in dealers}
+            secrets = recovery.rebuild(checks, holders, points, shares)
+            for owner, secret in zip(dealers, secrets, strict=True):
+                if owner in self._asked:
+                    key = keys.self_mask_key(secret, self.cohort.session, owner)
+                    total.add(key, negate=True)
+                else:
+                    self._remove_pairwise(owner, keys.KeyPair(secret), total)
         total.apply(self._total, self.params.ring)
         self.params.ring.reduce(self._total)
         survivors = tuple(sorted(self._asked))
-        faulty = tuple(sorted(recovery.faulty))
-        return decode_sum(self._total, survivors, faulty, self.params)
+        disputes = tuple(sorted(recovery.disputes))
+        return decode_sum(self._total, survivors, disputes, self.params)
 
-    def _shares_of(self, owner: int) -> dict[int, NDArray[np.uint64]]:
-        shares = {}
-        for u in self.cohort.seen_by(owner, self._answers):
-            survivors, dropped = self._asked[u]
-            if owner in self._asked:
-                row = bisect_left(survivors, owner)
-            else:
-                row = len(survivors) + bisect_left(dropped, owner)
-            shares[u] = self._answers[u][row]
-        return shares
+    def _digest(self) -> bytes:
+        """Hash all answers."""
+        seen = hashlib.sha256(self.cohort.session)
+        for u, shares in sorted(self._answers.items()):
+            seen.update(u.to_bytes(8, "little") + shares.tobytes())
+        return seen.digest()
+
+    def _groups(
+        self, owners: Sequence[int]
+    ) -> Iterator[tuple[list[int], list[int], NDArray[np.uint64], NDArray[np.uint64]]]:
+        """Yield owners with the same holders, those that answered, their points and shares.
+
+        On the complete graph it is one group; on a sparse one each owner is alone.
+        """
+        groups = dict[int, list[int]]()
+        for owner in owners:  # there the graph has one tuple for all
+            groups.setdefault(id(self.cohort.graph.holders[owner]), []).append(owner)
+        for group in groups.values():
+            place = {v: x for x, v in enumerate(self.cohort.graph.holders[group[0]], start=1)}
+            holders = list(self.cohort.seen_by(group[0], self._answers))
+            points = np.array([place[u] for u in holders], dtype=np.uint64)
+            rows = dict[int, list[int]]()  # by question: on the complete graph one in all
+            for u in holders:
+                question = self._asked[u]
+                if id(question) not in rows:
+                    rows[id(question)] = self._rows(question, group)
+            shares = np.stack([self._answers[u][rows[id(self._asked[u])]] for u in holders])
+            yield group, holders, points, shares
+
+    def _rows(self, question: Question, owners: Sequence[int]) -> list[int]:
+        """Return the places of the owners in an answer."""
+        survivors, dropped = question
+        return [
+            bisect_left(survivors, owner)
+            if owner in self._asked
+            else len(survivors) + bisect_left(dropped, owner)
+            for owner in owners
+        ]
+
+    def _check_of(self, owner: int) -> Callable[[bytes], bool]:
+        return self._is_self_mask(owner) if owner in self._asked else self._is_mask_key(owner)
 
     def _is_self_mask(self, owner: int) -> Callable[[bytes], bool]:
         session, published = self.cohort.session, self._commitments[owner]

@@ -2,18 +2,18 @@
 
 A secret is the constant term of a random polynomial of degree t − 1; a share is its value at a
 point. Any t shares give the secret back, fewer reveal nothing of it. Shares are a Reed–Solomon
-word, so wrong ones can be found when there are enough of them.
+word, so wrong ones can be found if enough others are right (`find_wrong`).
 """
 
 from __future__ import annotations
 
 from secagg.shamir.field import Field
+from secagg.shamir.reed_solomon import find_wrong, leave_one_out
 from secagg.shamir.sharing import (
     LIMB_BYTES,
     Share,
     combine,
     combine_limbs,
-    find_wrong,
     from_limbs,
     limb_count,
     split,
@@ -29,6 +29,7 @@ __all__ = [
     "combine_limbs",
     "find_wrong",
     "from_limbs",
+    "leave_one_out",
     "limb_count",
     "split",
     "split_limbs",

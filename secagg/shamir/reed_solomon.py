@@ -1,102 +1,128 @@
-"""Decoder of Shamir shares, a Reed–Solomon word (McEliece and Sarwate 1981).
+"""Wrong shares of many secrets with the same holders, found together.
 
-n shares of a polynomial of degree below t determine it as long as at most ⌊(n − t) / 2⌋ of
-them are wrong. The decoder is Gao's (2003): interpolate all points, run Euclid's algorithm
-half-way, divide. It runs only when a reconstruction has failed its check, in plain integers.
+Shares of one secret are a Reed–Solomon word: a row for each holder (McEliece and Sarwate 1981).
+A holder that changes its shares spoils the same row of many words, so one random linear
+combination of the words shows all such rows. A dealer that shared off a polynomial spoils its
+own word in any rows. If there is one, the combination cannot be decoded, and each half of the
+words is combined apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["decode"]
+from secagg import _fast
+from secagg.encoding import Entropy
+from secagg.shamir.sharing import uniform
+
+__all__ = ["find_wrong", "leave_one_out"]
+
+U64 = NDArray[np.uint64]
 
 
-def decode(points: Sequence[int], values: Sequence[int], t: int, p: int) -> list[int] | None:
-    """Return the polynomial of degree below t nearest to the points, if it is near enough.
+def find_wrong(
+    points: U64, shares: U64, threshold: int, entropy: Entropy
+) -> list[NDArray[np.intp] | None]:
+    """Return for each of d secrets the rows of its wrong shares.
+
+    A wrong share is overlooked with probability 2^−61 over the coefficients.
 
     Parameters
     ----------
-    points : sequence of n distinct ints in (0, p)
-    values : sequence of n ints in [0, p)
-    t : int
-        Number of coefficients, 1 ≤ t ≤ n.
-    p : int
-        The prime of the field.
+    points : uint64 array, shape (n,), distinct and non-zero
+    shares : uint64 array, shape (n, d, m), in [0, p)
+        A row for each holder, of m limbs for each secret.
+    threshold : int
+        t, 1 ≤ t ≤ n.
+    entropy : callable
+        Source of the coefficients; nobody who chose a share may have known them.
 
     Returns
     -------
-    At most t ints, the constant term first, or None for more than ⌊(n − t) / 2⌋ wrong values.
+    For each secret the rows, ascending; None if more than ⌊(n − t) / 2⌋ are wrong.
     """
-    n = len(points)
-    g0, g1 = _vanishing(points, p), _interpolate(points, values, p)
-    v0: list[int] = []
-    v1: list[int] = [1]
-    while 2 * (len(g1) - 1) >= n + t:
-        quotient, rest = _divide(g0, g1, p)
-        g0, g1 = g1, rest
-        v0, v1 = v1, _subtract(v0, _multiply(quotient, v1, p), p)
-    polynomial, rest = _divide(g1, v1, p)
-    return polynomial if not rest and len(polynomial) <= t else None
+    n, secrets, limbs = shares.shape
+    words = _combine(shares.reshape(-1, limbs), uniform(limbs, entropy)).reshape(n, secrets)
+    wrong: list[NDArray[np.intp] | None] = [np.empty(0, np.intp)] * secrets
+    # λ_i x_i, with Lagrange's λ at zero, is 1 / Π_{j≠i} (x_i − x_j) up to one factor
+    dual = _fast.m61_mul(_fast.m61_lagrange_at_zero(points), points)
+    off = _off(points, dual, words, threshold, entropy)
+    pending = [np.flatnonzero(off)] if off.any() else []
+    while pending:
+        columns = pending.pop()
+        together = _combine(words[:, columns], uniform(columns.size, entropy))
+        rows = _fast.m61_errors(points, dual, together, threshold)
+        if columns.size == 1:
+            wrong[columns[0]] = rows
+        elif rows is None:
+            pending += np.array_split(columns, 2)
+        else:  # each word is right in all other rows (proximity gap, Ben-Sasson et al. 2020)
+            differs = _differs(points, words[:, columns], rows, threshold)
+            for column, different in zip(columns.tolist(), differs.T, strict=True):
+                wrong[column] = rows[different]
+    return wrong
 
 
-def evaluate(polynomial: Sequence[int], x: int, p: int) -> int:
-    """Return the value of a polynomial, constant term first, at x."""
-    value = 0
-    for coefficient in reversed(polynomial):
-        value = (value * x + coefficient) % p
-    return value
+def leave_one_out(points: U64, values: U64) -> U64:
+    """Return the m secrets that n = t + 1 shares give, without each of them in turn.
+
+    It is λ·y − (λx)·y / x_i with Lagrange's λ of all n points at zero: λ_j (1 − x_j / x_i) are
+    those of the points without x_i.
+
+    Parameters
+    ----------
+    points : uint64 array, shape (n,), distinct and non-zero
+    values : uint64 array, shape (n, m)
+
+    Returns
+    -------
+    uint64 array, shape (n, m)
+    """
+    weights = _fast.m61_lagrange_at_zero(points)
+    both = np.stack([weights, _fast.m61_mul(weights, points)])
+    whole, slope = _fast.m61_matmul(both, np.ascontiguousarray(values))
+    n, m = values.shape
+    inverse = np.repeat(_fast.m61_inv(points), m)
+    less = _fast.m61_mul(inverse, np.tile(slope, n))
+    return _fast.m61_sub(np.tile(whole, n), less).reshape(n, m)
 
 
-def _trim(a: list[int]) -> list[int]:
-    while a and a[-1] == 0:
-        a.pop()
-    return a
+def _combine(columns: U64, coefficients: U64) -> U64:
+    """Return the linear combination of columns."""
+    product = _fast.m61_matmul(np.ascontiguousarray(columns), coefficients.reshape(-1, 1))
+    return product[:, 0]
 
 
-def _subtract(a: list[int], b: list[int], p: int) -> list[int]:
-    size = max(len(a), len(b))
-    a, b = a + [0] * (size - len(a)), b + [0] * (size - len(b))
-    return _trim([(x - y) % p for x, y in zip(a, b, strict=True)])
+def _off(
+    points: U64, dual: U64, words: U64, threshold: int, entropy: Entropy
+) -> NDArray[np.bool_]:
+    """Return which words are off their polynomials f, by a random word of the dual code."""
+    n = points.size
+    if n == threshold:
+        return np.zeros(words.shape[1], dtype=np.bool_)
+    # Σ_i dual_i g(x_i) f(x_i) = 0 for deg f < t, deg g < n − t
+    g = _fast.m61_poly_eval(uniform(n - threshold, entropy).reshape(-1, 1), points)[:, 0]
+    checks = _fast.m61_matmul(_fast.m61_mul(dual, g).reshape(1, -1), words)
+    return np.asarray(checks[0] != 0)
 
 
-def _multiply(a: list[int], b: list[int], p: int) -> list[int]:
-    out = [0] * (len(a) + len(b) - 1) if a and b else []
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            out[i + j] = (out[i + j] + x * y) % p
-    return _trim(out)
+def _differs(
+    points: U64, words: U64, rows: NDArray[np.intp], threshold: int
+) -> NDArray[np.bool_]:
+    """Compare words in some rows with the polynomials through the others.
 
-
-def _divide(a: list[int], b: list[int], p: int) -> tuple[list[int], list[int]]:
-    rest = list(a)
-    quotient = [0] * max(0, len(a) - len(b) + 1)
-    inverse = pow(b[-1], -1, p)
-    for shift in range(len(quotient) - 1, -1, -1):
-        factor = rest[shift + len(b) - 1] * inverse % p
-        quotient[shift] = factor
-        for i, y in enumerate(b):
-            rest[shift + i] = (rest[shift + i] - factor * y) % p
-    return _trim(quotient), _trim(rest)
-
-
-def _vanishing(points: Sequence[int], p: int) -> list[int]:
-    """Π (X − x_i)."""
-    out = [1]
-    for x in points:
-        out = _multiply(out, [-x % p, 1], p)
-    return out
-
-
-def _interpolate(points: Sequence[int], values: Sequence[int], p: int) -> list[int]:
-    """Newton's divided differences, expanded."""
-    table = list(values)
-    for level in range(1, len(points)):
-        for i in range(len(points) - 1, level - 1, -1):
-            run = pow(points[i] - points[i - level], -1, p)
-            table[i] = (table[i] - table[i - 1]) * run % p
-    out: list[int] = []
-    for x, value in zip(reversed(points), reversed(table), strict=True):
-        shifted = _subtract(_multiply(out, [-x % p, 1], p), [], p)
-        out = _subtract(shifted, [-value % p], p)
-    return out
+    f(x) = Σ_i (w_i / (x − x_i)) f(x_i) / Σ_i w_i / (x − x_i), w_i = 1 / Π_{j≠i} (x_i − x_j)
+    (Berrut and Trefethen 2004, equation 4.2), over t of the other points.
+    """
+    kept = np.delete(np.arange(points.size), rows)[:threshold]
+    known, xs = points[kept], points[rows]
+    scaled = _fast.m61_mul(_fast.m61_lagrange_at_zero(known), known)  # w up to a factor
+    below = _fast.m61_sub(np.repeat(xs, threshold), np.tile(known, xs.size))
+    weights = _fast.m61_mul(np.tile(scaled, xs.size), _fast.m61_inv(below))
+    weights = weights.reshape(xs.size, threshold)
+    sums = _combine(weights, np.ones(threshold, dtype=np.uint64))
+    above = _fast.m61_matmul(weights, np.ascontiguousarray(words[kept]))
+    claimed = np.ascontiguousarray(words[rows]).ravel()
+    there = _fast.m61_mul(claimed, np.repeat(sums, words.shape[1]))
+    return np.asarray(above != there.reshape(above.shape))

@@ -18,7 +18,6 @@ from secagg import _fast
 from secagg._check import check_integer, is_integer
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
-from secagg.shamir import reed_solomon as reedsolomon
 from secagg.shamir.field import M61
 
 __all__ = [
@@ -26,12 +25,12 @@ __all__ = [
     "Share",
     "combine",
     "combine_limbs",
-    "find_wrong",
     "from_limbs",
     "limb_count",
     "split",
     "split_limbs",
     "to_limbs",
+    "uniform",
 ]
 
 LIMB_BYTES = 7
@@ -156,7 +155,7 @@ def split_limbs(
     # exclude one value of the limb for t − 1 holders
     coefficients = np.empty((threshold, limbs.size), dtype=np.uint64)
     coefficients[0] = limbs
-    coefficients[1:] = _uniform((threshold - 1) * limbs.size, entropy).reshape(-1, limbs.size)
+    coefficients[1:] = uniform((threshold - 1) * limbs.size, entropy).reshape(-1, limbs.size)
     return _fast.m61_poly_eval(coefficients, points)
 
 
@@ -170,37 +169,6 @@ def combine_limbs(points: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDA
     """
     weights = _fast.m61_lagrange_at_zero(points).reshape(1, -1)
     return _fast.m61_matmul(weights, np.ascontiguousarray(values)).ravel()
-
-
-def find_wrong(
-    points: NDArray[np.uint64], values: NDArray[np.uint64], threshold: int
-) -> tuple[NDArray[np.uint64], list[int]] | None:
-    """Rebuild m limbs from n ≥ t shares of which at most ⌊(n − t) / 2⌋ are wrong.
-
-    Parameters
-    ----------
-    points : uint64 array, shape (n,)
-    values : uint64 array, shape (n, m)
-    threshold : int
-        t.
-
-    Returns
-    -------
-    The constant terms, shape (m,), and the wrong rows; None when too many are wrong.
-    """
-    xs = [int(x) for x in points]
-    limbs, wrong = [], set()
-    for column in values.T.tolist():
-        polynomial = reedsolomon.decode(xs, column, threshold, M61)
-        if polynomial is None:
-            return None
-        limbs.append(reedsolomon.evaluate(polynomial, 0, M61))
-        wrong |= {
-            row
-            for row, (x, y) in enumerate(zip(xs, column, strict=True))
-            if reedsolomon.evaluate(polynomial, x, M61) != y
-        }
-    return np.array(limbs, dtype=np.uint64), sorted(wrong)
 
 
 def limb_count(length: int) -> int:
@@ -225,15 +193,15 @@ def from_limbs(limbs: NDArray[np.uint64], length: int) -> bytes | None:
     return secret[:length]
 
 
-def _uniform(count: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Draw uniform elements of [0, p): 61 random bits each, again if they are all ones."""
-    draws = np.frombuffer(entropy(8 * count), dtype="<u8").astype(np.uint64)
-    draws &= np.uint64(M61)
-    while (rejected := draws == np.uint64(M61)).any():
-        draws[rejected] = _uniform(int(rejected.sum()), entropy)
-    return draws
-
-
 def _other_quorums(n: int, t: int) -> list[slice]:
     """Slices of t shares that, with the first t, cover all n."""
     return [slice(start, start + t) for start in range(1, n - t + 1)]
+
+
+def uniform(count: int, entropy: Entropy) -> NDArray[np.uint64]:
+    """Draw elements of [0, p): 61 random bits each, again if they are all ones."""
+    draws = np.frombuffer(entropy(8 * count), dtype="<u8").astype(np.uint64)
+    draws &= np.uint64(M61)
+    while (rejected := draws == np.uint64(M61)).any():
+        draws[rejected] = uniform(int(rejected.sum()), entropy)
+    return draws

@@ -91,7 +91,7 @@ def check_result(round: Round, result: RoundResult) -> None:
         ("integers", result.integers.tolist(), exact),
         ("weight", result.weight, weight),
         ("sum", result.sum.tolist(), _in_units(round.params, exact)),
-        ("faulty", tuple(result.faulty), ()),
+        ("disputes", tuple(result.disputes), ()),
     ):
         require(
             got == expected,

@@ -97,7 +97,7 @@ class Round:
     total: list[int] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     weight: int | None = None
-    faulty: list[int] = field(default_factory=list)
+    disputes: list[tuple[int, int]] = field(default_factory=list)
 
     def phases(self) -> list[str]:
         return [p for p in PHASES if self.params.active or p != "consistency_check"]
@@ -256,7 +256,7 @@ def _unmask(r: Round) -> None:
         shares += b"".join(r.share(v, u)[40:] for v in r.seen(u, r.u2) if v not in r.u3)
         if r.parties[u].wrong_share:
             shares = bytes([shares[0] ^ 1]) + shares[1:]
-            r.faulty.append(u)
+            r.disputes.append((r.seen(u, r.u3)[0], u))
         r.sent["unmasking"][u] = [7, u, r.session, shares]
 
 
@@ -287,7 +287,7 @@ def _sum(r: Round) -> None:
 
 def _rebuild(r: Round, v: int) -> tuple[bytes, bytes]:
     """b and the masking seed of v, from t of those who answered."""
-    good = [u for u in r.sent["unmasking"] if u in r.holders[v] and u not in r.faulty]
+    good = [u for u in r.sent["unmasking"] if u in r.holders[v] and (v, u) not in r.disputes]
     at = good[: r.params.t]
     assert len(at) == r.params.t, (r.name, v)
     values = [

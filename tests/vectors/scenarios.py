@@ -166,5 +166,5 @@ def describe(r: Round) -> dict[str, object]:
         "clients": clients,
         "phases": phases,
         "result": {"survivors": r.u3, "total": r.total, "integers": r.integers,
-                   "weight": r.weight, "faulty": r.faulty},
+                   "weight": r.weight, "disputes": r.disputes},
     }  # fmt: skip

@@ -44,6 +44,10 @@ void secagg_m61_poly_eval(uint64_t *out, const uint64_t *coeffs, const uint64_t 
                           size_t m, size_t n);
 /* 0, or -1 when a point is 0 or occurs twice; `scratch` holds t elements. */
 int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t *xs, size_t t);
+/* Rows of the wrong values of a word: their number, or -1 for more than (n - t) / 2. dual: u_i with
+ * Σ u_i f(x_i) = 0 for deg f < n - 1; rows: n, scratch: n + 4 (n - t + 1), 1 <= t <= n. */
+long secagg_m61_errors(uint64_t *rows, uint64_t *scratch, const uint64_t *xs,
+                       const uint64_t *dual, const uint64_t *word, size_t n, size_t t);
 
 /* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. */
 typedef struct {

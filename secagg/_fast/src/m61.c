@@ -202,3 +202,75 @@ int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t
         out[i] = mul(out[i], every);
     return 0;
 }
+
+/* Syndromes S_k = Σ_i u_i x_i^k y_i of a word y, k < count: all are 0 for a codeword. */
+static void syndromes(uint64_t *out, size_t count, uint64_t *terms, const uint64_t *xs,
+                      const uint64_t *dual, const uint64_t *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        terms[i] = mul(dual[i], word[i]);
+    for (size_t k = 0; k < count; k++) {
+        u128 total = 0;
+        for (size_t i = 0; i < n; i++) {
+            total += terms[i];
+            terms[i] = mul(terms[i], xs[i]);
+        }
+        out[k] = canonical_wide(total);
+    }
+}
+
+/* Berlekamp and Massey: the shortest recursion of s, into `locator`, constant term 1 first. The
+ * recursion's length, or -1 if it is above count / 2. All arrays: count + 1. */
+static long shortest(uint64_t *locator, uint64_t *previous, uint64_t *saved, const uint64_t *s,
+                     size_t count)
+{
+    size_t length = 0, before = 0, shift = 1; /* `previous` has `before` terms after the first */
+    uint64_t inverse = 1;
+    for (size_t i = 0; i <= count; i++)
+        locator[i] = previous[i] = i == 0;
+    for (size_t k = 0; k < count; k++, shift++) {
+        u128 total = s[k];
+        for (size_t i = 1; i <= length; i++)
+            total += mul(locator[i], s[k - i]);
+        const uint64_t gap = canonical_wide(total), factor = mul(gap, inverse);
+        if (gap == 0)
+            continue;
+        const size_t longer = k + 1 - length;
+        if (longer > length && 2 * longer > count)
+            return -1;
+        for (size_t i = 0; i <= length; i++)
+            saved[i] = locator[i];
+        for (size_t i = 0; i <= before; i++)
+            locator[shift + i] = sub(locator[shift + i], mul(factor, previous[i]));
+        if (longer > length) {
+            for (size_t i = 0; i <= length; i++)
+                previous[i] = saved[i];
+            before = length;
+            length = longer;
+            shift = 0;
+            secagg_m61_inv(&inverse, &gap, 1);
+        }
+    }
+    return (long)length;
+}
+
+long secagg_m61_errors(uint64_t *rows, uint64_t *scratch, const uint64_t *xs,
+                       const uint64_t *dual, const uint64_t *word, size_t n, size_t t)
+{
+    const size_t count = n - t;
+    uint64_t *terms = scratch, *s = terms + n, *locator = s + count;
+    uint64_t *previous = locator + count + 1, *saved = previous + count + 1;
+    syndromes(s, count, terms, xs, dual, word, n);
+    const long length = shortest(locator, previous, saved, s, count);
+    if (length < 0)
+        return -1;
+    /* the roots are the inverses of the wrong points: turned round, the points themselves */
+    for (long i = 0; i <= length; i++)
+        previous[length - i] = locator[i];
+    secagg_m61_poly_eval(terms, previous, xs, (size_t)length + 1, 1, n);
+    long found = 0;
+    for (size_t i = 0; i < n; i++)
+        if (terms[i] == 0)
+            rows[found++] = i;
+    return found == length ? found : -1;
+}

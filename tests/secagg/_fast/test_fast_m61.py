@@ -132,6 +132,46 @@ def test_shares_give_the_secrets_back(field, t, n):
     assert secrets.tolist() == [coeffs[0].tolist()]
 
 
+def dual_of(xs: np.ndarray) -> np.ndarray:
+    return reference.m61_mul(reference.m61_lagrange_at_zero(xs), xs)
+
+
+@every
+@quick
+@given(
+    xs=st.lists(elements.filter(bool), unique=True, min_size=1, max_size=25),
+    data=st.data(),
+)
+def test_errors_are_the_rows_of_the_wrong_values(field, xs, data):
+    """Up to half of the surplus exactly; beyond it another word may be near, mostly none is."""
+    points, n = vector(xs), len(xs)
+    t = data.draw(st.integers(1, n))
+    wrong = data.draw(st.sets(st.integers(0, n - 1), max_size=(n - t) // 2))
+    word = field.m61_poly_eval(matrix(n, t, 1), points)[:, 0]
+    for row in wrong:
+        word[row] = (int(word[row]) + data.draw(elements.filter(bool))) % P
+    found = field.m61_errors(points, dual_of(points), word, t)
+    assert found is not None
+    assert found.dtype == np.intp
+    assert found.tolist() == sorted(wrong)
+
+
+@every
+def test_errors_of_more_than_half_the_surplus_are_not_found(field):
+    xs = np.arange(1, 31, dtype=np.uint64)
+    word = field.m61_poly_eval(matrix(1, 11, 1), xs)[:, 0]
+    word[:10] = 7  # (30 - 11) / 2 is 9
+    assert field.m61_errors(xs, dual_of(xs), word, 11) is None
+
+
+@every
+@pytest.mark.parametrize(("n", "t"), [(3, 0), (3, 4), (0, 0)])
+def test_errors_need_as_many_values_as_coefficients(field, n, t):
+    xs = np.arange(1, n + 1, dtype=np.uint64)
+    with pytest.raises(ValueError, match="values do not determine"):
+        field.m61_errors(xs, xs, xs, t)
+
+
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled field with its twin")
 @examples(15)
 @given(seed=seeds, n=st.integers(1, 60), k=st.integers(1, 200), m=st.integers(1, 12))
@@ -183,3 +223,18 @@ def test_other_kernels_reject_wrong_shapes(field):
     ]:
         with pytest.raises(ValueError, match=r"."):
             getattr(field, kernel)(*arguments)
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled field with its twin")
+@examples(30)
+@given(seed=seeds, n=st.integers(1, 60), data=st.data())
+def test_errors_of_any_word_against_the_reference(seed, n, data):
+    """Whatever is found, near a codeword or not."""
+    t, wrong = data.draw(st.integers(1, n)), data.draw(st.integers(0, n))
+    xs = np.unique(matrix(seed, 1, n)[0] % (P - 2)) + 1
+    t = min(t, xs.size)
+    word = reference.m61_poly_eval(matrix(seed + 1, t, 1), xs)[:, 0]
+    word[:wrong] = matrix(seed + 2, 1, xs.size)[0][:wrong]
+    ours, twins = (one.m61_errors(xs, dual_of(xs), word, t) for one in (_fast, reference))
+    assert (ours is None) == (twins is None)
+    assert ours is None or ours.tolist() == twins.tolist()

@@ -322,7 +322,8 @@ def test_estimate_multiplies_times_by_counts(
     params = make_params(n, neighbours=neighbours, length=length, encoding=Integers(max=3))
     vector = max(1, length / 2**18)
     large = max(1, g / 512)
-    mask, share, rebuild = vector / 8, large**2, large ** (2 if neighbours is None else 3)
+    mask, share = vector / 8, large**2
+    rebuild = large / min(g, 512) if neighbours is None else large**2
     left = n - dropped
     found = estimate(params, dropped)
     assert found.client == pytest.approx(2 + 4 * (g - 1) + g * mask + vector + share)

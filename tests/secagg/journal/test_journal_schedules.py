@@ -155,7 +155,7 @@ class Schedule:
         result, u3 = self.server.result(), sorted(self.accepted[2])
         assert list(result.survivors) == u3
         assert result.integers.tolist() == self.cohort.expected(u3)
-        assert result.faulty == ()
+        assert result.disputes == ()
         if self.params.max_weight is not None:
             assert result.weight == sum(self.cohort.weights[u] for u in u3)
 

@@ -140,7 +140,7 @@ def test_two_implementations_send_the_same_bytes(
     if result is not None:
         expected = round.exact_sum(result.survivors)
         assert result.integers.tolist() == expected[: round.params.length]
-        assert result.faulty == ()
+        assert result.disputes == ()
 
 
 @given(testing.rounds().filter(with_three_or_more), st.binary(min_size=1, max_size=60))

@@ -167,7 +167,7 @@ class AnyRound(RuleBasedStateMachine):
             u3 = sorted(self.counts[2])
             assert list(result.survivors) == u3
             assert result.integers.tolist() == self.cohort.expected(u3)
-            assert result.faulty == ()
+            assert result.disputes == ()
             if self.cohort.params.max_weight is not None:
                 assert result.weight == sum(self.cohort.weights[u] for u in u3)
             self.compare_with_encryption(result)

@@ -44,7 +44,7 @@ def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> 
     assert result.survivors == tuple(int(u) for u in expected["survivors"])
     assert result.integers.tolist() == [int(x) for x in expected["integers"]]
     assert result.weight == expected["weight"]
-    assert result.faulty == tuple(expected["faulty"])
+    assert result.disputes == tuple(map(tuple, expected["disputes"]))
     scale = getattr(replay.params.encoding, "scale", 1)
     assert result.sum.tolist() == [int(x) / scale for x in expected["integers"]]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness import ReplayedEntropy
 from secagg import ParameterError, shamir
-from secagg.shamir import reed_solomon as reedsolomon
+from secagg._fast import reference_decoder as decoder
 from secagg.shamir.field import M61
 
 
@@ -48,7 +48,7 @@ def test_check10_polynomials_have_degree_t_minus_one(t: int) -> None:
     points = np.arange(1, 13, dtype=np.uint64)
     values = shamir.split_limbs(limbs, t, points, os.urandom)
     for column, secret in zip(values.T.tolist(), (1, 2, 3), strict=True):
-        polynomial = reedsolomon.decode(points.tolist(), column, t, M61)
+        polynomial = decoder.decode(points.tolist(), column, t, M61)
         assert polynomial is not None
         assert (len(polynomial), polynomial[0]) == (t, secret)
 
@@ -109,28 +109,43 @@ def test_check29_share_does_not_print_its_value() -> None:
     assert str(share.limbs[0]) not in repr(share)
 
 
-@given(st.integers(1, 6), st.integers(0, 6), st.data())
-def test_check11_wrong_shares_are_found_up_to_half_the_surplus(
-    t: int, surplus: int, data: st.DataObject
+@given(st.integers(1, 6), st.integers(0, 6), st.integers(1, 4), st.data())
+def test_check40_find_wrong_finds_up_to_half_the_surplus(
+    t: int, surplus: int, secrets: int, data: st.DataObject
 ) -> None:
+    """Each secret has wrong shares of its own."""
     n = t + surplus
-    secret = data.draw(st.binary(min_size=14, max_size=14))
     points = np.arange(1, n + 1, dtype=np.uint64)
-    values = shamir.split_limbs(shamir.to_limbs(secret), t, points, os.urandom)
-    wrong = data.draw(st.sets(st.integers(0, n - 1), max_size=surplus // 2))
-    for row in wrong:
-        values[row, row % 2] ^= np.uint64(1)
-    limbs, found = shamir.find_wrong(points, values, t)
-    assert shamir.from_limbs(limbs, 14) == secret
-    assert found == sorted(wrong)
+    limbs = np.arange(2 * secrets, dtype=np.uint64)
+    values = shamir.split_limbs(limbs, t, points, os.urandom).reshape(n, secrets, 2)
+    wrong = [
+        sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=surplus // 2)))
+        for _ in range(secrets)
+    ]
+    for secret, rows in enumerate(wrong):
+        values[rows, secret, secret % 2] ^= np.uint64(1)
+    found = shamir.find_wrong(points, values, t, os.urandom)
+    assert [None if rows is None else rows.tolist() for rows in found] == wrong
 
 
-def test_check11_too_many_wrong_shares_are_reported() -> None:
-    """Wrong shares beyond the correctable number raise an error."""
+def test_check40_find_wrong_with_too_many_wrong_returns_none() -> None:
     points = np.arange(1, 8, dtype=np.uint64)
-    values = shamir.split_limbs(shamir.to_limbs(b"secret"), 5, points, os.urandom)
-    values[[0, 3]] = 12345
-    assert shamir.find_wrong(points, values, 5) is None
+    values = shamir.split_limbs(np.arange(3, dtype=np.uint64), 5, points, os.urandom)
+    values[[0, 3], 1] = 12345
+    found = shamir.find_wrong(points, values.reshape(7, 3, 1), 5, os.urandom)
+    assert [None if rows is None else rows.tolist() for rows in found] == [[], None, []]
+
+
+@pytest.mark.parametrize("t", [1, 2, 5])
+def test_leave_one_out_gives_the_secret_without_the_wrong_share(t: int) -> None:
+    points = np.arange(3, t + 4, dtype=np.uint64)
+    values = shamir.split_limbs(np.arange(4, dtype=np.uint64), t, points, os.urandom)
+    values[t // 2] = 9
+    for row, secrets in enumerate(shamir.leave_one_out(points, values)):
+        rest = np.arange(points.size) != row
+        expected = shamir.combine_limbs(points[rest], values[rest])
+        assert secrets.tolist() == expected.tolist()
+        assert (row == t // 2) == (secrets.tolist() == [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("n", [4, 5, 7])

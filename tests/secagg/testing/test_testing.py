@@ -217,7 +217,7 @@ def test_bug_of_an_aggregator_is_detected(
         ("integers", np.zeros(4, np.int64), r"^integers .*\[0, 0, 0, 0\]"),
         ("sum", np.zeros(4), "^sum "),
         ("weight", None, "^weight .*None.* 4$"),
-        ("faulty", (2,), r"^faulty .*\(2,\)"),
+        ("disputes", ((2, 1),), r"^disputes .*\(2, 1\)"),
         ("survivors", (3, 2, 1, 0), r"^\(3, 2, 1, 0\)"),
     ],
 )

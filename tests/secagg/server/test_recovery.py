@@ -1,0 +1,189 @@
+"""Recovery under wrong shares: bad dealers, bad holders, and both at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import Cohort, altered, make_params, read
+from secagg import Dispute, RemoteProtocolError, _fast, shamir
+from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
+from secagg.server.recovery import Recovery
+
+
+def changed(data: bytes, owners: Iterable[int]) -> bytes:
+    """Return an answer with other shares of the owners, given by their places in it."""
+    shares = bytearray(read(data, UnmaskShares).shares)
+    for owner in owners:
+        shares[SHARE_BYTES * owner] ^= 1
+    return altered(data, UnmaskShares, shares=bytes(shares))
+
+
+def dealt_badly(
+    cohort: Cohort, patch: pytest.MonkeyPatch, rows: Mapping[int, Collection[int]]
+) -> Cohort:
+    """Let clients deal shares of their b off the polynomial, to the holders in these rows."""
+    split, answer = shamir.split_limbs, cohort.answer
+
+    def answering(u: int, data: bytes) -> bytes:
+        def spoilt(*arguments: object) -> np.ndarray:
+            values = split(*arguments)
+            values[list(rows.get(u, ())), 0] ^= np.uint64(1)
+            return values
+
+        patch.setattr(shamir, "split_limbs", spoilt)
+        return answer(u, data)
+
+    patch.setattr(cohort, "answer", answering)
+    return cohort
+
+
+def decodings(patch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by one at each decoding."""
+    calls, decode = [], _fast.m61_errors
+    patch.setattr(_fast, "m61_errors", lambda *a: calls.append(1) or decode(*a))
+    return calls
+
+
+@pytest.mark.parametrize(("threshold", "security"), [(16, "semi-honest"), (21, "active")])
+def test_check39_a_bad_dealer_is_in_every_dispute(
+    monkeypatch: pytest.MonkeyPatch, threshold: int, security: str
+) -> None:
+    """Honest holders stand in disputes with the bad dealer and with no other client."""
+    holders = range(10, 10 + (30 - threshold) // 2)
+    cohort = Cohort(make_params(30, threshold, security=security))
+    dealt_badly(cohort, monkeypatch, {4: holders})
+    cohort.advance(len(cohort.phases()))
+    result = cohort.server.result()
+    assert result.disputes == tuple(Dispute(4, holder) for holder in holders)
+    assert result.integers.tolist() == cohort.expected(range(30))
+
+
+def test_check39_dealer_and_liar_are_disputed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = dealt_badly(Cohort(make_params(12, 7)), monkeypatch, {3: [8, 9]})
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {5: changed(sent[5], range(4, 12))})
+    expected = [Dispute(3, 8), Dispute(3, 9), *(Dispute(dealer, 5) for dealer in range(4, 12))]
+    assert cohort.server.result().disputes == tuple(expected)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(12))
+
+
+def test_check39_a_secret_beyond_repair_is_disputed_by_all_its_holders(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cohort = dealt_badly(Cohort(make_params(10, 7)), monkeypatch, {2: [0, 4, 6]})
+    cohort.advance(3)
+    with pytest.raises(RemoteProtocolError) as caught:
+        cohort.deliver(cohort.step())
+    assert (caught.value.check, caught.value.sender) == ("shares", None)
+    assert caught.value.disputes == tuple(Dispute(2, holder) for holder in range(10))
+
+
+def test_check40_liars_up_to_the_capacity_are_corrected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 60 with t = 31, 14 lie, though a bad dealer made 14 others suspect before."""
+    cohort = dealt_badly(Cohort(make_params(60, 31)), monkeypatch, {0: range(20, 34)})
+    cohort.advance(3)
+    sent, liars = cohort.step(), range(40, 54)
+    cohort.deliver(sent | {u: changed(sent[u], range(1, 60)) for u in liars})
+    result = cohort.server.result()
+    disputes = [Dispute(0, holder) for holder in range(20, 34)]
+    disputes += [Dispute(dealer, liar) for dealer in range(1, 60) for liar in liars]
+    assert result.disputes == tuple(disputes)
+    assert result.integers.tolist() == cohort.expected(range(60))
+
+
+@given(st.data(), st.integers(1, 9), st.integers(0, 9), st.integers(1, 6))
+def test_check40_every_pattern_within_the_capacity_is_corrected(
+    data: st.DataObject, threshold: int, surplus: int, dealers: int
+) -> None:
+    n = threshold + surplus
+    points = np.arange(2, n + 2, dtype=np.uint64)
+    secrets = [os.urandom(32) for _ in range(dealers)]
+    shares = np.stack(
+        [
+            shamir.split_limbs(shamir.to_limbs(secret), threshold, points, os.urandom)
+            for secret in secrets
+        ],
+        axis=1,
+    )
+    disputes = []
+    for dealer in range(dealers):
+        wrong = data.draw(st.sets(st.integers(0, n - 1), max_size=surplus // 2))
+        for row in wrong:
+            limb = data.draw(st.integers(0, 4))
+            shares[row, dealer, limb] ^= np.uint64(data.draw(st.integers(1, 2**60)))
+        disputes += [Dispute(dealer, 100 + row) for row in wrong]
+    shares %= np.uint64(2**61 - 1)
+    found = Recovery(threshold, b"all answers")
+    checks: dict[int, Callable[[bytes], bool]] = dict(
+        enumerate(secret.__eq__ for secret in secrets)
+    )
+    assert found.rebuild(checks, range(100, 100 + n), points, shares) == secrets
+    assert sorted(found.disputes) == sorted(disputes)
+
+
+def test_check41_all_liars_cost_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = Cohort(make_params(20, 11))
+    cohort.advance(3)
+    sent, calls = cohort.step(), decodings(monkeypatch)
+    cohort.deliver(sent | {u: changed(sent[u], range(20)) for u in (3, 5, 11, 19)})
+    assert len(cohort.server.result().disputes) == 80
+    assert len(calls) == 1
+
+
+def test_check41_one_bad_dealer_among_liars_costs_a_logarithm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cohort = dealt_badly(Cohort(make_params(32, 17)), monkeypatch, {9: range(20, 27)})
+    cohort.advance(3)
+    sent, calls = cohort.step(), decodings(monkeypatch)
+    others = [dealer for dealer in range(32) if dealer != 9]
+    cohort.deliver(sent | {u: changed(sent[u], others) for u in range(7)})
+    assert len(cohort.server.result().disputes) == 7 + 7 * 31
+    assert len(calls) <= 2 * 5 + 1
+
+
+def test_check41_right_shares_cost_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = decodings(monkeypatch)
+    cohort = Cohort(make_params(20, 4, neighbours=6))
+    cohort.advance(4)
+    assert cohort.server.result().disputes == ()
+    assert calls == []
+
+
+def test_check41_coefficients_follow_from_all_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed server draws them again; another answer changes them."""
+    drawn: list[bytes] = []
+    entropy = Recovery._entropy
+    monkeypatch.setattr(
+        Recovery, "_entropy", lambda self, size: drawn.append(entropy(self, size)) or drawn[-1]
+    )
+    for owners in ([], [], [2]):
+        cohort = Cohort(make_params(7, 4))
+        cohort.advance(3)
+        sent = cohort.step()
+        cohort.deliver(sent | {6: changed(sent[6], owners)})
+    first, again = drawn[:2], drawn[2:4]
+    assert first == again
+    assert drawn[4] != first[0]
+
+
+def test_the_disputes_of_a_sparse_graph_are_among_neighbours() -> None:
+    """Each owner has other holders; one client changes every share that it holds."""
+    cohort = Cohort(make_params(12, 4, neighbours=8))
+    cohort.advance(3)
+    sent = cohort.step()
+    places = len(read(sent[7], UnmaskShares).shares) // SHARE_BYTES
+    cohort.deliver(sent | {7: changed(sent[7], range(places))})
+    result = cohort.server.result()
+    assert {holder for _, holder in result.disputes} == {7}
+    assert len(result.disputes) == places == 9
+    assert result.integers.tolist() == cohort.expected(range(12))

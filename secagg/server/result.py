@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg.encoding import Lanes
-from secagg.errors import Dispute, ParameterError
-from secagg.protocol import RoundParams
+from secagg.errors import Dispute, ParameterError, RemoteProtocolError
+from secagg.protocol import Phase, RoundParams
 
 __all__ = ["RoundResult", "decode_sum"]
 
@@ -62,15 +62,45 @@ class RoundResult:
 
 
 def decode_sum(
-    total: Lanes, survivors: tuple[int, ...], disputes: tuple[Dispute, ...], params: RoundParams
+    total: Lanes,
+    survivors: tuple[int, ...],
+    disputes: tuple[Dispute, ...],
+    params: RoundParams,
 ) -> RoundResult:
-    """Return an unmasked total in the caller's units."""
+    """Return an unmasked total in the caller's units.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "sum" or "weight": the survivors' vectors cannot add up to it.
+    """
     decoded, integers = params.encoding.decode(total[: params.length], params.ring)
-    weighted = params.max_weight is not None
+    weight = None if params.max_weight is None else int(total[params.length])
+    heaviest = len(survivors) * (params.max_weight or 1)
+    if weight is not None and weight > heaviest:
+        raise _impossible("weight", f"the sum of the weights is {weight}", 0, heaviest)
+    most = heaviest * params.encoding.max_encoded
+    least = -most if params.encoding.signed else 0
+    outside = (integers < least) | (integers > most)
+    if outside.any():
+        first = int(outside.argmax())
+        raise _impossible(
+            "sum", f"element {first} of the sum is {integers[first]}", least, most
+        )
     return RoundResult(
         sum=decoded,
         integers=integers,
         survivors=survivors,
-        weight=int(total[params.length]) if weighted else None,
+        weight=weight,
         disputes=disputes,
+    )
+
+
+def _impossible(check: str, found: str, least: int, most: int) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"{found}, outside [{least}, {most}]: a client's vector was wrong or was damaged; "
+        "begin a new round",
+        sender=None,
+        phase=Phase.UNMASKING,
+        check=check,
     )

@@ -254,4 +254,16 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         out.append({"round": name, "phase": "unmasking", "accepted": there,
                     "replace": [{"id": wrong, "bytes": lie}],
                     "error": "RemoteProtocolError", "check": "shares"})  # fmt: skip
+    # A masked input moved so far that the survivors cannot have such a sum, or such weights.
+    r = rounds["annex-a-semi-honest"]
+    u, modulus = r.u3[0], r.params.modulus
+    for check, element, by in (("sum", 0, modulus // 2), ("weight", r.params.d, 1000)):
+        moved = r.masked(u)
+        moved[element] = (moved[element] + by) % modulus
+        values = pr.pack(moved, (modulus - 1).bit_length())
+        message = encode(but(r.sent["masked_input"][u], values=values))
+        there = sorted(r.sent["unmasking"])
+        out.append({"round": r.name, "phase": "unmasking", "accepted": there,
+                    "earlier": [{"phase": "masked_input", "id": u, "bytes": message}],
+                    "replace": [], "error": "RemoteProtocolError", "check": check})  # fmt: skip
     return out

@@ -117,6 +117,8 @@ def test_check27_other_encodings_are_read_alike(case) -> None:
 @pytest.mark.parametrize("case", MALFORMED["closings"])
 def test_check27_closing_with_too_few_clients_aborts(case) -> None:
     replay, phase = Replay(case["round"]), case["phase"]
+    for m in case.get("earlier", ()):
+        replay.sent[m["phase"]][int(m["id"])] = b(m["bytes"])
     server = replay.server(phase)
     sent = dict(replay.sent[phase])
     sent |= {int(m["id"]): b(m["bytes"]) for m in case["replace"]}
@@ -152,5 +154,6 @@ def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
         if len(cells := line.split("|")) == 6 and cells[2].strip() in ("client", "server")
     }
     covered = {(case["side"], case["check"]) for case in rejected}
-    assert rows - covered == {("server", "shares")}
+    closings = {("server", case["check"]) for case in MALFORMED["closings"] if "check" in case}
+    assert rows - covered == closings == {("server", c) for c in ("shares", "sum", "weight")}
     assert not covered - rows

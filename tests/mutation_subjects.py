@@ -21,10 +21,10 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/server/cohort.py": "vectors_rounds simulate active server",
     },
     "recovery": {
-        "secagg/server/recovery.py": "server vectors_rounds resume vectors_messages",
+        "secagg/server/recovery.py": "server vectors_rounds resume vectors_messages recovery",
         "secagg/server/unmasking.py": "vectors_rounds simulate consistency vectors_messages",
         "secagg/server/masked_sum.py": "consistency vectors_rounds active vectors_messages",
-        "secagg/shamir/reed_solomon.py": "shamir vectors_rounds server",
+        "secagg/shamir/reed_solomon.py": "shamir vectors_rounds recovery",
         "secagg/shamir/sharing.py": "shamir vectors_rounds vectors server",
     },
     "packing": {

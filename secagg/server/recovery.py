@@ -38,7 +38,8 @@ class Recovery:
     Attributes
     ----------
     disputes : list of Dispute
-        The wrong shares found so far, of secrets with at most ⌊(n − t) / 2⌋ of them.
+        The wrong shares found so far, of secrets with at most ⌊(n − t) / 2⌋ of them. Some are
+        missing if three or more secrets have more.
     """
 
     def __init__(self, threshold: int, seed: bytes) -> None:
@@ -76,6 +77,10 @@ class Recovery:
         secrets = []
         for column, (dealer, verify) in enumerate(dealers.items()):
             secret, wrong = self._secret(points, shares[:, column], found[column], verify)
+            if secret is None:  # it may be one that the search has not come to
+                alone = shares[:, column : column + 1]
+                (again,) = shamir.find_wrong(points, alone, self.threshold, self._entropy)
+                secret, wrong = self._secret(points, shares[:, column], again, verify)
             if secret is None:
                 raise RemoteProtocolError(
                     f"the {points.size} shares of client {dealer}'s secret do not give the one "

@@ -29,9 +29,9 @@ class RoundResult:
     weight : int or None
         The sum of their weights, if the round is weighted.
     disputes : tuple of Dispute, ascending
-        The wrong shares, each with its dealer and its holder, for secrets with at most as many
-        as half of the shares beyond the threshold, or with a single one. The sum is right in
-        any case.
+        The wrong shares, each with its dealer and its holder. Wrong shares of a secret are
+        found if they are at most half of its shares beyond the threshold, or a single one. The
+        sum is right in any case.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]

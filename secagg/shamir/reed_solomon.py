@@ -20,6 +20,9 @@ __all__ = ["find_wrong", "leave_one_out"]
 
 U64 = NDArray[np.uint64]
 
+_FAILURES = 3
+"""Undecodable secrets after which the search ends."""
+
 
 def find_wrong(
     points: U64, shares: U64, threshold: int, entropy: Entropy
@@ -36,11 +39,12 @@ def find_wrong(
     threshold : int
         t, 1 ≤ t ≤ n.
     entropy : callable
-        Source of the coefficients; nobody who chose a share may have known them.
+        Source of the coefficients. No client may know them when it chooses a share.
 
     Returns
     -------
-    For each secret the rows, ascending; None if more than ⌊(n − t) / 2⌋ are wrong.
+    For each secret the rows, ascending; None if more than ⌊(n − t) / 2⌋ are wrong. After three
+    such secrets the search ends with None for the rest, so that liars cannot buy time.
     """
     n, secrets, limbs = shares.shape
     words = _combine(shares.reshape(-1, limbs), uniform(limbs, entropy)).reshape(n, secrets)
@@ -49,12 +53,18 @@ def find_wrong(
     dual = _fast.m61_mul(_fast.m61_lagrange_at_zero(points), points)
     off = _off(points, dual, words, threshold, entropy)
     pending = [np.flatnonzero(off)] if off.any() else []
+    failures = 0
     while pending:
         columns = pending.pop()
+        if failures == _FAILURES:
+            for column in columns.tolist():
+                wrong[column] = None
+            continue
         together = _combine(words[:, columns], uniform(columns.size, entropy))
         rows = _fast.m61_errors(points, dual, together, threshold)
         if columns.size == 1:
             wrong[columns[0]] = rows
+            failures += rows is None
         elif rows is None:
             pending += np.array_split(columns, 2)
         else:  # each word is right in all other rows (proximity gap, Ben-Sasson et al. 2020)

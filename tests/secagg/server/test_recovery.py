@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Cohort, altered, make_params, read
-from secagg import Dispute, RemoteProtocolError, _fast, shamir
-from secagg.protocol.messages import SHARE_BYTES, UnmaskShares
+from secagg import Dispute, LocalProtocolError, Phase, RemoteProtocolError, _fast, shamir
+from secagg.protocol.messages import (
+    SHARE_BYTES,
+    ShareKeys,
+    UnmaskRequest,
+    UnmaskShares,
+    unpack_ids,
+)
 from secagg.server.recovery import Recovery
 
 
@@ -48,6 +54,137 @@ def decodings(patch: pytest.MonkeyPatch) -> list[int]:
     calls, decode = [], _fast.m61_errors
     patch.setattr(_fast, "m61_errors", lambda *a: calls.append(1) or decode(*a))
     return calls
+
+
+@pytest.mark.parametrize("liar", [0, 5, 8])
+@pytest.mark.parametrize("owner", [0, 7, 8])
+def test_check11_wrong_share_is_disputed_and_corrected(liar: int, owner: int) -> None:
+    """Nine answer, the threshold is 6: a share of a survivor or a dropped one is wrong."""
+    cohort = Cohort(make_params(10, 6))
+    cohort.advance(2)
+    cohort.advance(1, without=[9])
+    sent = cohort.step()
+    request = read(cohort.inbox[0], UnmaskRequest)
+    owners = [*unpack_ids(request.survivors), *unpack_ids(request.dropped)]
+    place = owners.index(9 if owner == 8 else owner)
+    cohort.deliver(sent | {liar: changed(sent[liar], [place])})
+    result = cohort.server.result()
+    assert result.disputes == (Dispute(owners[place], liar),)
+    assert result.integers.tolist() == cohort.expected(range(9))
+
+
+def test_check11_wrong_share_beyond_the_first_t_is_disputed() -> None:
+    cohort = Cohort(make_params(7, 6))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {6: changed(sent[6], [2])})
+    assert cohort.server.result().disputes == ((2, 6),)
+
+
+@pytest.mark.parametrize("dropped", [[], [9]])
+def test_check11_shares_beyond_repair_raise(
+    dropped: list[int],
+) -> None:
+    """With exactly t shares no share is known to be wrong, but the secret is checked."""
+    cohort = Cohort(make_params(10, 9))
+    cohort.advance(2)
+    cohort.advance(1, without=dropped)
+    sent = cohort.step()
+    for u in (1, 2):
+        sent[u] = changed(sent[u], [9 if dropped else 3])
+    with pytest.raises(RemoteProtocolError) as caught:
+        cohort.deliver(sent)
+    assert caught.value.check == "shares"
+    assert cohort.server.phase is Phase.FAILED
+    with pytest.raises(LocalProtocolError):
+        cohort.server.result()
+
+
+def test_check11_checks_use_the_published_values() -> None:
+    """A client whose commitment is not of its b, or whose shares are of another s."""
+    for dropped in ([], [3]):
+        cohort = Cohort(make_params(5, 4))
+        cohort.advance(1)
+        sent = cohort.step()
+        stage = cohort.server._stage
+        if dropped:
+            stage.cohort.publics[3] = (stage.cohort.publics[3][0], os.urandom(32))
+        else:
+            sent[3] = altered(sent[3], ShareKeys, commitment=os.urandom(32))
+        cohort.deliver(sent)
+        cohort.advance(1, without=dropped)
+        with pytest.raises(RemoteProtocolError) as caught:
+            cohort.advance(1)
+        assert caught.value.check == "shares"
+
+
+def test_check11_disputes_are_ascending() -> None:
+    cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: changed(sent[u], [2]) for u in (1, 16)})
+    assert cohort.server.result().disputes == ((2, 1), (2, 16))
+
+
+def test_check11_one_wrong_share_of_t_plus_one_is_disputed() -> None:
+    """Each of the t + 1 shares in turn."""
+    for liar in range(7):
+        cohort = Cohort(make_params(7, 6))
+        cohort.advance(3)
+        sent = cohort.step()
+        cohort.deliver(sent | {liar: changed(sent[liar], [2])})
+        assert cohort.server.result().disputes == ((2, liar),)
+        assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
+
+
+def test_check11_undecidable_shares_are_in_no_dispute() -> None:
+    """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
+    cohort = Cohort(make_params(8, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    cohort.deliver(sent | {u: changed(sent[u], [2]) for u in (5, 6, 7)})
+    assert cohort.server.result().disputes == ()
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(8))
+
+
+def test_check41_undecidable_liars_cost_a_few_decodings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seven of 32 with t = 20 change every share: no dispute can be told, the sum is right."""
+    cohort = Cohort(make_params(32, 20))
+    cohort.advance(3)
+    sent, calls = cohort.step(), decodings(monkeypatch)
+    cohort.deliver(sent | {u: changed(sent[u], range(32)) for u in range(25, 32)})
+    result = cohort.server.result()
+    assert result.disputes == ()
+    assert len(calls) <= 5 + 3 * 2
+    assert result.integers.tolist() == cohort.expected(range(32))
+
+
+def test_check41_a_secret_after_undecidable_ones_is_still_rebuilt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many shares of five secrets are wrong, beyond the first t, and one of the first."""
+    cohort = Cohort(make_params(9, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    sent |= {u: changed(sent[u], range(4, 9)) for u in (5, 6, 7)}
+    sent[1] = changed(sent[1], [0])
+    cohort.deliver(sent)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
+
+
+def test_check11_undecided_shares_are_repaired_where_needed() -> None:
+    """The first owner's secret is known without a decoding, the third's is not."""
+    cohort = Cohort(make_params(9, 5))
+    cohort.advance(3)
+    sent = cohort.step()
+    for u in (6, 7, 8):
+        sent[u] = changed(sent[u], [0])
+    sent[1] = changed(sent[1], [2])
+    cohort.deliver(sent)
+    assert cohort.server.result().disputes == ((2, 1),)
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
 
 
 @pytest.mark.parametrize(("threshold", "security"), [(16, "semi-honest"), (21, "active")])

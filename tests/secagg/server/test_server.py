@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable
 
@@ -19,23 +18,17 @@ from secagg import (
     LocalProtocolError,
     ParameterError,
     Phase,
-    RemoteProtocolError,
     Server,
     TooFewSurvivors,
-    shamir,
 )
 from secagg.protocol import NEXT
 from secagg.protocol.messages import (
-    SHARE_BYTES,
     AdvertiseKeys,
     MaskedInput,
     ShareKeys,
-    UnmaskRequest,
     UnmaskShares,
     pack_ids,
-    unpack_ids,
 )
-from secagg.server.recovery import Recovery
 from secagg.shamir.field import M61
 
 # ---- dropping out
@@ -328,77 +321,6 @@ def test_check22_wrong_or_too_few_shares_are_rejected() -> None:
     finish(cohort)
 
 
-# ---- wrong shares
-
-
-def spoil(data: bytes, owner: int) -> bytes:
-    """The message with another share of one owner's secret."""
-    shares = bytearray(read(data, UnmaskShares).shares)
-    shares[SHARE_BYTES * owner] ^= 1
-    return altered(data, UnmaskShares, shares=bytes(shares))
-
-
-@pytest.mark.parametrize("liar", [0, 5, 8])
-@pytest.mark.parametrize("owner", [0, 7, 8])
-def test_check11_wrong_share_is_found_named_and_corrected(liar: int, owner: int) -> None:
-    """Nine answer, the threshold is 6: one liar is named, of a survivor or a dropped one."""
-    cohort = Cohort(make_params(10, 6))
-    cohort.advance(2)
-    cohort.advance(1, without=[9])
-    sent = cohort.step()
-    request = read(cohort.inbox[0], UnmaskRequest)
-    owners = [*unpack_ids(request.survivors), *unpack_ids(request.dropped)]
-    cohort.deliver(sent | {liar: spoil(sent[liar], owners.index(9 if owner == 8 else owner))})
-    result = cohort.server.result()
-    assert result.faulty == (liar,)
-    assert result.integers.tolist() == cohort.expected(range(9))
-
-
-def test_check11_wrong_share_beyond_the_first_t_is_named_too() -> None:
-    cohort = Cohort(make_params(7, 6))
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {6: spoil(sent[6], 2)})
-    assert cohort.server.result().faulty == (6,)
-
-
-@pytest.mark.parametrize("dropped", [[], [9]])
-def test_check11_shares_beyond_repair_raise(
-    dropped: list[int],
-) -> None:
-    """With exactly t shares no client can be named, but the secret is checked."""
-    cohort = Cohort(make_params(10, 9))
-    cohort.advance(2)
-    cohort.advance(1, without=dropped)
-    sent = cohort.step()
-    for u in (1, 2):
-        sent[u] = spoil(sent[u], 9 if dropped else 3)
-    with pytest.raises(RemoteProtocolError) as caught:
-        cohort.deliver(sent)
-    assert caught.value.check == "shares"
-    assert cohort.server.phase is Phase.FAILED
-    with pytest.raises(LocalProtocolError):
-        cohort.server.result()
-
-
-def test_check11_checks_use_the_published_values() -> None:
-    """A client whose commitment is not of its b, or whose shares are of another s."""
-    for dropped in ([], [3]):
-        cohort = Cohort(make_params(5, 4))
-        cohort.advance(1)
-        sent = cohort.step()
-        stage = cohort.server._stage
-        if dropped:
-            stage.cohort.publics[3] = (stage.cohort.publics[3][0], os.urandom(32))
-        else:
-            sent[3] = altered(sent[3], ShareKeys, commitment=os.urandom(32))
-        cohort.deliver(sent)
-        cohort.advance(1, without=dropped)
-        with pytest.raises(RemoteProtocolError) as caught:
-            cohort.advance(1)
-        assert caught.value.check == "shares"
-
-
 # ---- the caller
 
 
@@ -435,31 +357,6 @@ def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
     )
 
 
-def test_check11_faulty_are_named_in_ascending_order() -> None:
-    cohort = Cohort(make_params(9, 5), [0, 1, 2, 3, 4, 5, 6, 7, 16])
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (1, 16)})
-    assert cohort.server.result().faulty == (1, 16)
-
-
-def test_check11_right_shares_are_not_decoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Weights are cached by their points; wrong weights would be repaired, slowly."""
-
-    def never(*_: object) -> None:
-        raise AssertionError("right shares went through the decoder")
-
-    monkeypatch.setattr(shamir, "find_wrong", never)
-    cohort = Cohort(make_params(20, 4, neighbours=6))
-    cohort.advance(2)
-    cohort.advance(1, without=[3])
-    cohort.advance(1, without=[8])
-    result = cohort.server.result()
-    assert result.integers.tolist() == cohort.expected(result.survivors)
-
-
 @pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
 def test_check21_invalid_id_is_rejected(bad: object) -> None:
     with pytest.raises(ParameterError, match="client_id"):
@@ -491,100 +388,6 @@ def test_check07_one_key_in_two_encodings_is_rejected(field: str) -> None:
     )
     cohort.deliver(sent)
     finish(cohort)
-
-
-def test_check11_one_liar_among_t_plus_one_is_named() -> None:
-    """One liar among t plus one is named wherever it stands."""
-    for liar in range(7):
-        cohort = Cohort(make_params(7, 6))
-        cohort.advance(3)
-        sent = cohort.step()
-        cohort.deliver(sent | {liar: spoil(sent[liar], 2)})
-        assert cohort.server.result().faulty == (liar,)
-        assert cohort.server.result().integers.tolist() == cohort.expected(range(7))
-
-
-def test_check11_undecidable_shares_name_no_client() -> None:
-    """Three of eight are wrong and t is 5: the first five give the secret, no more is known."""
-    cohort = Cohort(make_params(8, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    cohort.deliver(sent | {u: spoil(sent[u], 2) for u in (5, 6, 7)})
-    assert cohort.server.result().faulty == ()
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(8))
-
-
-def test_check11_one_liar_costs_one_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    cohort = Cohort(make_params(12, 7))
-    cohort.advance(3)
-    sent = cohort.step()
-    for owner in range(12):
-        sent[4] = spoil(sent[4], owner)
-    calls = []
-    decoder = shamir.find_wrong
-    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
-    cohort.deliver(sent)
-    assert cohort.server.result().faulty == (4,)
-    assert len(calls) == 1
-
-
-def test_check11_undecidable_liars_cost_three_decodings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Three of eight spoil every owner's shares but the first five: no client is named.
-
-    Three, and not one for each owner: some owner's liars may be few enough to be named.
-    """
-    cohort = Cohort(make_params(8, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    for u in (5, 6, 7):
-        for owner in range(8):
-            sent[u] = spoil(sent[u], owner)
-    calls = []
-    decoder = shamir.find_wrong
-    monkeypatch.setattr(shamir, "find_wrong", lambda *a: calls.append(1) or decoder(*a))
-    cohort.deliver(sent)
-    result = cohort.server.result()
-    assert (result.faulty, len(calls)) == ((), 3)
-    assert result.integers.tolist() == cohort.expected(range(8))
-
-
-def test_check11_liars_are_named_in_another_neighbourhood() -> None:
-    """A failed decoding is cached by holders, not by their positions."""
-    recovery = Recovery(3)
-    rng = np.random.default_rng(0)
-    entropy = lambda size: rng.bytes(size)  # noqa: E731
-
-    def shared(owner: int) -> tuple[bytes, np.ndarray]:
-        secret = bytes([owner]) * 32
-        points = np.arange(1, 7, dtype=np.uint64)
-        return secret, shamir.split_limbs(shamir.to_limbs(secret), 3, points, entropy)
-
-    for owner in range(4):  # three of six lie, too many to identify
-        secret, rows = shared(owner)
-        rows[3:] += np.arange(1, 4, dtype=np.uint64)[:, None]
-        answers = dict(zip(range(10, 16), rows, strict=True))
-        assert recovery.rebuild(owner, range(10, 16), answers, secret.__eq__) == secret
-    assert recovery.faulty == set()
-    secret, rows = shared(9)
-    rows[4] += np.uint64(1)
-    answers = dict(zip(range(20, 26), rows, strict=True))
-    assert recovery.rebuild(9, range(20, 26), answers, secret.__eq__) == secret
-    assert recovery.faulty == {24}
-
-
-def test_check11_undecided_shares_are_repaired_where_needed() -> None:
-    """The first owner's secret is known without a decoding, the third's is not."""
-    cohort = Cohort(make_params(9, 5))
-    cohort.advance(3)
-    sent = cohort.step()
-    for u in (6, 7, 8):
-        sent[u] = spoil(sent[u], 0)
-    sent[1] = spoil(sent[1], 2)
-    cohort.deliver(sent)
-    assert cohort.server.result().faulty == (1,)
-    assert cohort.server.result().integers.tolist() == cohort.expected(range(9))
 
 
 def test_check22_two_threads_do_not_add_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from secagg import (
     FixedPoint,
     Integers,
     ParameterError,
+    RemoteProtocolError,
     RoundParams,
     RoundResult,
     Server,
@@ -363,6 +364,19 @@ def test_input_added_twice_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
             add_into(self, total, values)
 
     monkeypatch.setattr(Ring, "add_into", twice)
+    with pytest.raises(RemoteProtocolError) as caught:  # its masks stay, beyond any sum
+        testing.run_over(Direct(), make_round(), testing.Schedule())
+    assert caught.value.check == "sum"
+
+
+def test_sum_off_by_one_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_into = Ring.add_into
+
+    def one_more(self: Ring, total: np.ndarray, values: np.ndarray) -> None:
+        add_into(self, total, values)
+        total[0] += 1
+
+    monkeypatch.setattr(Ring, "add_into", one_more)
     with pytest.raises(AssertionError, match=r"^integers "):
         testing.run_over(Direct(), make_round(), testing.Schedule())
 

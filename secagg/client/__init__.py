@@ -1,8 +1,9 @@
 """Client of the protocol: bytes in, bytes out.
 
-A client lives for one session and one vector. `states` has one immutable state per phase, with
-only the secrets still needed; `checks` has every check of the server's messages; `lifecycle`
-prevents reuse: a copy, a fork or a second thread could mask another vector with the same masks.
+A `Client` takes part in one session with one vector. The module `states` defines the secrets
+that a client keeps in each phase, and `checks` validates the server's messages. `lifecycle`
+prevents a second use, by a copy, a fork or another thread. A second use could mask another
+vector with the same masks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Checks of the server's messages by a client: U1 ⊇ U2 ⊇ … ⊇ U5, sizes and signatures.
+"""Validation of the server's messages by a client, before it answers them.
 
-A client on a graph checks its neighbourhood, itself included. It never relies on a size that
-the server states. Each check raises RemoteProtocolError with the check's name.
+The checks cover the sets U1 ⊇ U2 ⊇ … ⊇ U5 (see `secagg.protocol.phases`), their sizes and the
+signatures. A client on a graph sees only its neighbours and itself in each set. It never relies
+on a size that the server states. A failed check raises RemoteProtocolError with its name.
 
-In the active variant every client signs the one U3 it was shown. It reveals shares only for a
-U3 that at least t clients signed. Two sets would need 2t signatures; with fewer than a third of
-the clients lying and t above two thirds there are not that many (Bonawitz 2017, §6.2).
+In the active variant every client signs one U3, and reveals shares only for a U3 that at least
+t clients signed. Two different sets would need 2t signatures. There are fewer if less than a
+third of all clients lie and t is above two thirds of all (Bonawitz 2017, §6.2).
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ def check_roster(
     me: tuple[int, bytes, bytes],
     registry: Registry | None,
 ) -> dict[int, tuple[bytes, bytes]]:
-    """Validate the roster before anything is computed with it.
+    """Validate the roster and return the holders of this client's shares.
 
     Parameters
     ----------
     roster : Roster
-    params, policy
-        The client's own.
+    params : RoundParams
+    policy : ClientPolicy
     me : (id, public sealing key, public masking key)
-        As the client advertised them.
+        The client itself, with the keys that it advertised.
     registry : Registry or None
-        Keys for the signatures, in the active variant.
+        Public keys that verify the signatures; None in the semi-honest variant.
 
     Returns
     -------
-    dict of id to (sealing key, masking key): the holders of this client's shares, ascending.
+    dict of id to (sealing key, masking key), ascending ids, the client's own included
     """
     phase = Phase.SHARE_KEYS
     if roster.parameters != params.digest:
@@ -112,7 +113,10 @@ def check_senders(
     policy: ClientPolicy,
     me: int,
 ) -> tuple[int, ...]:
-    """Return U2 as this client sees it, ascending ids without its own."""
+    """Validate the senders of the shares and return them, ascending ids without `me`.
+
+    `senders` are packed ids, and `holders` the ids in this client's roster.
+    """
     phase = Phase.MASKED_INPUT
     ids = unpack_ids(senders)
     if ids is None:
@@ -132,7 +136,10 @@ def check_survivors(
     policy: ClientPolicy,
     me: int,
 ) -> None:
-    """Validate the U3 a client is asked to sign; `u2` are the owners of its shares."""
+    """Validate the survivors U3 that client `me` is asked to sign.
+
+    `u2` are the ids of the clients whose shares this client received, its own included.
+    """
     phase = Phase.CONSISTENCY_CHECK
     survivors = unpack_ids(request.survivors)
     if survivors is None:
@@ -151,10 +158,11 @@ def check_unmask_request(
     policy: ClientPolicy,
     me: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the survivors and the dropped of an unmask request (Bonawitz 2017, round 4).
+    """Validate an unmask request and return its survivors and its dropped-out clients.
 
-    Both are ascending ids, disjoint and together all of `u2`, the owners of this client's
-    shares; it is among the survivors. `request` has both as packed ids.
+    `request` has both as packed ids, `u2` the clients whose shares this client received. The
+    two sets must be disjoint and make up `u2`, with client `me` among the survivors (Bonawitz
+    2017, round 4). They are returned as ascending ids.
     """
     phase = Phase.UNMASKING
     survivors, dropped = (unpack_ids(ids) for ids in request)
@@ -186,12 +194,13 @@ def check_agreement(
     Parameters
     ----------
     request : UnmaskRequest
-        Past the checks of the semi-honest variant.
+        Request that `check_unmask_request` accepted.
     agreed : bytes or None
-        U3 as this client signed it, packed; None in the semi-honest variant.
+        Packed ids of the survivors that this client signed; None in the semi-honest variant.
     session : bytes
+        Identifier of the session, 32 bytes.
     params, policy, registry
-        The client's own.
+        Those of this client; the registry is None in the semi-honest variant.
     """
     phase = Phase.UNMASKING
     if registry is None:
@@ -216,7 +225,7 @@ def check_agreement(
 
 
 def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:
-    """Raise for fewer clients than the parameters or this client's policy need."""
+    """Raise if `size` clients are fewer than the parameters or this client's policy need."""
     if size < max(params.min_survivors, policy.min_clients):
         reject(
             phase,

@@ -1,7 +1,7 @@
-"""Client of the protocol, with one step for each round of the paper.
+"""Client of the protocol, with one method for each round of the paper.
 
-A mistake of the caller leaves a client unchanged. A violation by the server ends the client and
-drops its secrets.
+After an error of the caller the client is unchanged and the call can be repeated. An invalid
+message of the server ends the client, which then drops its secrets.
 """
 
 from __future__ import annotations
@@ -45,38 +45,38 @@ __all__ = ["Client"]
 
 
 class Client(OneLife):
-    """One client u in one session; it cannot be copied or stored.
+    """One client in one session. Pass every message of the server to `answer`.
 
-    A second life could send another vector under the same masks.
+    A client cannot be copied or stored: a copy could send another vector under the same masks.
 
     Parameters
     ----------
     client_id : int
-        0 ≤ u < 2^64, unique in the cohort.
+        u, the id of the client, 0 ≤ u < 2^64; different for every client of the round.
     params : RoundParams
-        The same as the server's.
+        Parameters of the round, the same as the server's.
     policy : ClientPolicy, optional
-        Demands of this client on every round.
+        Demands of this client on every round; by default those of ``ClientPolicy()``.
     identity : Identity, optional
-        Its signing key; required if `security` is "active", and only then.
+        Signing key of this client. Required if `security` is "active", an error otherwise.
     registry : Registry, optional
-        Public identity keys, required likewise; from the application, never from the server.
+        Public identity keys of all clients, from the application and never from the server.
+        Required if `security` is "active", an error otherwise.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
     Attributes
     ----------
     phase : Phase
-        The message that is due next.
+        The message that this client sends next.
     clipped : int
-        Clipped elements of its vector, once the masked input is made.
+        Number of clipped elements of the vector; 0 before round 2.
 
     Raises
     ------
     ParameterError
-        An argument has a wrong type or range, or the parameters fall short of the policy. Or
-        the identity or registry is missing, not wanted or does not match. Nothing secret has
-        been computed.
+        An argument has a wrong type or range, or `params` do not satisfy the policy. Or the
+        identity or registry is missing, not allowed or does not match.
     """
 
     def __init__(
@@ -110,23 +110,26 @@ class Client(OneLife):
     def answer(
         self, data: bytes, vector: Vector | None = None, weight: int | None = None
     ) -> bytes:
-        """Return this client's message of its present phase; a transport calls nothing else.
+        """Return this client's reply to a message of the server, in whatever phase it is.
 
         Parameters
         ----------
         data : bytes
             The server's message; ignored in round 0, which begins without one (pass ``b""``).
         vector : array, shape (d,), optional
-            In the dtype of the encoding. Needed in phase masked_input, ignored in any other.
+            The client's input, in a dtype of the encoding. Needed in phase masked_input and
+            ignored in all other phases.
         weight : int, optional
-            0 ≤ weight ≤ max_weight; likewise, exactly when the parameters have a max_weight.
+            Factor of the vector, 0 ≤ weight ≤ max_weight. Needed in phase masked_input if the
+            parameters have a max_weight, and an error there if they have none.
 
         Raises
         ------
         ParameterError
-            The vector or weight is missing or invalid; nothing has changed, call again.
+            The vector or weight is missing or invalid, or the message is not bytes. The client
+            is unchanged: correct the argument and call again.
         LocalProtocolError
-            The client has ended.
+            The client has ended, was forked, or is in use by another thread.
         RemoteProtocolError
             The message breaks the protocol or this client's policy; the client has ended.
         """
@@ -154,27 +157,27 @@ class Client(OneLife):
     def advertise_keys(self) -> bytes:
         """Round 0: make fresh key pairs c_u and s_u and return their public halves.
 
-        This and the other rounds' methods raise as `answer` does, and `LocalProtocolError`
-        when another round is due.
+        The methods of all rounds raise the errors of `answer`. They also raise
+        `LocalProtocolError` if the client is in the phase of another round.
         """
         return self._guarded(self._advertise)
 
     def share_keys(self, roster: bytes) -> bytes:
-        """Round 1: share b_u and s_u's seed among the holders, sealed for each of them."""
+        """Round 1: return shares of b_u and of the seed of s_u, sealed for each holder."""
         return self._guarded(lambda: self._share(as_bytes(roster)))
 
     def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
-        """Round 2: return y_u, the encoded vector under all its masks."""
+        """Round 2: encode the vector, add all its masks and return the masked input y_u."""
         return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
 
     def check_consistency(self, survivors: bytes) -> bytes:
-        """Round 3, active variant: sign U3, the survivors whose inputs are to be summed."""
+        """Round 3, active variant only: return a signature over U3, the survivors to sum."""
         return self._guarded(lambda: self._sign(as_bytes(survivors)))
 
     def unmask(self, request: bytes) -> bytes:
-        """Round 4: reveal b-shares of the survivors and s-shares of the dropped, once.
+        """Round 4: return shares of b of the survivors, and of s of the dropped-out clients.
 
-        An invalid request reveals nothing.
+        An invalid request ends the client and reveals nothing.
         """
         return self._guarded(lambda: self._reveal(as_bytes(request)))
 

@@ -1,7 +1,7 @@
-"""Lifecycle of a client: one session, one process, one call at a time, no going back.
+"""Lifecycle of a client: one session, one process, one call at a time, no repeated phase.
 
-A second use could send another vector under the same masks, which reveals the difference of the
-two vectors. Copies, forks and other threads would be second uses.
+Two vectors sent under the same masks would reveal their difference. Copies, forks and calls
+from several threads could send two, so they raise LocalProtocolError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=ClientState)
 
 
 class OneLife:
-    """State of a client, and the rules for its next one."""
+    """Base of `Client`: it keeps the present state and checks that each call is due."""
 
     def __init__(self, params: RoundParams) -> None:
         self.params = params
@@ -31,20 +31,20 @@ class OneLife:
 
     @property
     def phase(self) -> Phase:
-        """The message this client sends next."""
+        """The message that this client sends next, or ``FINISHED`` or ``FAILED``."""
         return self._state.phase
 
     def __reduce__(self) -> NoReturn:
-        """Raise: a client cannot be copied or stored."""
+        """Raise LocalProtocolError: a client cannot be copied or stored."""
         raise LocalProtocolError(
             "a client cannot be copied, pickled or resumed: its masks are for one vector; "
             "make a new client for a new session"
         )
 
     def _guarded(self, step: Callable[[], bytes]) -> bytes:
-        """Take a step, one at a time; a violation by the server ends the client.
+        """Return the result of `step`; a RemoteProtocolError in it ends the client.
 
-        The error is raised without the frames it came through, whose variables hold secrets.
+        The error is raised without its traceback, whose frames have secrets in their variables.
         """
         with self._exclusive:
             try:
@@ -55,11 +55,11 @@ class OneLife:
             raise violation
 
     def _stay_in_this_process(self) -> None:
-        """Bind the client to this process: from now on a fork would have its secrets too."""
+        """Bind the client to this process, because a fork would now have its secrets too."""
         self._process = os.getpid()
 
     def _due(self, phase: Phase, kind: type[S], call: str) -> S:
-        """Return the state if `call` is due: in its phase, and with the secrets it needs."""
+        """Return the state if it is of the phase and `kind` that `call` needs, or raise."""
         state = self._state
         if state.phase is not phase or not isinstance(state, kind):
             raise out_of_order(call, self.phase)
@@ -71,5 +71,5 @@ class OneLife:
         return state
 
     def _next(self) -> Phase:
-        """Return the phase that follows by the transition table."""
+        """Return the phase after the present one, from the table ``NEXT``."""
         return NEXT[self.params.security][self.phase]

@@ -1,4 +1,4 @@
-"""Round 2 at the client: its vector and weight as integers modulo R, under all its masks."""
+"""Round 2 at the client: encode the vector and weight modulo R, and add all masks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ __all__ = ["add_masks", "encode_input"]
 def encode_input(
     vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy
 ) -> tuple[Lanes, int]:
-    """Return weight · vector, with the weight behind it if there is one, and the clip count.
+    """Return the encoded vector modulo R and the number of clipped elements.
+
+    In a weighted sum the vector is multiplied by its weight, which follows as a last element.
 
     Raises
     ------
     ParameterError
-        The vector or the weight is invalid.
+        The vector is invalid, or the weight is missing, not allowed or out of range.
     """
     if weight is None and params.max_weight is not None:
         raise ParameterError(
@@ -55,12 +57,12 @@ def encode_input(
 def add_masks(
     values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
 ) -> None:
-    """Add PRG(b_u) and ± PRG(s_uv) for every other client of U2, in place.
+    """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place.
 
     Raises
     ------
     RemoteProtocolError
-        A masking key is not usable.
+        A client's public masking key is of low order or not canonical.
     """
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))

@@ -1,4 +1,4 @@
-"""Sealing of a client's shares for its holders; opening and checking of received shares."""
+"""Sealing (encryption) of a client's shares for their holders, and opening of received ones."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ def seal_for(
     threshold: int,
     entropy: Entropy,
 ) -> tuple[bytes, bytes, dict[int, bytes]]:
-    """Share b_u and s_u's seed among the holders (Bonawitz 2017, round 1).
+    """Share b_u and the seed of s_u among the holders (Bonawitz 2017, round 1).
 
     Parameters
     ----------
     holders : dict of id to (sealing key, masking key), ascending
-        The client itself among them; the i-th holds the share at the point i + 1.
+        Holders of the shares, the client included; holder i gets the share at the point i + 1.
     own : Advertised
-        The client's key pairs.
+        State of the client, with its two key pairs.
     seed : bytes
-        b_u.
-    me, session, threshold, entropy
+        b_u, 32 bytes.
+    me : int
+        Id of the client.
+    session, threshold, entropy
 
     Returns
     -------
     own_share : bytes
         The client's own share of b_u.
     sealed : bytes
-        A sealed pair of shares for each other holder, in their order.
+        A sealed pair of shares for each other holder, in the order of `holders`.
     opening : dict of id to bytes
-        Keys to the others' sealed shares for this client.
+        Keys that open the shares which the other holders will send to this client.
 
     Raises
     ------
     RemoteProtocolError
-        A sealing key is not usable.
+        A holder's public sealing key is of low order or not canonical.
     """
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
@@ -74,26 +76,29 @@ def seal_for(
 def open_from(
     senders: Sequence[int], sealed: bytes, own: Shared, me: int
 ) -> tuple[dict[int, bytes], dict[int, bytes]]:
-    """Open the shares that `senders`, the others of U2, sealed for this client.
+    """Open the shares that other clients sealed for this client.
 
     Parameters
     ----------
-    senders : ids
+    senders : sequence of int
+        Ids of the other clients of U2 that this client sees.
     sealed : bytes
-        One sealed pair of shares for each sender.
+        One sealed pair of shares for each sender, in their order.
     own : Shared
-        The keys to open them, and the client's own share.
+        State of the client, with the keys that open the shares and its own share.
     me : int
+        Id of the client.
 
     Returns
     -------
     self_shares, mask_shares : dict of id to bytes
-        By owner: shares of b, the client's own among them, and shares of s.
+        Shares of b, the client's own included, and shares of s, by the id of their owner.
 
     Raises
     ------
     RemoteProtocolError
-        A length is wrong, one does not open, or does not hold field elements.
+        `sealed` has a wrong length, a share fails authentication, or an opened share is not
+        made of field elements.
     """
 
     def violation(check: str, why: str) -> RemoteProtocolError:

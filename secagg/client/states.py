@@ -1,7 +1,7 @@
-"""States of a client, one for each message sent, with only the secrets still needed.
+"""States of a client: the secrets that it keeps after each message it has sent.
 
-Each state belongs to a phase, which the client looks up in the transition table.
-Moving on to the next state drops the secrets of the one before.
+The client replaces its state after every message, and takes the new phase from ``NEXT``. So it
+drops each secret as soon as no later message needs it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class ClientState:
 
 @dataclass(frozen=True, repr=False)
 class New(ClientState):
-    """Before round 0: nothing has been drawn."""
+    """State before round 0: the client has no secret yet."""
 
 
 @dataclass(frozen=True, repr=False)
 class Advertised(ClientState):
-    """After round 0: the key pairs c_u and s_u."""
+    """State after round 0: the key pairs c_u (sealing) and s_u (masking)."""
 
     seal_pair: keys.KeyPair
     mask_pair: keys.KeyPair
@@ -35,7 +35,7 @@ class Advertised(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Shared(ClientState):
-    """After round 1: the keys to the others' shares, and the secrets behind the masks."""
+    """State after round 1: the secrets behind the masks, and keys that open received shares."""
 
     session: bytes
     mask_pair: keys.KeyPair
@@ -47,9 +47,10 @@ class Shared(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Entrusted(ClientState):
-    """After round 2: the shares that others entrusted to this client, by owner.
+    """State after round 2: the shares of other clients' secrets, by the id of their owner.
 
-    Its own is among the b-shares. `signed` is U3, packed, once signed in round 3.
+    `self_shares` includes the client's own share of b. `signed` has the packed ids of U3 after
+    round 3, and is None before.
     """
 
     session: bytes
@@ -60,4 +61,4 @@ class Entrusted(ClientState):
 
 @dataclass(frozen=True, repr=False)
 class Ended(ClientState):
-    """Finished or failed: no secret is left."""
+    """State after the round has finished or failed: no secret is left."""

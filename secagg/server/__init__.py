@@ -1,9 +1,9 @@
 """Server of the protocol: it has no secret of its own and learns one sum.
 
-Each phase is a stage that takes messages and closes into the next stage (`stages`). Masked
-inputs are added as they come (`masked_sum`). The last stage asks for shares (`unmasking`) and
-rebuilds seeds from them (`recovery`). The server is a fold over the accepted messages, so a
-`secagg.Journal` of them is enough to resume it.
+A `Server` has one object of `stages` for each phase, which collects the clients' messages and
+makes the next stage from them. Masked inputs are added as they arrive (`masked_sum`). The last
+stage asks for shares (`unmasking`) and rebuilds the seeds of the masks (`recovery`). The
+accepted messages determine the server's state, so a `secagg.Journal` of them can resume it.
 """
 
 from __future__ import annotations

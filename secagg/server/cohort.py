@@ -1,4 +1,4 @@
-"""Cohort U1 of a session once its keys are known: graph, rosters, session name."""
+"""Cohort U1: the clients that advertised keys, their graph and the name of their session."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ __all__ = ["Cohort"]
 
 
 class Cohort:
-    """U1: its keys, its graph and the session named after it.
+    """Clients U1 that advertised keys in round 0, on a graph drawn from `seed`.
 
     Attributes
     ----------
     publics : dict of id to (sealing key, masking key), ascending
+        Public keys of every client.
     registry : Registry or None
-        Keys for their signatures, in the active variant.
+        Public keys that verify signatures; None in the semi-honest variant.
     graph : Graph
     session : bytes
+        Identifier of the session, 32 bytes: a digest of the parameters and all public keys.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Cohort:
         self.session = keys.session_id(params.digest, self._digest)
 
     def roster(self, u: int) -> bytes:
-        """Return the roster for client u: its holders and their keys."""
+        """Return the message of round 1 to client u: its holders and their public keys."""
         holders = self.graph.holders[u]
         return encode(
             Roster(
@@ -55,9 +57,9 @@ class Cohort:
         )
 
     def seen_by(self, u: int, clients: Container[int]) -> list[int]:
-        """Return those of `clients` that are u's holders, ascending."""
+        """Return the clients of `clients` that are holders of u's shares, ascending."""
         return [v for v in self.graph.holders[u] if v in clients]
 
     def is_enough_for(self, u: int, clients: Container[int]) -> bool:
-        """Return whether client u sees enough of `clients` to accept the next message."""
+        """Return whether enough holders of u are in `clients` for u to answer the server."""
         return len(self.seen_by(u, clients)) >= self.params.min_survivors

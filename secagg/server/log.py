@@ -1,8 +1,8 @@
-"""Log of a server, written before each answer so that a killed server can be resumed.
+"""Interface of a server's log, written before each answer so that a killed server can resume.
 
-A server's state is a fold over the entries: its accepted messages and closed phases.
-``secagg.journal`` stores them in a file. Each entry has a SHA-256 over the previous hash and
-its own content. So the last hash identifies all entries in their order.
+The entries of a log are the accepted messages and the closes of phases. Replayed in order, they
+give the server's state. ``secagg.journal`` stores them in a file. Each entry is chained to the
+one before by SHA-256, so the last hash identifies all entries and their order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from secagg.protocol import RoundParams
 __all__ = ["Entry", "Log", "check_log", "first_link", "link"]
 
 Entry = tuple[int | None, bytes]
-"""A client's id and its accepted message. With None the server's own: first its seed for the
-graph, after that an empty one for each close of a phase."""
+"""A client's id and its accepted message. Entries of the server have None in place of an id:
+the first is its seed for the graph, and each later one, empty, marks the close of a phase."""
 
 
 @runtime_checkable
 class Log(Protocol):
-    """Entries of one round, in their order."""
+    """Log of one round; implement it to store a server's entries elsewhere than in a file."""
 
     @property
     def params(self) -> RoundParams:
@@ -32,39 +32,39 @@ class Log(Protocol):
         ...
 
     def entries(self) -> Iterator[Entry]:
-        """Read everything from the beginning, one entry at a time.
+        """Yield all entries from the first on.
 
         Raises
         ------
         JournalError
-            The stored entries are not those that were written.
+            The stored entries were altered or cannot be read.
         """
         ...
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write entry `number`, counted from 0 by the only writer; it is durable on return.
+        """Write `entry` as entry `number`, counted from 0; it must be durable on return.
 
         Raises
         ------
         JournalError
-            It could not be written, or there are more entries than the server knows.
+            The entry cannot be written, or the log does not have exactly `number` entries.
         """
         ...
 
 
 def check_log(journal: Log) -> None:
-    """Raise `ParameterError` if `journal` is no journal, a path for example."""
+    """Raise `ParameterError` if `journal` does not implement `Log`; a path, for example."""
     wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
     check_kind("journal", journal, Log, wanted)
 
 
 def first_link(params: RoundParams) -> bytes:
-    """Return the first value of a round's chain of entries, 32 bytes."""
+    """Return the hash, 32 bytes, that the first entry of a round is chained to."""
     return hashlib.sha256(b"secagg/1 journal" + params.digest).digest()
 
 
 def link(chain: bytes, entry: Entry) -> bytes:
-    """Return the value of an entry, given that of the one before it, 32 bytes."""
+    """Return the hash of an entry, 32 bytes, given the hash `chain` of the entry before it."""
     client_id, data = entry
     sender = struct.pack("<?Q", client_id is not None, client_id or 0)
     digest = hashlib.sha256(chain + sender)

@@ -1,6 +1,7 @@
-"""Masked sum of all inputs, and the questions to each client of U3.
+"""Sum of all masked inputs, and the requests for the shares that will unmask it.
 
-Only shares are still missing. In the active variant the clients first sign this U3.
+The server makes them at the end of round 2. Round 3 sends the survivors to be signed, in the
+active variant only. Round 4 asks for the shares.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Question", "Summed"]
 
 
 class Question(NamedTuple):
-    """Clients of U2 whose shares one client is asked for, ascending ids."""
+    """Clients whose shares one client is asked for: survivors and dropped, ascending ids."""
 
     survivors: list[int]
     dropped: list[int]
@@ -35,12 +36,12 @@ class Summed:
     total : array in the ring's lanes
         The sum, still under its masks.
     asked : dict of id to Question, ascending
-        For every client of U3; one object for all with the same holders.
+        Question to every client of U3; clients with the same holders share one object.
     present : collection of ids, ascending
-        Receivers of the next request: the clients of U3 that see enough of U3, after round 3
-        U4.
+        Receivers of the next request: the clients of U3 that see enough survivors. After round
+        3 they are U4, the clients that signed.
     signatures : mapping of id to bytes, ascending
-        U4's signatures over U3; empty before and without round 3.
+        Signatures of U4 over U3; empty before round 3 and in the semi-honest variant.
     """
 
     cohort: Cohort
@@ -51,7 +52,7 @@ class Summed:
     signatures: Mapping[int, bytes] = field(default_factory=dict)
 
     def to_sign(self) -> dict[int, bytes]:
-        """Return the requests of round 3, by client."""
+        """Return the request of round 3 for each client: the survivors to sign."""
         return self._to_each(
             lambda asked: encode(
                 ConsistencyRequest(self.cohort.session, pack_ids(asked.survivors))
@@ -59,7 +60,7 @@ class Summed:
         )
 
     def to_unmask(self) -> dict[int, bytes]:
-        """Return the requests of round 4, by client, with all signatures."""
+        """Return the request of round 4 for each client, with all signatures of U4."""
         signers, proof = pack_ids(list(self.signatures)), b"".join(self.signatures.values())
         return self._to_each(
             lambda asked: encode(
@@ -74,7 +75,7 @@ class Summed:
         )
 
     def _to_each(self, message: Callable[[Question], bytes]) -> dict[int, bytes]:
-        """Make the message of each question once, for all clients that share it."""
+        """Return each client's message, encoded once for all clients with the same question."""
         made: dict[int, bytes] = {}
         for u in self.present:
             name = id(self.asked[u])

@@ -1,7 +1,7 @@
 """Server of the protocol: it has no secret of its own and learns one sum.
 
-A bad message is rejected and changes nothing. The caller calls ``close_round()`` at a time-out.
-See `stages` and `unmasking` for messages, `NEXT` for the order of stages.
+The application passes every message to ``receive`` and calls ``close_round`` when all have come
+or at a time-out. See `stages` and `unmasking` for the phases, and `NEXT` for their order.
 """
 
 from __future__ import annotations
@@ -34,27 +34,29 @@ __all__ = ["Server"]
 
 
 class Server:
-    """One session, from the first key to the sum.
+    """Server of one session, from the clients' keys to the sum.
+
+    In each phase call `receive` with every message, then `close_round`, and send its answers.
 
     Parameters
     ----------
     params : RoundParams
-        The same as every client's.
+        Parameters of the round, the same as every client's.
     registry : Registry, optional
-        Public identity keys; required if `security` is "active", and only then.
+        Public identity keys. Required if `security` is "active", an error otherwise.
     journal : Log, optional
-        A fresh ``Journal`` for these parameters. Every accepted message and every close is in
-        it before the call returns; ``resume`` continues from there.
+        A new ``Journal`` for these parameters. Every accepted message and every close of a
+        phase is stored there before the call returns, so `resume` can continue the round.
     entropy : callable, optional
         Source of the random graph; replace it only to replay a round in a test.
 
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, the registry is missing or not wanted, or the journal
+        An argument is of the wrong type, the registry is missing or not allowed, or the journal
         is for other parameters.
     JournalError
-        The journal already has a round, or cannot be written.
+        The journal already has entries, or cannot be written.
     """
 
     def __init__(
@@ -90,23 +92,23 @@ class Server:
     def resume(cls, journal: Log, *, registry: Registry | None = None) -> Server:
         """Return the server that wrote a journal, in its last state.
 
-        It replays the same messages through the same checks. So it gives the same answers and
-        the same sum, or fails in the same way. Send its ``outbox`` again; a client without an
-        acknowledgement sends its message again.
+        The journal's messages pass the same checks again, so the server gives the same answers
+        and the same sum, or fails in the same way. Send its `outbox` again. A client whose
+        message was not acknowledged should send it again.
 
         Parameters
         ----------
         journal : Log
-            Without entries, the round begins.
+            Journal of the server. If it has no entry, the round begins.
         registry : Registry, optional
-            See `Server`; a journal does not hold it.
+            The registry of the first server, because a journal does not contain it.
 
         Raises
         ------
         ParameterError
-            The journal is none, or the registry missing or not wanted.
+            `journal` is not a journal, or the registry is missing or not allowed.
         JournalError
-            The journal cannot be read, or no server wrote this.
+            The journal cannot be read, or its entries are not those of a server.
         """
         check_log(journal)
         entries = journal.entries()
@@ -124,70 +126,71 @@ class Server:
         return server
 
     def __repr__(self) -> str:
-        """Show the phase and the count of its messages."""
+        """Show the phase and the number of messages received in it."""
         return f"Server(phase={self.phase}, received={len(self._received)})"
 
     @property
     def phase(self) -> Phase:
-        """The messages that are due."""
+        """The message that the server collects now, or ``FINISHED`` or ``FAILED``."""
         return self._stage.phase
 
     @property
     def waiting(self) -> frozenset[int]:
-        """The clients whose message of this phase has not come; empty in round 0."""
+        """Ids of the clients whose message is still missing; empty in round 0, open to all."""
         return frozenset(self._stage.expected or ()) - self._received
 
     @property
     def outbox(self) -> dict[int, bytes]:
-        """The answers of the last ``close_round``, to be sent again after a resume."""
+        """The answers of the last `close_round`, by client; send them again after a resume."""
         return dict(self._stage.asks)
 
     def receive(self, client_id: int, data: bytes) -> None:
-        """Validate one message and count it once; the same bytes again, also late, are ignored.
+        """Validate and accept a client's message; a repetition of the same bytes is ignored.
 
         Parameters
         ----------
         client_id : int
-            The sender, from the transport.
+            Id of the sender, 0 ≤ id < 2^64, as the transport authenticated it.
         data : bytes
+            The client's message.
 
         Raises
         ------
         ParameterError
-            The id is not an int, or the message not bytes.
+            The id is not an int in this range, or the message is not bytes.
         RemoteProtocolError
             The message is invalid; the server has not changed.
         LocalProtocolError
-            The round is over, or another thread is inside.
+            The round is over, or another thread uses the server.
         JournalError
-            The message could not be stored; the server has ended: resume it.
+            The message could not be stored. The server has ended; resume it.
         """
         check_integer("client_id", client_id, 0, (1 << 64) - 1)
         with self._exclusive:
             self._receive(int(client_id), as_bytes(data))
 
     def close_round(self) -> dict[int, bytes]:
-        """Close the phase with the messages that have come, and return the answers by client.
+        """Close the phase with the messages received, and return the answers by client id.
 
-        Clients without an answer take no further part. The last phase has none: call
-        ``result()``.
+        A client without an answer takes no further part in the round. After the last phase
+        there are no answers: call `result`.
 
         Raises
         ------
         TooFewSurvivors
-            Too few messages came; nothing has been unmasked and the server has ended.
+            Too few messages came. Nothing has been unmasked, and the server has ended.
         RemoteProtocolError
-            Shares are wrong beyond repair; likewise.
+            Too many shares are wrong. Nothing has been unmasked, and the server has ended.
         LocalProtocolError
-            The round is over.
+            The round is over, or another thread uses the server.
         JournalError
-            The close could not be stored; the server has ended: resume it.
+            The close could not be stored. The server has ended; resume it.
         """
         with self._exclusive:
             return self._close_round()
 
     def result(self) -> RoundResult:
-        """Return the sum.
+        """Return the sum and its survivors.
 
         Raises
         ------
@@ -270,7 +273,10 @@ class Server:
 
 
 class _Over:
-    """End of the session, with or without a result; resumable if its journal can continue."""
+    """Last stage: the session has finished with a result, or failed without one.
+
+    `resumable` is True if the server's journal can continue the round.
+    """
 
     expected: None = None
     asks: Mapping[int, bytes] = {}
@@ -285,4 +291,4 @@ _STAGES: Mapping[Phase, Callable[..., Stage | _Over]] = {
     **{stage.phase: stage for stage in (Sharing, Masking, Consistency, Unmasking)},
     Phase.FINISHED: _Over,
 }
-"""The stage of each phase, made of the value that the stage before it closed into."""
+"""Class of each phase's stage. Its argument is the value that `close` of the last one gave."""

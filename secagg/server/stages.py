@@ -1,9 +1,9 @@
-"""Stages of the server up to the unmasking, each holding only what it still needs.
+"""Stages of the server: one class for each phase, up to the unmasking.
 
-A stage opens with messages for the clients (`asks`), takes their answers and closes into a
-value. It checks each answer completely before it changes anything. The next stage, from the
-transition table, is made from that value. Masked inputs are added as they come, so memory does
-not grow with clients times elements.
+A stage begins with the server's messages to the clients (`asks`) and collects their replies
+with `take`, which changes nothing if a reply is invalid. Its `close` returns the value that the
+next stage, from the table ``NEXT``, is made of. Masked inputs are added as they arrive, so
+memory does not grow with the number of clients times elements.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Stage(ABC):
     phase : Phase
     params : RoundParams
     asks : mapping of id to bytes
-        The messages that the stage opens with.
+        Messages of the server to the clients at the beginning of the stage.
     expected : collection of ids or None
-        The clients that may answer; None for anyone.
+        Clients that may answer; None if any client may.
     """
 
     phase: ClassVar[Phase]
@@ -64,23 +64,23 @@ class Stage(ABC):
 
     @abstractmethod
     def take(self, u: int, data: bytes) -> None:
-        """Validate a message of client u and keep its content."""
+        """Validate a message of client u and store its content, or raise."""
 
     @abstractmethod
     def close(self) -> object:
-        """Return the value that the next stage is made of, or abort the round."""
+        """Return the value that the next stage is made of, or raise to abort the round."""
 
     def read(self, u: int, data: bytes, kind: type[M]) -> M:
-        """Decode a message of client u, or raise."""
+        """Decode a message of client u, or raise RemoteProtocolError."""
         return decode(data, kind, self.params, sender=u, phase=self.phase)
 
     def require(self, condition: bool, u: int, check: str, why: str) -> None:
-        """Raise for a message of client u unless the condition holds."""
+        """Raise RemoteProtocolError for client u unless the condition is True."""
         if not condition:
             raise RemoteProtocolError(why, sender=u, phase=self.phase, check=check)
 
     def enough(self, survivors: int, needed: int, who: str) -> None:
-        """Abort the round if there are fewer survivors than needed."""
+        """Raise TooFewSurvivors if there are fewer survivors than needed."""
         if survivors < needed:
             raise TooFewSurvivors(
                 f"{survivors} {who}, but {needed} are needed; nothing has been unmasked: begin "
@@ -92,7 +92,7 @@ class Stage(ABC):
 
 
 class SessionStage(Stage):
-    """A stage after round 0: it knows the cohort, and only the clients it asks may answer."""
+    """Base of the stages after round 0: only the clients that got a message may answer."""
 
     def __init__(self, cohort: Cohort, asks: Mapping[int, bytes]) -> None:
         super().__init__(cohort.params, asks)
@@ -100,7 +100,7 @@ class SessionStage(Stage):
         self.expected = frozenset(asks)
 
     def check_origin(self, u: int, message: FromClient) -> None:
-        """Raise for a message that names another sender or session."""
+        """Raise RemoteProtocolError for a message that names another sender or session."""
         self.require(
             message.sender == u, u, "sender", f"the message names client {message.sender}"
         )
@@ -109,7 +109,7 @@ class SessionStage(Stage):
 
 
 class Advertising(Stage):
-    """Round 0: collect public keys and close into the cohort U1."""
+    """Round 0: collect public keys; `close` returns the cohort U1."""
 
     phase = Phase.ADVERTISE_KEYS
 
@@ -122,7 +122,7 @@ class Advertising(Stage):
         self._seen: set[bytes] = set()
 
     def take(self, u: int, data: bytes) -> None:
-        """Check and keep a client's public keys."""
+        """Validate and store a client's public keys."""
         message = self.read(u, data, AdvertiseKeys)
         self.require(
             message.sender == u, u, "sender", f"the message names client {message.sender}"
@@ -164,21 +164,21 @@ class Advertising(Stage):
         )
 
     def close(self) -> Cohort:
-        """Draw the graph."""
+        """Return the cohort, with a graph drawn on it."""
         self.enough(len(self._publics), self.params.min_survivors, "clients advertised keys")
         return Cohort(self.params, self._publics, self._signatures, self._registry, self._seed)
 
 
 @dataclass(frozen=True, eq=False)
 class KeysShared:
-    """U2: each client's commitment and sealed shares, by id."""
+    """Commitment and sealed shares of each client of U2, by id."""
 
     cohort: Cohort
     commitments: dict[int, bytes]
     sealed: dict[int, bytes]
 
     def inbox(self, u: int) -> bytes:
-        """Gather the sealed shares for u, each at u's place among its sender's receivers."""
+        """Return the message of round 2 to client u: the shares that others sealed for it."""
         senders, pieces = [v for v in self.cohort.seen_by(u, self.sealed) if v != u], []
         for sender in senders:
             place = bisect_left(self.cohort.graph.holders[sender], u) - (u > sender)
@@ -188,7 +188,7 @@ class KeysShared:
 
 
 class Sharing(SessionStage):
-    """Round 1: ask with rosters, collect sealed shares and close into these."""
+    """Round 1: send rosters and collect sealed shares; `close` returns all of them."""
 
     phase = Phase.SHARE_KEYS
 
@@ -198,7 +198,7 @@ class Sharing(SessionStage):
         self._sealed: dict[int, bytes] = {}
 
     def take(self, u: int, data: bytes) -> None:
-        """Check and keep a client's commitment and sealed shares."""
+        """Validate and store a client's commitment and sealed shares."""
         message = self.read(u, data, ShareKeys)
         self.check_origin(u, message)
         receivers = len(self.cohort.graph.holders[u]) - 1
@@ -216,7 +216,7 @@ class Sharing(SessionStage):
 
 
 class Masking(SessionStage):
-    """Round 2: ask with the sealed shares, add up masked inputs and close into their sum."""
+    """Round 2: send sealed shares and add up masked inputs; `close` returns their sum."""
 
     phase = Phase.MASKED_INPUT
 
@@ -230,7 +230,7 @@ class Masking(SessionStage):
         self._u3: set[int] = set()
 
     def take(self, u: int, data: bytes) -> None:
-        """Validate a masked input, add it to the total and forget it."""
+        """Validate a masked input and add it to the total; the input itself is not stored."""
         message = self.read(u, data, MaskedInput)
         self.check_origin(u, message)
         ring, values = self.params.ring, self._values
@@ -245,7 +245,7 @@ class Masking(SessionStage):
         self._u3.add(u)
 
     def close(self) -> Summed:
-        """Return the masked sum over U3, if unmasking it shows no more than that sum."""
+        """Return the masked sum; abort if U3 is too small or not connected in the graph."""
         u2, u3 = self._commitments.keys(), self._u3
         self.enough(len(u3), self.params.min_survivors, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
@@ -261,7 +261,7 @@ class Masking(SessionStage):
         return Summed(self.cohort, self._commitments, self._total, asked, present)
 
     def _questions(self) -> dict[int, Question]:
-        """Make one question for all with the same holders: on the complete graph one in all."""
+        """Return the question to each client of U3, one object for all with equal holders."""
         u3, dropped = self._u3, self._commitments.keys() - self._u3
         cohort, made = self.cohort, {}
         holders = cohort.graph.holders
@@ -273,7 +273,7 @@ class Masking(SessionStage):
 
 
 class Consistency(SessionStage):
-    """Round 3, active variant: collect signatures over U3; their senders are U4."""
+    """Round 3, active variant: collect signatures over U3; the signers are U4."""
 
     phase = Phase.CONSISTENCY_CHECK
 
@@ -283,7 +283,7 @@ class Consistency(SessionStage):
         self._signatures: dict[int, bytes] = {}
 
     def take(self, u: int, data: bytes) -> None:
-        """Check and keep a client's signature: a bad one would make every client abort."""
+        """Validate and store a client's signature; an invalid one would end every client."""
         message = self.read(u, data, ConsistencySignature)
         self.check_origin(u, message)
         survivors = pack_ids(self._summed.asked[u].survivors)
@@ -294,7 +294,7 @@ class Consistency(SessionStage):
         self._signatures[u] = message.signature
 
     def close(self) -> Summed:
-        """Return the sum with all signatures of U4."""
+        """Return the masked sum with all signatures of U4."""
         u4 = dict(sorted(self._signatures.items()))
         self.enough(len(u4), self.params.min_survivors, "clients signed the survivors")
         return replace(self._summed, present=u4.keys(), signatures=u4)

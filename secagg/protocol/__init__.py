@@ -6,8 +6,9 @@ sum of the survivors' y_u the pairwise masks cancel. The survivors' PRG(b_u) and
 masks with dropped-out clients are left. The server removes them with Shamir shares: of b_u for
 a survivor, of s_u for a client that dropped out, never both.
 
-`phases` defines the order of messages for client and server. `params` has the parameters of a
-round, `policy` a client's demands, `messages` the frames, `keys` the secrets and masks.
+The modules: `phases` defines the order of messages, `params` the parameters of a round and
+`policy` a client's demands on them. `messages` encodes the messages, `keys` derives the secrets
+and masks, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Identities of the active variant: Ed25519 signatures (RFC 8032) against a registry.
+"""Identities of the active variant: signing keys of clients, and a registry of public keys.
 
-The application gives every client its identity, and all parties the same registry of public
-keys. Otherwise a lying server could invent the other clients (Bonawitz 2017, §6.2: the
-malicious model needs a PKI).
+Signatures are Ed25519 (RFC 8032). The application gives every client its `Identity`, and all
+parties the same `Registry`. Without it a lying server could invent the other clients (Bonawitz
+2017, §6.2: the malicious model needs a PKI).
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ _SMALL_ORDER = frozenset(
 
 
 class Identity:
-    """Long-lived signing key of a client.
+    """Long-lived signing key of a client, who stores its seed.
 
     Parameters
     ----------
     seed : bytes
-        32 bytes, RFC 8032's private key. Keep it as secret as a password.
+        Private key of RFC 8032, 32 bytes. Keep it as secret as a password.
 
     Attributes
     ----------
     public : bytes
-        32 bytes, for the registry.
+        Public key for the `Registry`, 32 bytes.
 
     Raises
     ------
@@ -80,11 +80,11 @@ class Identity:
 
     @classmethod
     def generate(cls, entropy: Entropy = os.urandom) -> Identity:
-        """Make a new identity."""
+        """Draw a new identity. To store one, draw its seed yourself: it cannot be read back."""
         return cls(entropy(32))
 
     def sign(self, content: bytes) -> bytes:
-        """Return the signature, 64 bytes."""
+        """Return the signature of `content`, 64 bytes."""
         return self._private.sign(content)
 
 
@@ -94,13 +94,14 @@ class Registry(Mapping[int, bytes]):
     Parameters
     ----------
     keys : mapping of id to bytes
-        Each client's ``Identity.public``; it may have more clients than a round.
+        ``Identity.public`` of each client, 32 bytes. Clients that take no part in a round may
+        be among them.
 
     Raises
     ------
     ParameterError
-        An id is not an int in [0, 2^64), or two clients share a key. Or a key is not 32 bytes,
-        not canonical or of low order: anybody can sign for such a key, e.g. an all-zero one.
+        An id is not an int in [0, 2^64), two clients have the same key, or a key is not 32
+        bytes. Or a key is not canonical or of low order, so that anybody could sign for it.
     """
 
     def __init__(self, keys: Mapping[int, bytes]) -> None:
@@ -145,7 +146,7 @@ class Registry(Mapping[int, bytes]):
         return f"Registry(<{len(self)} clients>)"
 
     def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:
-        """Return whether a registered client signed exactly this content."""
+        """Return True if `signature` is the client's over `content`; False if it is unknown."""
         key = self._keys.get(client_id)
         if key is None:
             return False
@@ -162,7 +163,7 @@ def _is_strong(key: bytes) -> bool:
 
 
 def check_registry(params: RoundParams, registry: Registry | None) -> None:
-    """Raise `ParameterError` for a registry without signatures, or signatures without one."""
+    """Raise `ParameterError` unless a registry is given exactly in the active variant."""
     if registry is not None and not isinstance(registry, Registry):
         raise ParameterError(
             f"registry must be a secagg.Registry, not {type(registry).__name__}"
@@ -181,7 +182,10 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
 def check_identity(
     client_id: int, params: RoundParams, identity: Identity | None, registry: Registry | None
 ) -> None:
-    """Raise `ParameterError` for an identity that is missing, unwanted or another client's."""
+    """Raise `ParameterError` unless identity and registry fit the variant and the client.
+
+    Both must be given in the active variant only, with the client's public key in the registry.
+    """
     check_registry(params, registry)
     if identity is not None and not isinstance(identity, Identity):
         raise ParameterError(
@@ -204,14 +208,14 @@ def check_identity(
 
 
 def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:
-    """Return the content of a signature of round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
+    """Return the bytes that a client signs in round 0 (Bonawitz 2017, Figure 4: c_u ‖ s_u).
 
-    There is no session yet; the parameters' digest covers the caller's name for it.
+    The session identifier does not exist yet. The digest covers ``RoundParams.session``.
     """
     head = b"secagg/1 signed keys" + params_digest + struct.pack("<QB", sender, 0)
     return head + seal_key + mask_key
 
 
 def signed_survivors(session: bytes, sender: int, survivors: bytes) -> bytes:
-    """Return the content of a signature of round 3: U3, as packed ascending ids."""
+    """Return the bytes that a client signs in round 3; `survivors` are the packed ids of U3."""
     return b"secagg/1 signed survivors" + session + struct.pack("<QB", sender, 3) + survivors

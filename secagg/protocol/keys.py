@@ -1,9 +1,9 @@
-"""Keys: X25519 agreement, HKDF-SHA256 under separate labels, AES-256-GCM sealed shares, masks.
+"""Keys of clients, the sealing (encryption) of shares, and the masks.
 
-Every derived key is bound to the session (as HKDF's salt), to its purpose (a label), to both
-ids and to their public keys. A sealing key protects one message in one direction, so its nonce
-is zero: no key is ever used twice. A mask key is expanded by AES-128-CTR; its stream is uniform
-over [0, R)^d for every R.
+Two clients agree on a secret by X25519, and HKDF-SHA256 derives keys from it. Every key is
+bound to the session (as HKDF's salt), to its purpose (a label), to both ids and their public
+keys. AES-256-GCM seals shares. Each of its keys encrypts one message, so the nonce is always
+zero. AES-128-CTR expands a mask key to a stream that is uniform over [0, R)^d for every R.
 """
 
 from __future__ import annotations
@@ -54,7 +54,12 @@ class KeyPair:
     Parameters
     ----------
     seed : bytes
-        32 bytes, the private scalar before clamping. Shares of s_u are shares of it.
+        Private scalar before clamping, 32 bytes. The shares of s_u are shares of this seed.
+
+    Attributes
+    ----------
+    public : bytes
+        Public key, 32 bytes.
     """
 
     __slots__ = ("_private", "public", "seed")
@@ -74,11 +79,11 @@ class KeyPair:
         return cls(entropy(SEED_BYTES))
 
     def agree(self, peer: bytes) -> bytes | None:
-        """Return the shared secret, or None if the peer's key is not usable.
+        """Return the X25519 secret shared with a peer's public key, or None if it is unusable.
 
-        Unusable keys are of low order (RFC 7748 §6.1) or not canonical, 2^255 − 19 or more.
-        X25519 takes the latter for another, so one key could join twice under two spellings.
-        The result is not a key: only the functions below may use it.
+        Keys of low order are unusable (RFC 7748 §6.1), and so are numbers from 2^255 − 19 on:
+        X25519 reduces them, so one key could join twice in two encodings. Pass the secret to
+        `seal_keys` or `pairwise_mask_key`; it is not itself a key.
         """
         if int.from_bytes(peer, "little") >= _P:
             return None
@@ -89,7 +94,7 @@ class KeyPair:
 
 
 def is_usable(public: bytes) -> bool:
-    """Return whether a public key is canonical and not of low order."""
+    """Return whether an X25519 public key is canonical and not of low order."""
     return _PROBE.agree(public) is not None
 
 
@@ -97,24 +102,23 @@ _PROBE = KeyPair(bytes(range(SEED_BYTES)))
 
 
 def roster_digest(entries: list[tuple[int, bytes, bytes]]) -> bytes:
-    """Return SHA-256 over every client of U1: (id, sealing key, masking key), ascending ids."""
+    """Return the SHA-256 of all entries (id, sealing key, masking key) of U1, ascending ids."""
     joined = b"".join(struct.pack("<Q", u) + c + s for u, c, s in entries)
     return hashlib.sha256(b"secagg/1 roster" + joined).digest()
 
 
 def session_id(params_digest: bytes, roster: bytes) -> bytes:
-    """Return the session's identifier: its parameters and the fresh keys of its clients."""
+    """Return the session's identifier: SHA-256 of the digests of parameters and roster."""
     return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
 
 
 def seal_keys(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> tuple[bytes, bytes]:
-    """Return the AES-256 keys of the one message to the peer and of the one from it.
+    """Return two AES-256 keys: of the message to the peer, and of the message from the peer.
 
-    Both come from one derivation over the ascending ids; the first half belongs to the message
-    from the lower id to the higher. `shared` is the X25519 secret of the two sealing keys;
-    `mine` and `theirs` are (id, public sealing key).
+    `shared` is the X25519 secret of the two sealing keys; `mine` and `theirs` are (id, public
+    sealing key). The first half of the derived bytes is for the lower id's message.
     """
     derived = _derive(shared, session, _pair(b"secagg/1 seal", mine, theirs), 2 * KEY_BYTES)
     upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
@@ -122,14 +126,14 @@ def seal_keys(
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
-    """Encrypt and authenticate the shares that `sender` gives `receiver` (round 1)."""
+    """Return the shares of `sender` for `receiver`, encrypted and authenticated (round 1)."""
     return AESGCM(key).encrypt(bytes(12), shares, _associated_data(session, sender, receiver))
 
 
 def open_sealed(
     key: bytes, session: bytes, sender: int, receiver: int, sealed: bytes
 ) -> bytes | None:
-    """Return the shares, or None if they were altered, swapped, reflected or replayed."""
+    """Return the shares that `seal` encrypted, or None if key, ids, session or bytes differ."""
     try:
         return AESGCM(key).decrypt(
             bytes(12), sealed, _associated_data(session, sender, receiver)
@@ -141,7 +145,7 @@ def open_sealed(
 def pairwise_mask_key(
     shared: bytes, session: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]
 ) -> bytes:
-    """Return the PRG key of s_uv (Bonawitz 2017, round 2); the same for u and v.
+    """Return the key of the mask PRG(s_uv), 16 bytes, the same for u and v (Bonawitz 2017).
 
     `shared` is the X25519 secret of the two masking keys; `mine` and `theirs` are (id, public
     masking key).
@@ -151,33 +155,33 @@ def pairwise_mask_key(
 
 
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
-    """Return the PRG key of b_u (Bonawitz 2017, round 2)."""
+    """Return the key of the mask PRG(b_u), 16 bytes, from its seed b_u (Bonawitz 2017)."""
     info = b"secagg/1 self mask" + struct.pack("<Q", client_id)
     return _derive(seed, session, info, _MASK_KEY_BYTES)
 
 
 def subtracts(u: int, v: int) -> bool:
-    """Return True for v < u: client u subtracts its mask with v (Bonawitz 2017, §4)."""
+    """Return True if client u subtracts its mask with v: v < u (Bonawitz 2017, §4)."""
     return v < u
 
 
 @dataclass
 class MaskSum:
-    """Masks to be added or subtracted together, in one pass over the vector."""
+    """Collection of masks that `apply` adds to a vector in one pass; see `add`."""
 
     _keys: list[bytes] = field(default_factory=list, repr=False)
     _signs: bytearray = field(default_factory=bytearray, repr=False)
 
     def add(self, key: bytes, *, negate: bool = False) -> None:
-        """Count in PRG(key), 16 bytes, with the given sign."""
+        """Collect the mask PRG(key), to be added, or subtracted if `negate`; 16-byte key."""
         self._keys.append(key)
         self._signs.append(negate)
 
     def apply(self, values: Lanes, ring: Ring) -> None:
-        """Add all masks to `values` modulo R, in place.
+        """Add all collected masks to `values` modulo R, in place.
 
-        Values lie in [0, R) before and after, unless R is a power of two: then the result is
-        congruent, and ``ring.reduce`` brings it back.
+        `values` are in [0, R), shape (d,), in the lanes of the ring. If R is a power of two,
+        the results are congruent modulo R only; call ``ring.reduce`` afterwards.
         """
         keys, signs = b"".join(self._keys), bytes(self._signs)
         if ring.is_power_of_two:
@@ -187,9 +191,9 @@ class MaskSum:
 
 
 def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
-    """Return the commitment to b_u, checked once it has been rebuilt.
+    """Return the commitment to b_u, which the server compares with the b_u that it rebuilds.
 
-    Hiding because b_u is 32 uniform bytes, binding because SHA-256 is collision resistant.
+    It hides b_u, which is 32 uniform bytes; SHA-256 is collision resistant, so it is binding.
     """
     label = b"secagg/1 self mask commitment"
     return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
@@ -200,7 +204,7 @@ def _derive(secret: bytes, session: bytes, info: bytes, length: int) -> bytes:
 
 
 def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> bytes:
-    """Return the label of a common key: ascending ids, then their public keys."""
+    """Return HKDF's info for a key of two clients: label, ascending ids, their public keys."""
     (u, u_key), (v, v_key) = sorted((mine, theirs))
     return label + struct.pack("<QQ", u, v) + u_key + v_key
 

@@ -1,9 +1,9 @@
-"""Messages of the protocol: one frozen type each, a version byte, strict decoding.
+"""Messages of the protocol: one frozen type each, with `encode` and a strict `decode`.
 
 On the wire a message is the byte 1 (the version) and a MessagePack array: an integer tag, then
 the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
-So a decoder allocates no more than it was sent, and lengths depend on the parameters alone,
-never on an input.
+So a decoder allocates no more memory than the bytes it was sent. The length of a message never
+depends on an input.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Signature = Annotated[bytes, Meta(max_length=SIGNATURE_BYTES)]
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
     """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking).
 
-    Every signature is 64 bytes in the active variant, and empty in the other.
+    The signature is 64 bytes in the active variant, and empty in the semi-honest variant.
     """
 
     sender: int
@@ -66,9 +66,9 @@ class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_
 
 
 class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
-    """Round 1, server to client: the receiver's neighbours and itself, ascending ids.
+    """Round 1, server to client: ids and public keys of the receiver and its neighbours.
 
-    `size` is |U1|; `digest` covers every client of U1, also those the receiver does not see.
+    Ids ascend. `size` is |U1|, and `digest` is `keys.roster_digest` of all clients of U1.
     """
 
     parameters: Bytes32
@@ -81,7 +81,7 @@ class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
 
 
 class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
-    """Round 1, client to server: sealed shares for each neighbour in the roster's order."""
+    """Round 1, client to server: sealed shares for each neighbour, by ascending ids."""
 
     sender: int
     session: Bytes32
@@ -90,7 +90,7 @@ class ShareKeys(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fiel
 
 
 class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=True):
-    """Round 2, server to client: sealed shares from its neighbours in U2, ascending ids."""
+    """Round 2, server to client: sealed shares from neighbours in U2, by ascending ids."""
 
     session: Bytes32
     senders: bytes
@@ -98,7 +98,7 @@ class Shares(Struct, frozen=True, array_like=True, tag=4, forbid_unknown_fields=
 
 
 class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fields=True):
-    """Round 2, client to server: y_u, packed at ⌈log2 R⌉ bits an element."""
+    """Round 2, client to server: the masked input y_u, packed at ⌈log2 R⌉ bits an element."""
 
     sender: int
     session: Bytes32
@@ -108,7 +108,7 @@ class MaskedInput(Struct, frozen=True, array_like=True, tag=5, forbid_unknown_fi
 class ConsistencyRequest(
     Struct, frozen=True, array_like=True, tag=8, forbid_unknown_fields=True
 ):
-    """Round 3, server to client, active variant: U3, ascending ids."""
+    """Round 3, server to client, active variant: the packed ids of the survivors U3."""
 
     session: Bytes32
     survivors: bytes
@@ -125,9 +125,10 @@ class ConsistencySignature(
 
 
 class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_fields=True):
-    """Round 4, server to client: its part of U3 and of U2 without U3, ascending ids.
+    """Round 4, server to client: the clients whose shares the receiver should reveal.
 
-    In the active variant also U4, the signers of U3, and their signatures.
+    Both lists are of the receiver and its neighbours: `survivors` in U3, `dropped` in U2 but
+    not U3. The active variant adds U4, the signers of U3, and their signatures.
     """
 
     session: Bytes32
@@ -138,7 +139,7 @@ class UnmaskRequest(Struct, frozen=True, array_like=True, tag=6, forbid_unknown_
 
 
 class UnmaskShares(Struct, frozen=True, array_like=True, tag=7, forbid_unknown_fields=True):
-    """Round 4, client to server: b-shares of the survivors, then s-shares of the dropped."""
+    """Round 4, client to server: shares of survivors' b, then of dropped-out clients' s."""
 
     sender: int
     session: Bytes32
@@ -164,30 +165,31 @@ _FRAME = 256
 
 
 def encode(message: Message) -> bytes:
-    """Return the message's bytes."""
+    """Return a message as bytes for the wire."""
     return bytes([VERSION]) + _ENCODER.encode(message)
 
 
 def decode(
     data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
 ) -> M:
-    """Decode one message of the kind that is due.
+    """Decode one message of the expected class.
 
     Parameters
     ----------
     data : bytes
-        Any content.
+        Bytes from the peer, of any content.
     kind : type
-        The message's class.
+        Expected class of the message.
     params : RoundParams
-        Bounds on the size.
+        Parameters of the round, which bound the size of the message.
     sender, phase
-        For the error.
+        Client id (None for the server) and phase, for the error.
 
     Raises
     ------
     RemoteProtocolError
-        Check "version", "size" or "encoding": not exactly one message of this kind.
+        `data` are not exactly one message of this class; the failed check is "version",
+        "size" or "encoding".
     """
 
     def violation(check: str, why: str) -> RemoteProtocolError:
@@ -224,12 +226,12 @@ def max_bytes(kind: type[Struct], params: RoundParams) -> int:
 
 
 def pack_ids(ids: Sequence[int]) -> bytes:
-    """Return ids as eight little-endian bytes each."""
+    """Return ids as bytes, eight little-endian bytes for each."""
     return np.array(ids, dtype="<u8").tobytes()
 
 
 def unpack_ids(data: bytes) -> tuple[int, ...] | None:
-    """Return strictly ascending ids, or None if the bytes are not that."""
+    """Return the ids that `pack_ids` packed, or None if they are not strictly ascending."""
     if len(data) % 8:
         return None
     ids = np.frombuffer(data, dtype="<u8")

@@ -1,7 +1,7 @@
-"""Parameters of a round, agreed and checked before it starts.
+"""Parameters of a round, validated before it starts.
 
-``RoundParams`` is the same on the server and on every client. Every roster has its digest, so
-different parameters on two machines raise an error.
+The server and every client must have equal ``RoundParams``. Each message of rounds 0 and 1 has
+their digest or depends on it, so different parameters raise an error there.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ class RoundParams:
     Parameters
     ----------
     n_clients : int
-        n, the most clients that may take part (2 ≤ n ≤ 2^20; 2 only with
-        `allow_two_clients`).
+        n, the largest number of clients that may take part, 3 ≤ n ≤ 2^20; 2 is possible with
+        `allow_two_clients`.
     threshold : int
         t, the number of shares that reconstruct a secret. On the complete graph more than half
-        of the n holders, and more than two thirds when `security` is "active". On a graph 2 ≤ t
-        ≤ k; `secagg.graph.recommend` finds a safe one, and each client's policy judges it.
+        of the n clients, and more than two thirds if `security` is "active". With `neighbours`
+        2 ≤ t ≤ k: take the threshold that `secagg.graph.recommend` returns.
     length : int
-        d, the elements of a vector (1 ≤ d ≤ 2^31).
+        d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
     encoding : FixedPoint or Integers
         Conversion of elements to integers.
     modulus_bits : int, optional
-        b of R = 2^b (1 ≤ b ≤ 64); 32 when neither this nor `modulus` is given.
+        b, for R = 2^b, 1 ≤ b ≤ 64. 32 if neither `modulus_bits` nor `modulus` is given.
     modulus : int, optional
-        R itself, 2 ≤ R ≤ 2^62 or a power of two up to 2^64, in place of `modulus_bits`.
+        R, in place of `modulus_bits`: 2 ≤ R ≤ 2^62, or a power of two up to 2^64.
     neighbours : int, optional
-        k, even: each client shares and masks with k others on a random Harary graph (Bell et
-        al. 2020). None: with everyone (Bonawitz et al. 2017). A client is exposed if all k have
-        dropped out or collude; `secagg.graph.recommend` finds a k that makes it unlikely.
+        k, the even number of clients with whom each client shares secrets and masks, on a
+        random Harary graph (Bell et al. 2020). None: all clients (Bonawitz et al. 2017). A
+        client is exposed if all its neighbours collude or drop out; `secagg.graph.recommend`
+        finds a k that makes this unlikely.
     max_weight : int, optional
-        The largest weight of a vector. None: an unweighted sum.
+        The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     session : bytes, optional
-        Name of this round, up to 64 bytes, bound into every key. Give each round a different
-        one. "active" needs it, because the signatures of round 0 are bound to it.
+        Name of the round, at most 64 bytes, which all keys depend on. Give each round a
+        different name. If `security` is "active", the name must not be empty.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
     security : "semi-honest" or "active"
-        The adversary: a server and clients that follow the protocol and remember everything, or
-        that also lie. "active" takes signatures, a fifth round (Bonawitz 2017, §6.2) and the
-        complete graph.
+        Adversary to protect against. "semi-honest": the server and clients follow the protocol
+        but remember everything. "active": they may also lie, which takes signatures, a fifth
+        round (Bonawitz 2017, §6.2) and the complete graph.
 
     Raises
     ------
     ParameterError
-        A value is out of range, or R has no room for the sum of n vectors. Or the threshold
-        lets a minority of the complete graph reconstruct secrets.
+        A value is out of range, or R is too small for the sum of n vectors.
     """
 
     n_clients: int
@@ -188,34 +188,34 @@ class RoundParams:
 
     @cached_property
     def ring(self) -> Ring:
-        """Z_R, where masked vectors live."""
+        """Ring Z_R, in which masked vectors are added."""
         if self.modulus is not None:
             return Ring(self.modulus)
         return Ring(1 << (32 if self.modulus_bits is None else self.modulus_bits))
 
     @property
     def active(self) -> bool:
-        """True if the adversary may lie: signatures and the consistency check are due."""
+        """True if `security` is "active", with signatures and the consistency check."""
         return self.security == "active"
 
     @property
     def holders(self) -> int:
-        """Number of holders of each secret's shares when no client is missing."""
+        """Number of holders of a secret's shares, its owner included, if all n clients come."""
         return self.n_clients if self.neighbours is None else self.neighbours + 1
 
     @property
     def elements(self) -> int:
-        """Elements of a masked vector: `length`, and one more for a weight."""
+        """Number of elements of a masked vector: `length`, plus 1 in a weighted sum."""
         return self.length + (self.max_weight is not None)
 
     @property
     def min_survivors(self) -> int:
-        """The fewest inputs of a sum: t, or 3 if larger (2 with `allow_two_clients`)."""
+        """Smallest number of inputs of a sum: t, at least 3 (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the shared parameters; not of `rounding` and `beyond_clip`."""
+        """SHA-256 of the parameters, without the encoding's `rounding` and `beyond_clip`."""
         numbers = struct.pack(
             "<QQQQQ?",
             self.n_clients,

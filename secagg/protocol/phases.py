@@ -1,9 +1,9 @@
 """The phases of a round and their order: the table that client and server run on.
 
-A round is a sequence of phases (Bonawitz 2017, Figure 4). In each, every client still present
-sends one message. The server collects these messages, closes the phase, and answers some of the
-clients. Its answer is what a client's next message is made from. Each phase can only lose
-clients, so the sets of those who completed one are nested, U1 ⊇ U2 ⊇ U3 ⊇ U4 ⊇ U5:
+A round is a sequence of phases (Bonawitz 2017, Figure 4). In each phase every client still
+present sends one message. The server collects the messages, closes the phase and answers the
+clients, which compute their next message from its answer. Clients drop out and never return, so
+the sets of clients that completed each phase are nested, U1 ⊇ U2 ⊇ U3 ⊇ U4 ⊇ U5:
 
 ==================  ============================  ==============================  ============
 phase               a client sends                it is answered                  completed by
@@ -19,22 +19,21 @@ The semi-honest variant has no consistency_check: there U4 = U3, and a client is
 straight after its masked input. In the active variant at least t clients must sign the same U3,
 so that a lying server cannot have two different sets unmasked.
 
-Client u's input is hidden by a mask of its own, PRG(b_u), and by one for each neighbour, which
-follows from s_u. For each client u of U2 the others reveal one of the two secrets. If u is in
-U3, b_u removes its own mask from the sum. If u dropped out after sharing, s_u removes the masks
-that the others made with it. Never both: with t shares of each kind the server could remove
-every mask from y_u and read one vector. A client therefore answers only one unmask request, and
-none that names a client twice.
+Client u's input is hidden by its own mask, PRG(b_u), and by one mask for each neighbour, which
+follows from s_u. In round 4 the clients reveal shares of one of the two secrets of each client
+u of U2. If u is in U3, b_u removes its own mask from the sum. If u dropped out after sharing,
+s_u removes the masks that its neighbours made with it. With t shares of both secrets the server
+could remove every mask from y_u and read the vector. So a client answers a single unmask
+request, and rejects a request that names a client twice.
 
-A machine's phase is the message it is due to send (client) or to collect (server). ``NEXT``
-alone gives the next one: a client's states and a server's stages know only their own. A call
-that is not due in the present phase is a `LocalProtocolError` and changes nothing.
+The phase of a client is the message that it sends next, that of the server the message that it
+collects. The table ``NEXT`` gives the phase after it. A call that belongs to another phase
+raises `LocalProtocolError` and changes nothing.
 
-Both ends, FINISHED and FAILED, are terminal. A client fails when the server's message fails a
-check, and drops all its secrets. A bad message to the server is only rejected. The server fails
-when too few messages arrived or shares are wrong beyond repair. No round is retried, since a
-second run under the same masks would give away the difference of its two inputs. The next
-attempt is a new round with new keys.
+FINISHED and FAILED are final. A client fails when the server's message fails a check, and drops
+all its secrets. The server rejects an invalid message and goes on. It fails when too few
+messages arrive or too many shares are wrong. No round is retried, since two inputs under the
+same masks would reveal their difference. The next attempt is a new round with new keys.
 """
 
 from __future__ import annotations
@@ -76,16 +75,16 @@ NEXT: Mapping[Security, Mapping[Phase, Phase]] = {
         Phase.UNMASKING: Phase.FINISHED,
     },
 }
-"""The successor of each phase, by security variant, in the order of the round.
+"""Next phase after each phase, by security variant, in the order of the round.
 
-Both begin in ADVERTISE_KEYS. FAILED follows any phase and is left out.
+Every round begins in ADVERTISE_KEYS. FAILED may follow any phase and is not in the table.
 """
 
 
 def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalProtocolError:
-    """Return the error for a call that is not due in `phase`; nothing has changed.
+    """Return the error for the method `call`, made in a `phase` that it does not belong to.
 
-    A machine that has ended is `resumable` if its journal can continue the round.
+    `resumable` is True for a server that has ended but whose journal can continue the round.
     """
     if resumable:
         remedy = "this server has ended; open its journal again and use Server.resume"
@@ -97,10 +96,10 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
 
 
 class Exclusive:
-    """Context for one thread at a time: kernels release the GIL, and machines have no lock.
+    """Context manager for one thread at a time; a second thread gets a LocalProtocolError.
 
-    Two masked inputs under the same masks would give away their difference, and two additions
-    to one total would lose one. A second thread does not wait: it gets a LocalProtocolError.
+    Clients and servers have no other lock, and the kernels release the GIL. Two threads could
+    mask two inputs with the same masks, or lose one of two additions to a total.
     """
 
     def __init__(self) -> None:

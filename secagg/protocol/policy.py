@@ -15,31 +15,32 @@ __all__ = ["ClientPolicy"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClientPolicy:
-    """Demands of a client, checked before it computes anything secret.
+    """Demands of a client on a round. A client takes no part in a round that fails them.
 
     Parameters
     ----------
     min_clients : int
-        The fewest clients (itself included) in the roster it sees, among those that shared
-        keys, among the survivors of an unmask request, and among their signers. Below 3 only
-        with `allow_two_clients`.
+        The smallest number of clients, this one included, that the client accepts in the
+        roster, among those that shared keys, among the survivors and among their signers. At
+        least 3, or 2 with `allow_two_clients`; at most 2^20.
     min_threshold : int
-        The smallest threshold.
+        The smallest accepted threshold, 1 to 2^20.
     max_length : int
-        The longest vector.
+        The largest accepted number of elements of a vector, 1 to 2^31.
     allow_two_clients : bool
         Accept that with two clients the other one learns this client's input.
     require_active : bool
-        Reject rounds in which a lying server would go unnoticed.
+        Reject rounds whose `security` is not "active", where a lying server goes unnoticed.
     corrupt : float
-        The largest expected fraction c of the n clients, rounded up, that collude with the
-        server. On the complete graph the threshold t must exceed it: c < t, and n + c < 2t
-        where the server may lie.
+        Largest expected fraction of the n clients that collude with the server, 0 ≤ corrupt
+        < 1; their number c is rounded up. On the complete graph a threshold t is rejected
+        unless c < t, and in an active round unless n + c < 2t.
     dropout : float
-        With `neighbours`: the largest expected fraction of dropouts.
+        Largest expected fraction of clients that drop out, 0 ≤ dropout < 1. It matters only
+        in rounds with `neighbours`.
     sigma : int
-        With `neighbours`: the chance that some client is exposed must be 2^−sigma or less, by
-        `secagg.graph.privacy_bits` (1 to 128).
+        In rounds with `neighbours`, the probability that some client is exposed must be at most
+        2^−sigma by `secagg.graph.privacy_bits`; 1 to 128.
 
     Raises
     ------
@@ -74,7 +75,7 @@ class ClientPolicy:
             )
 
     def check(self, params: RoundParams) -> None:
-        """Raise `ParameterError` for parameters that fall short of this policy."""
+        """Raise `ParameterError` unless `params` satisfy this policy."""
         if self.require_active and not params.active:
             raise ParameterError(
                 f"security is {params.security!r}, but this client requires 'active'"
@@ -104,11 +105,11 @@ class ClientPolicy:
             self._check_graph(params, params.neighbours)
 
     def _check_complete(self, params: RoundParams) -> None:
-        """Raise for a threshold that the expected colluders reach; see docs/parameters.md."""
+        """Raise if the expected colluders could reach the threshold; see docs/parameters.md."""
         n, corrupt = params.n_clients, count(self.corrupt, params.n_clients)
         if params.active:
-            # of two sets of t that a server asks for one kind of share each, the n − c honest
-            # are in one only, and the c corrupt in both
+            # a lying server asks t clients for shares of b and t for shares of s; an honest
+            # client answers one of the two requests, a corrupt client answers both
             least, what = (n + corrupt) // 2 + 1, "could have both secrets of a client rebuilt"
         else:
             least, what = corrupt + 1, "could rebuild every secret"

@@ -1,7 +1,7 @@
 """Traffic of a client in each phase, in exact bytes.
 
-Sizes depend on the parameters and on the remaining clients, never on an input. The formulas are
-in docs/parameters.md, in this order, with MessagePack's headers.
+Sizes depend on the parameters and on the number of remaining clients, never on an input. The
+formulas are in docs/parameters.md, in the order of this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one client in one phase: `up` sent, as the answer to `down` received."""
+    """Bytes of one client in one phase: `down` is the message received, `up` its answer."""
 
     up: int
     down: int
@@ -45,24 +45,24 @@ def client_traffic(
     ----------
     params : RoundParams
     client_id : int
-        Small ids take fewer bytes: 1 up to 127, then 2, 3, 5 and 9.
+        Id of the client. An id up to 127 takes 1 byte in each message, larger ids 2, 3, 5 or 9.
     cohort : int, optional
-        |U1|, the clients that advertised keys; `n_clients` by default.
+        Number of clients in U1, which advertised keys; `n_clients` by default.
     u2, u3 : int, optional
-        Number of holders of this client's shares, itself included, in U2 (shared their keys)
-        and in U3 (sent an input); all of them by default.
+        Number of holders of this client's shares, itself included, that are in U2 (shared
+        their keys) and in U3 (sent an input). By default no holder drops out.
     u4 : int, optional
-        In the active variant |U4|, the clients that signed U3; all of U3 by default.
+        Number of clients that signed U3, in the active variant; by default `u3`.
 
     Returns
     -------
     dict of phase to Traffic
-        Its sums are ``SimulatedRound.bytes_up`` and ``bytes_down``.
+        Their sums are the client's ``SimulatedRound.bytes_up`` and ``bytes_down``.
 
     Raises
     ------
     ParameterError
-        The counts are not possible: 1 ≤ u4 ≤ u3 ≤ u2 ≤ min(cohort, holders).
+        A value is out of range, or not 1 ≤ u4 ≤ u3 ≤ u2 ≤ min(cohort, ``params.holders``).
     """
     size = params.n_clients if cohort is None else cohort
     check_integer("client_id", client_id, 0, (1 << 64) - 1)

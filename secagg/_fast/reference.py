@@ -125,7 +125,7 @@ def encode(
 
 
 def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> None:
-    """Lift residues to (-R/2, R/2] about zero and scale them: the inverse of ``encode``.
+    """Lift residues to integers in [-R/2, R/2) and scale them: the inverse of ``encode``.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
 """Encoding of vectors as integers modulo R, to be masked, encrypted and summed.
 
+Choose `FixedPoint` for floats and `Integers` for counts, or implement the `Encoding` protocol.
 A client encodes its vector into Z_R, the protocol adds the encodings, and the sum is decoded.
-`FixedPoint` encodes floats, `Integers` counts. The sum is exact as long as R exceeds the
-largest possible sum, which `secagg.RoundParams` checks. Your own encoding implements the
-`Encoding` protocol.
+The sum is exact if R exceeds the largest possible sum, which `secagg.RoundParams` checks.
 """
 
 from __future__ import annotations

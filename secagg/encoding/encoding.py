@@ -35,7 +35,7 @@ class Entropy(Protocol):
 
 
 def take(entropy: Entropy, size: int) -> bytes:
-    """Return `size` bytes of a source; `ParameterError` for another number."""
+    """Return `size` bytes of `entropy`; raise `ParameterError` if it gives another number."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise ParameterError(
@@ -47,11 +47,11 @@ def take(entropy: Entropy, size: int) -> bytes:
 
 @runtime_checkable
 class Encoding(Protocol):
-    """Conversion of a client's vector to integers modulo R, and of a sum of them back."""
+    """Conversion of a client's vector to integers modulo R, and of their sum back."""
 
     @property
     def max_encoded(self) -> int:
-        """The largest absolute value of an encoded element, before any weight."""
+        """The largest absolute value of an encoded element of weight 1."""
         ...
 
     @property
@@ -72,5 +72,5 @@ class Encoding(Protocol):
     def decode(
         self, total: Lanes, ring: Ring
     ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
-        """Return a sum of encoded vectors in the caller's units, and as exact integers."""
+        """Return a sum of encoded vectors in the vectors' units, and as exact integers."""
         ...

@@ -1,8 +1,8 @@
-"""Encodings of vectors modulo R: fixed-point floats and plain counts.
+"""Encodings of vectors as integers modulo R: `FixedPoint` for floats, `Integers` for counts.
 
-A float x becomes the signed integer round(clip(x) · 2^f). A sum of such integers is exact, so
-the only error of an aggregate is each client's own rounding. ``RoundParams`` proves that the
-sum of n of them stays inside R.
+A float x becomes the signed integer round(clip(x) · 2^f). Sums of such integers are exact, so
+the only error of an aggregate is each client's own rounding. ``RoundParams`` checks that a sum
+of n encoded vectors fits R.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = ["FixedPoint", "Integers"]
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Floats in [−clip, clip] as multiples of 2^−fractional_bits.
+    """Encoding of floats in [−clip, clip] as integer multiples of 2^−fractional_bits.
 
     Parameters
     ----------
     clip : float
-        The largest absolute value.
+        Largest absolute value of an element, 0 < clip ≤ 2^61.
     fractional_bits : int
-        f, 0 ≤ f ≤ 52: the resolution is 2^−f.
+        f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     rounding : "stochastic" or "nearest"
-        Stochastic rounding is unbiased and draws on the client's entropy; nearest (ties to
-        even) is reproducible.
+        Stochastic rounding is unbiased and uses the client's entropy. Rounding to nearest, with
+        ties to even, is reproducible.
     beyond_clip : "clip" or "refuse"
-        Clip and count elements beyond the clip, or raise for them.
+        Treatment of larger elements: "clip" clips and counts them, "refuse" raises an error.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class FixedPoint:
 
     @property
     def scale(self) -> float:
-        """2^f, the factor of a float."""
+        """2^f, the number by which a float is multiplied before it is rounded."""
         return 2.0**self.fractional_bits
 
     @property
@@ -96,29 +96,30 @@ class FixedPoint:
     def encode(
         self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
     ) -> tuple[Lanes, int]:
-        """Clip, scale and round a vector, times an integer weight, modulo R.
+        """Return weight · round(clip(vector) · 2^f) modulo R.
 
         Parameters
         ----------
         vector : float64 or float32 array, shape (d,)
-            Finite.
+            Vector of finite elements.
         ring : Ring
             Z_R.
         weight : int
-            0 ≤ weight, with weight · max_encoded < 2^62.
+            Factor ≥ 0 with weight · max_encoded < min(R, 2^62).
         entropy : callable
             Source of the 16-byte seed of stochastic rounding.
 
         Returns
         -------
-        lanes : uint32 or uint64 array, shape (d,), 0 ≤ y < R
+        lanes : uint32 or uint64 array, shape (d,), in [0, R)
         clipped : int
             Number of elements beyond the clip.
 
         Raises
         ------
         ParameterError
-            Not a 1-d array of floats, NaN or infinity, or beyond the clip with "refuse".
+            The vector is not a 1-d array of floats, an element is NaN or infinite, or the
+            weight is out of range. Or an element is beyond the clip and `beyond_clip` "refuse".
         """
         floats = _one_dimensional(vector, "f", "float64 or float32")
         _check_weight(weight, self.max_encoded, ring)
@@ -142,11 +143,11 @@ class FixedPoint:
         return out, clipped
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return a sum modulo R as floats and as the exact signed integers behind them.
+        """Return a sum of encoded vectors as floats, and as exact integers in units of 2^−f.
 
         Parameters
         ----------
-        total : uint32 or uint64 array, shape (d,), 0 ≤ x < R
+        total : uint32 or uint64 array, shape (d,), in [0, R)
         ring : Ring
 
         Returns
@@ -162,15 +163,15 @@ class FixedPoint:
     def encode_integers(
         self, vector: Vector, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
-        """Return a client's signed integers and the number of clipped elements; see `encode`.
+        """Return a vector's signed integers, int64, and the number of clipped elements.
 
-        For aggregating the same integers without masks, e.g. to compare the two.
+        They are those of `encode` without a modulus, for aggregation without masks.
         """
         lanes, clipped = self.encode(vector, Ring(1 << 64), 1, entropy)
         return lanes.view(np.int64), clipped
 
     def decode_integers(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return signed integers, or sums of them, as floats."""
+        """Return integers of `encode_integers`, or sums of them, as floats."""
         return integers / self.scale
 
     def _rounding_bits(self, size: int, entropy: Entropy) -> NDArray[np.uint64] | None:
@@ -183,7 +184,7 @@ class FixedPoint:
 
 @dataclass(frozen=True)
 class Integers:
-    """Integers in [0, max] as they are: counts, indicators, histograms.
+    """Encoding that keeps integers in [0, max] as they are: counts, indicators, histograms.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class Integers:
     Raises
     ------
     ParameterError
-        Out of range.
+        `max` is not an int in this range.
     """
 
     max: int
@@ -204,12 +205,12 @@ class Integers:
 
     @property
     def max_encoded(self) -> int:
-        """`max`, before any weight."""
+        """`max`, the largest encoded element of weight 1."""
         return self.max
 
     @property
     def signed(self) -> bool:
-        """False: elements are never negative, so R need only exceed n · max."""
+        """False: elements are never negative, so R must exceed n · max only."""
         return False
 
     def canonical(self) -> bytes:
@@ -219,12 +220,13 @@ class Integers:
     def encode(
         self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
     ) -> tuple[Lanes, int]:
-        """Return weight · vector modulo R; nothing is ever clipped.
+        """Return weight · vector modulo R, and 0, the number of clipped elements.
 
         Raises
         ------
         ParameterError
-            Not a 1-d array of integers, or an element outside [0, max].
+            The vector is not a 1-d array of integers, an element is outside [0, max], or not
+            0 ≤ weight · max < min(R, 2^62).
         """
         integers = _one_dimensional(vector, "iu", "an integer type")
         _check_weight(weight, self.max, ring)
@@ -239,7 +241,7 @@ class Integers:
         return lanes, 0
 
     def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a sum modulo R as int64, twice: its units are the integers themselves."""
+        """Return a sum modulo R as an int64 array, twice: as values and as exact integers."""
         _check_lanes(total, ring)
         integers = total.astype(np.int64)
         return integers, integers

@@ -1,8 +1,8 @@
 """Ring Z_R, in which inputs are masked and summed: R = 2^b or any modulus up to 2^62.
 
-Elements live in lanes: ``uint32`` when R = 2^b with b ≤ 32, else ``uint64``. A power of two
-needs no reduction while summing, because a lane wraps at a multiple of R; ``reduce`` brings
-the result back to [0, R).
+Each element is stored in a lane, a ``uint32`` if R = 2^b with b ≤ 32, else a ``uint64``. For a
+power of two, sums need no reduction, because a lane wraps around at a multiple of R. Call
+``reduce`` at the end to bring the result back to [0, R).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Lanes = NDArray[np.uint32] | NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Ring:
-    """The integers modulo R.
+    """Ring of the integers modulo R.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Ring:
     Raises
     ------
     ParameterError
-        The modulus is neither.
+        The modulus is not such an int.
     """
 
     modulus: int
@@ -53,7 +53,7 @@ class Ring:
 
     @property
     def is_power_of_two(self) -> bool:
-        """True for R = 2^b."""
+        """True if R = 2^b for some b."""
         return self.modulus & (self.modulus - 1) == 0
 
     @property
@@ -63,16 +63,16 @@ class Ring:
 
     @property
     def dtype(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
-        """The dtype of a lane, which holds one element."""
+        """The dtype of a lane, which stores one element: uint32 or uint64."""
         narrow = self.is_power_of_two and self.bits <= 32
         return np.dtype(np.uint32) if narrow else np.dtype(np.uint64)
 
     def zeros(self, length: int) -> Lanes:
-        """Return `length` zeros in this ring's lanes."""
+        """Return an array of `length` zeros, in the dtype of this ring."""
         return np.zeros(length, dtype=self.dtype)
 
     def add_into(self, total: Lanes, values: Lanes) -> None:
-        """Add `values` to `total` in place; both hold elements of this ring in its lanes."""
+        """Add `values` to `total` in place; both are arrays of this ring, of one shape."""
         np.add(total, values, out=total)
         if not self.is_power_of_two:
             # where total < R the difference wraps to something huge, so the minimum is
@@ -80,12 +80,12 @@ class Ring:
             np.minimum(total, total - np.uint64(self.modulus), out=total)
 
     def reduce(self, values: Lanes) -> None:
-        """Bring wrapped lanes back to [0, R), in place."""
+        """Reduce `values` to [0, R) in place, after sums modulo a power of two."""
         if self.is_power_of_two and self.bits < 8 * self.dtype.itemsize:
             np.bitwise_and(values, values.dtype.type(self.modulus - 1), out=values)
 
     def centre(self, values: Lanes) -> NDArray[np.int64]:
-        """Lift elements of [0, R) to the int64 of least absolute value: (−R/2, R/2]."""
+        """Return elements of [0, R) as the congruent int64 in [−R/2, R/2)."""
         wide = values.astype(np.uint64)
         negative = wide > np.uint64((self.modulus - 1) // 2)
         wide[negative] -= np.uint64(self.modulus % (1 << 64))

@@ -1,9 +1,9 @@
-"""Graphs of clients; neighbours share keys and masks.
+"""Graphs of clients: neighbours in the graph share secrets and masks with each other.
 
-On the complete graph (Bonawitz 2017) every client exchanges keys with every other. On a
-k-regular Harary graph in random order (Bell et al. 2020, §3.2) it does so with k of them, and
-its cost no longer grows with n. `recommend` finds the smallest k and its threshold t by exact
-counting: privacy fails with probability 2^−σ at most and the round with 2^−η at most.
+On the complete graph (Bonawitz 2017) each client exchanges keys with all others. On a k-regular
+Harary graph in random order (Bell et al. 2020, §3.2) it does so with k neighbours, so its cost
+does not grow with n. `recommend` finds the smallest k and a threshold t by exact counting, so
+that privacy fails with probability at most 2^−σ, and the round with at most 2^−η.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assumptions behind a graph: the server, and the fractions that collude or drop out."""
+"""Assumptions that a graph relies on: the server, and fractions that collude or drop out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Adversary = Literal["semi-honest", "semi-malicious"]
 
 
 def check_fractions(corrupt: float, dropout: float) -> None:
-    """Raise `ParameterError` unless both are fractions in [0, 1)."""
+    """Raise `ParameterError` unless both fractions are numbers in [0, 1)."""
     for name, value in (("corrupt", corrupt), ("dropout", dropout)):
         number = isinstance(value, float | int | np.integer | np.floating)
         if not number or isinstance(value, bool) or not 0 <= value < 1:
@@ -26,23 +26,23 @@ def check_fractions(corrupt: float, dropout: float) -> None:
 
 
 def to_float(fraction: float) -> float:
-    """Return a number as the float of its shown decimal: np.float32(0.07) as 0.07.
+    """Return the float of the decimal that `str` shows, for example 0.07 for np.float32(0.07).
 
-    Its float value, 0.07000000029802322, would round up.
+    The exact value of that float32, 0.07000000029802322, would be rounded up to a client more.
     """
     return float(str(fraction))
 
 
 def count(fraction: float, n: int) -> int:
-    """Return a fraction of n clients, rounded up; 0.07 · 100 is 7.
+    """Return a fraction of n clients, rounded up, for example 7 for 0.07 and n = 100.
 
-    The decimal that was written is meant, not the 7.000000000000001 of floats.
+    The product is exact for the decimal as written; in floats it is 7.000000000000001.
     """
     return ceil(Fraction(str(to_float(fraction))) * n)
 
 
 def to_adversary(security: str) -> Adversary:
-    """Return `security` as an `Adversary`; raise `ParameterError` if no graph is for it."""
+    """Return `security` if graphs support it, or raise `ParameterError`."""
     if security == "semi-honest":
         return "semi-honest"
     if security == "semi-malicious":

@@ -1,7 +1,7 @@
-"""Search for the fewest safe neighbours, and for the smallest safe threshold with them.
+"""Search for the smallest safe number of neighbours, and the smallest safe threshold for it.
 
-Bell et al. 2020, section 3, with exact tails in place of their bounds; docs/parameters.md has
-the derivation and the figures.
+The method is that of Bell et al. 2020, section 3, with exact tail probabilities in place of
+their bounds. See docs/parameters.md for the derivation and figures.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ __all__ = [
 ]
 
 MOST_SEARCHED = 1024
-"""The most neighbours that `remedy` tries, in a fraction of a second."""
+"""Largest number of neighbours that `remedy` tries, which takes a fraction of a second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recommendation(tuple[int | None, int]):
-    """The pair ``k, t`` of neighbours and threshold, and the bits that it achieves.
+    """Pair ``k, t`` of neighbours and threshold, with the probabilities that it guarantees.
 
     Attributes
     ----------
     neighbours : int or None
-        k, even. None: the complete graph, where the cohort is too small for less.
+        k, even. None: the complete graph, because no smaller k is safe.
     threshold : int
-        t, the smallest that is private.
+        t, the smallest private threshold.
     highest_threshold : int
-        Any threshold from `threshold` to this one keeps both promises; a higher one withstands
-        more colluding clients and fewer dropouts.
+        Largest safe threshold; all from `threshold` to it are safe. A higher threshold
+        withstands more colluding clients and fewer dropouts.
     privacy_bits : float
-        −log2 of the probability, over the graph, that a client is exposed; infinite where it
-        cannot happen.
+        −log2 of the probability, over the random graph, that some client is exposed; infinite
+        if the probability is 0.
     completion_bits : float
-        −log2 of the probability that dropouts leave some client's secret beyond recovery.
+        −log2 of the probability that dropouts make some client's secret unrecoverable; infinite
+        if the probability is 0.
     """
 
     neighbours: int | None
@@ -56,7 +57,7 @@ class Recommendation(tuple[int | None, int]):
 
     # a tuple, so that type checkers know that in `k, t = …` only k can be None
     def __new__(cls, neighbours: int | None, threshold: int, *_: float) -> Recommendation:
-        """Make the pair; the generated ``__init__`` sets the fields."""
+        """Make the pair (k, t); the generated ``__init__`` sets the attributes."""
         return super().__new__(cls, (neighbours, threshold))
 
     def __getnewargs__(self) -> tuple[int | None, int]:
@@ -71,28 +72,27 @@ def recommend(
     sigma: int = 40,
     eta: int = 30,
 ) -> Recommendation:
-    """Find the fewest neighbours, and for them the smallest threshold, that are safe.
+    """Find the smallest safe number of neighbours, and the smallest safe threshold for it.
 
     Parameters
     ----------
     n : int
-        Number of clients that advertise keys (3 ≤ n ≤ 2^20). If fewer do, the fractions are of
-        those. Rounding up then costs up to about one bit, and as many colluders as among n
-        cost far more.
+        Number of clients that advertise keys, 3 ≤ n ≤ 2^20. If only m < n come, the fractions
+        below are fractions of m. Rounding up then costs up to about one bit of privacy.
     corrupt, dropout : float
-        The largest fractions of the clients that collude with the server, and that drop out
-        after they have advertised keys; 0 ≤ corrupt, dropout and corrupt + dropout < 1. Counts
-        are rounded up. Neither set may depend on the graph. If fewer than n may turn up, divide
-        the expected number of colluders by the fewest.
+        Largest fractions of the clients that collude with the server, and that drop out after
+        they have advertised keys: 0 ≤ corrupt, 0 ≤ dropout, corrupt + dropout < 1. Counts are
+        rounded up. Neither set may depend on the graph. If only m < n clients may come, divide
+        the number of colluders by m: the same number among fewer clients costs many bits.
     security : "semi-honest" or "semi-malicious"
-        Semi-malicious: the server draws the graph and forwards messages honestly, but asks
-        different clients for different kinds of share. Then no client's two secrets are rebuilt
-        together. No choice of (k, t) stops it from reporting false dropouts, to unmask a part
-        of the sum or even one vector.
+        Server to protect against. A semi-malicious server draws the graph and forwards messages
+        honestly, but asks different clients for shares of different secrets. The threshold then
+        keeps it from rebuilding both secrets of a client. It can still report false dropouts,
+        and so unmask a part of the sum or even one vector, for any k and t.
     sigma : int
-        Some client is exposed with probability at most 2^−sigma (1 to 128).
+        Privacy: some client is exposed with probability at most 2^−sigma, 1 to 128.
     eta : int
-        The round fails with probability at most 2^−eta (1 to 128).
+        Completion: the round fails with probability at most 2^−eta, 1 to 128.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def recommend(
 
     Notes
     -----
-    Bell et al. 2020, section 3, by exact tails: `secagg.graph.tails`.
+    Bell et al. 2020, section 3, with the exact tail probabilities of `secagg.graph.tails`.
     """
     check_integer("n", n, 3, 1 << 20)
     check_integer("sigma", sigma, 1, 128)
@@ -111,7 +111,10 @@ def recommend(
 
 
 def remedy(n: int, corrupt: float, dropout: float, sigma: int) -> str:
-    """Name parameters that keep `sigma` bits; the search has a bounded length."""
+    """Return advice for an error message: a k and t that keep `sigma` bits of privacy.
+
+    The search ends at ``MOST_SEARCHED`` neighbours.
+    """
     bad, gone = _counts(n, corrupt, dropout, "semi-honest")
     try:
         k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
@@ -132,17 +135,17 @@ def privacy_bits(
 ) -> float:
     """Return −log2 of the probability that the graph exposes some client.
 
-    0 promises nothing, infinity means never. Above 2048 neighbours it is a lower bound, within
-    a fraction of a bit where there are more than a few.
+    0 bits guarantee nothing, and infinity means that no client can be exposed. Above 2048
+    neighbours the result is a lower bound, close if there are more than a few bits.
 
     Parameters
     ----------
     n, corrupt, dropout, security
-        See `recommend`.
+        See `recommend`; here n ≥ 2.
     neighbours : int or None
-        k; None, or n − 1 or more, for the complete graph.
+        k, 2 to 2^20. None, or a k of n − 1 or more, means the complete graph.
     threshold : int
-        t.
+        t, 1 to 2^20.
 
     Raises
     ------
@@ -161,10 +164,10 @@ def is_private(
     dropout: float,
     sigma: int,
 ) -> bool:
-    """Return True if, without rounding, a semi-honest server is kept to `sigma` bits or more.
+    """Return True if a semi-honest server exposes a client with probability ≤ 2^−sigma.
 
-    The number of steps is bounded, as a server may propose the parameters. So above 2048
-    neighbours the answer is no where a fraction of a bit decides.
+    The answer is exact up to 2048 neighbours. Above, close cases give False. So the work stays
+    bounded, whatever parameters a server proposes.
     """
     question = _question(n, neighbours, threshold, corrupt, dropout, "semi-honest")
     return _is_private(*question, int(sigma))
@@ -191,7 +194,7 @@ def _question(
 def _not_private(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary
 ) -> Fraction:
-    """Bound the probability that E1 or E2 fails; cached, as every client asks."""
+    """Bound the probability that E1 or E2 fails (see `tails`); cached for many clients."""
     if n - bad - gone < 2:
         return Fraction(1)  # the honest clients' sum is one vector
     limit = _corrupt_limit(k, threshold, security)
@@ -205,7 +208,7 @@ def _not_private(
 def _is_private(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary, sigma: int
 ) -> bool:
-    """Return `_not_private` ≤ 2^−sigma, without a sum if that can be avoided."""
+    """Return whether `_not_private` ≤ 2^−sigma, if possible without its long sums."""
     if n - bad - gone < 2:
         return False
     limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
@@ -220,9 +223,9 @@ def _is_private(
 def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
     """Return the number of corrupt neighbours that exposes a client.
 
-    Semi-honest: t of them rebuild the secret that the others keep. Semi-malicious: x corrupt
-    ones give both kinds of share, each of the k − x others and the client itself one kind. So
-    both secrets have t shares once 2t ≤ 2x + (k − x) + 1.
+    Semi-honest: t corrupt neighbours rebuild the secret that honest clients do not reveal.
+    Semi-malicious: x corrupt neighbours reveal shares of both secrets, the k − x honest
+    neighbours and the client itself one share each. Both have t if 2t ≤ 2x + (k − x) + 1.
     """
     return threshold if security == "semi-honest" else max(0, 2 * threshold - k - 1)
 
@@ -231,7 +234,7 @@ def _corrupt_limit(k: int, threshold: int, security: Adversary) -> int:
 def _search(
     n: int, bad: int, gone: int, security: Adversary, sigma: int, eta: int, largest: int
 ) -> Recommendation:
-    """Find the smallest k up to `largest`, or give the complete graph."""
+    """Return the smallest safe k up to `largest`, or else the complete graph."""
     fails = Fraction(1, 1 << eta)
     highest = 1
     for k in range(2, min(n - 1, largest + 1), 2) if n - bad - gone >= 2 else ():
@@ -254,7 +257,7 @@ def _search(
 
 
 def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendation:
-    """Return the complete graph's thresholds; nothing there is left to chance."""
+    """Return the thresholds of the complete graph, which is never random, or raise."""
     # more than half of the n holders, and more than the corrupt clients can reach
     lowest = max(n // 2, bad if security == "semi-honest" else (n + bad) // 2) + 1
     highest = n - gone

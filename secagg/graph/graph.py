@@ -1,9 +1,9 @@
 """Graph of clients: complete, or a k-regular Harary graph on a random order.
 
-Clients are put on a ring in random order and each is linked to the k/2 before and the k/2 after
-it (Bell et al. 2020, §3.2, Algorithm 2). A client's *holders* are its neighbours and itself, in
-ascending order; the i-th of them holds its share at the point i + 1. See `recommend` for the
-number of neighbours.
+Clients are put on a ring in random order, and each is linked to the k/2 clients before and the
+k/2 after it (Bell et al. 2020, §3.2, Algorithm 2). The *holders* of a client's shares are its
+neighbours and itself, by ascending ids. Holder i, counted from 0, has the share at the point
+i + 1. See `recommend` for the number of neighbours.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Graph:
 
     Attributes
     ----------
-    holders : mapping of id to ascending tuple of ids
-        A client's neighbours and itself.
+    holders : mapping of id to tuple of ids
+        Ids of each client's neighbours and its own, ascending.
     """
 
     holders: Mapping[int, tuple[int, ...]]
 
     def is_connected(self, among: Collection[int]) -> bool:
-        """Return True if the graph restricted to `among` is in one piece.
+        """Return True if the clients `among` are connected by edges among themselves.
 
-        Pieces would be unmasked one by one, and so give away more than the one sum.
+        If they were not, the server could unmask the sum of each connected part.
         """
         rest = set(among)
         frontier = [rest.pop()] if rest else []
@@ -45,15 +45,15 @@ class Graph:
 
 
 def draw(clients: Collection[int], neighbours: int | None, seed: bytes) -> Graph:
-    """Draw a graph on `clients`; the same from the same seed, whatever their order.
+    """Draw a graph on `clients`. It depends on their ids and the seed, not on their order.
 
     Parameters
     ----------
     clients : collection of distinct ids
     neighbours : int or None
-        k, even. None, or k ≥ len(clients) − 1: the complete graph.
+        k, even. None, or k ≥ len(clients) − 1, gives the complete graph.
     seed : bytes
-        32 uniform bytes, from which the order on the ring follows.
+        32 uniform bytes, which determine the order on the ring.
     """
     ids = tuple(sorted(clients))
     if neighbours is None or neighbours >= len(ids) - 1:

@@ -1,4 +1,4 @@
-"""Probabilities that a random ring of neighbours fails, by exact counting.
+"""Probabilities that a random graph of neighbours exposes a client or loses a secret.
 
 Bell et al. 2020, section 3, calls a random graph (σ, η)-good if three events hold, for any sets
 of colluding and dropped-out clients that were fixed beforehand:
@@ -7,12 +7,12 @@ of colluding and dropped-out clients that were fixed beforehand:
 - E2: the graph of the honest clients that did not drop out is connected,
 - E3: every client has at least t neighbours that did not drop out.
 
-E1 and E2 fail together with probability at most 2^−σ (privacy), E3 with at most 2^−η (the round
-completes). Probabilities are fractions of Python integers; docs/parameters.md derives them.
+E1 or E2 fails with probability at most 2^−σ (privacy), and E3 with at most 2^−η (completion).
+Probabilities are exact fractions of Python integers; docs/parameters.md derives them.
 
-A client must judge the parameters that a server proposes in seconds. So beyond ``MOST_COUNTED``
-neighbours upper bounds replace the exact tails. They take a fixed number of steps, on
-logarithms of factorials.
+A client must judge within seconds the parameters that a server proposes. So above
+``MOST_COUNTED`` neighbours, upper bounds replace the exact tails; they are computed from
+logarithms of factorials in a fixed number of steps.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ __all__ = [
 ]
 
 MOST_COUNTED = 2048
-"""The most neighbours for which tails are summed exactly; that takes some 20 ms."""
+"""Largest number of neighbours for which tails are summed exactly, in some 20 ms."""
 
 _SLACK = 2**-16
-"""Bits by which bounds are widened: lgamma errs by some 10^-7 of a bit up to n = 2^20."""
+"""Bits by which bounds are widened, for lgamma's error of some 10^-7 bits up to n = 2^20."""
 
 _LEAST = -1024
-"""Binary logarithm of the smallest probability that a bound resolves; σ ≤ 128."""
+"""Binary logarithm of the smallest probability that a bound returns; σ is at most 128."""
 
 
 def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
-    """Return P[X ≥ count] for X the marked ones in a uniform set of `drawn` of `population`.
+    """Return P[X ≥ count] for X, the number of marked items in a uniform sample.
 
-    0 ≤ marked, drawn ≤ population. Exact up to ``MOST_COUNTED`` drawn; an upper bound beyond.
+    The sample has `drawn` of the `population` items, of which `marked` are marked; 0 ≤ marked,
+    drawn ≤ population. Exact if drawn ≤ ``MOST_COUNTED``, else an upper bound.
     """
     lowest, highest = max(0, drawn - (population - marked)), min(marked, drawn)
     if count <= lowest:
@@ -67,18 +68,17 @@ def at_least(population: int, marked: int, drawn: int, count: int) -> Fraction:
 def too_many_corrupt(n: int, corrupt: int, neighbours: int, limit: int) -> Fraction:
     """Bound the probability that some client has `limit` or more corrupt neighbours (not E1).
 
-    An honest client's neighbours are a uniform set of k among the n − 1 others, `corrupt` of
-    them corrupt. The union bound covers all n clients.
+    An honest client's neighbours are a uniform set of k of the n − 1 other clients, of which
+    `corrupt` are corrupt. The result is the union bound over all n clients.
     """
     return _anyone(n, corrupt, neighbours, limit)
 
 
 def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -> bool:
-    """Return True if n · P[X ≥ count] ≤ bound, X the marked ones of a client's neighbours.
+    """Return True if n · P[X ≥ count] ≤ bound, X the number of a client's marked neighbours.
 
-    Terms are summed only if the first alone leaves it open. Beyond ``MOST_COUNTED`` neighbours
-    an open case, a fraction of a bit, counts as no. Ranges: 0 ≤ marked, neighbours ≤ n − 1;
-    bound > 0.
+    The sum is computed only if its first term does not decide. Above ``MOST_COUNTED``
+    neighbours close cases give False. Ranges: 0 ≤ marked, neighbours ≤ n − 1; bound > 0.
     """
     if bound >= 1 or count > min(marked, neighbours):
         return True
@@ -93,11 +93,11 @@ def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -
 
 
 def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
-    """Bound the probability that a ring loses at most `removed` and falls apart (not E2).
+    """Bound the probability that up to `removed` missing clients disconnect the rest (not E2).
 
-    Neighbours on the ring reach k/2 places either way. So survivors next to each other are
-    linked unless k/2 or more in a row are missing between them. One such gap leaves a path; it
-    takes two for two pieces. The bound is the expected number of pairs of such gaps, for m
+    Each client is linked to k/2 places on either side of the ring. So two consecutive survivors
+    are linked unless k/2 or more clients are missing between them. One such gap leaves a path;
+    two gaps disconnect the ring. The bound is the expected number of pairs of gaps, for m
     removed and s = n − m left: C(s, 2) · m (m−1) … (m−k+1) / ((n−1) (n−2) … (n−k)).
     """
     if neighbours >= n - 1 or removed < neighbours:
@@ -113,10 +113,10 @@ def in_pieces(n: int, removed: int, neighbours: int) -> Fraction:
 
 
 def few_left(n: int, dropped: int, neighbours: int, threshold: int) -> Fraction:
-    """Bound the probability that some client keeps fewer than t neighbours (not E3).
+    """Bound the probability that some client has fewer than t neighbours left (not E3).
 
-    More than k − t of k neighbours are among the `dropped` of the n − 1 others. The union bound
-    covers all n clients.
+    That is, more than k − t of its k neighbours are among the `dropped` of the n − 1 other
+    clients. The result is the union bound over all n clients.
     """
     return _anyone(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
 
@@ -131,9 +131,9 @@ def bits(probability: Fraction) -> float:
 def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
     """Bound the probability that any of n clients has `count` or more marked neighbours.
 
-    Up to the mean nothing needs to be summed. X is distributed as a sum of independent trials
-    (Vatutin and Mikhailov 1982), whose median is not below the whole part of its mean (Jogdeo
-    and Samuels 1968). So n · P[X ≥ count] ≥ n / 2 ≥ 1.
+    If count ≤ E[X], the bound is 1 without a sum. X is distributed as a sum of independent
+    trials (Vatutin and Mikhailov 1982), whose median is not below the whole part of its mean
+    (Jogdeo and Samuels 1968). So n · P[X ≥ count] ≥ n / 2 ≥ 1.
     """
     if count * (n - 1) <= marked * neighbours:
         return Fraction(1)
@@ -141,10 +141,10 @@ def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
 
 
 def _bracket(population: int, marked: int, drawn: int, count: int) -> tuple[float, float]:
-    """Return two numbers with log2 P[X ≥ count] between them, for count above the mean.
+    """Return a lower and an upper bound of log2 P[X ≥ count], for count above the mean.
 
-    There each term is less than the one before, and the quotients fall. So the sum lies between
-    its first term and the geometric series with its first quotient.
+    Above the mean the terms fall, and so do their quotients. So the sum lies between its first
+    term and the geometric series with its first quotient.
     """
     unmarked = population - marked
     first = _log2_comb(marked, count) + _log2_comb(unmarked, drawn - count)
@@ -159,7 +159,7 @@ def _log2_comb(n: int, k: int) -> float:
 
 
 def _fraction(exponent: float) -> Fraction:
-    """Return 2^exponent, or a little more: a probability, at least 2^_LEAST."""
+    """Return 2^exponent, rounded up, as a probability between 2^_LEAST and 1."""
     whole = floor(max(exponent, _LEAST))
     if whole >= 0:
         return Fraction(1)

@@ -1,10 +1,10 @@
 """Secure aggregation: a server learns the sum of many private vectors and nothing else.
 
-A vector is encoded as integers (`encoding`). Under secret sharing a `Client` masks it and a
-`Server` sums (`protocol`, `client`, `server`, on a `graph`, with `shamir`). `simulate_round`
-runs both in one process, `journal` lets a server resume. Under homomorphic encryption
-`paillier` packs and encrypts it, and `threshold` shares the key. `testing` property-tests
-applications of the library; `bench` measures one way against the other.
+There are two ways, and in both a vector is first encoded as integers (`encoding`). With secret
+sharing, a `Client` masks its vector and a `Server` adds the masked vectors. `simulate_round`
+runs both in one process, and `journal` lets a killed server resume. With homomorphic
+encryption, `paillier` encrypts vectors that an aggregator adds, and `threshold` shares the key
+among trustees. `testing` has property tests for applications, `bench` compares the two ways.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ __version__ = "0.4.0"
 
 
 def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which imports names and modules at first use.
+    """Return a `__getattr__` for a package, which imports names and modules at first use.
 
-    The package itself is there at once, so that a command can catch every later Ctrl-C.
+    The package itself thus imports at once, so a command can catch Ctrl-C during the rest.
 
     Parameters
     ----------
     package : str
         Name of the package.
     homes : mapping of str to sequence of str
-        From each module of the package to the names that the package offers from it.
+        Names that the package exports from each of its modules, by the module's name.
     """
     module_of = {name: module for module, names in homes.items() for name in names}
 
@@ -129,12 +129,12 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
 
 
 class Moved(Loader, MetaPathFinder):
-    """Import hook for documented modules of 0.4 that were renamed.
+    """Import hook that lets the old names of modules renamed since 0.4 still be imported.
 
     Parameters
     ----------
     modules : mapping of str to str
-        From old to new names; submodules follow.
+        New full name of each module, by its old one; submodules are found with their module.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
@@ -146,7 +146,7 @@ class Moved(Loader, MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return a spec for an old name."""
+        """Return a spec for an old name, or None for any other name."""
         old = next((m for m in self._modules if f"{name}.".startswith(f"{m}.")), None)
         if old is None:
             return None

@@ -10,7 +10,7 @@ __all__ = ["as_bytes", "check_integer", "check_kind", "check_session", "is_integ
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """Raise `ParameterError` for a value of another type; `wanted` names a right one."""
+    """Raise `ParameterError` unless `value` is a `kind`; `wanted` names that in the message."""
     if isinstance(value, kind):
         return
     # a class, passed in place of an instance
@@ -19,12 +19,12 @@ def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: 
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is an int, Python's or numpy's, and not True or False."""
+    """Return whether a value is an int of Python or numpy; False for a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_integer(name: str, value: int, low: int, high: int) -> None:
-    """Raise `ParameterError` for anything but an int in [low, high]."""
+    """Raise `ParameterError` unless `value` is an int with low ≤ value ≤ high."""
     if not is_integer(value):
         raise ParameterError(f"{name} must be an int, not {value!r}")
     value = int(value)

@@ -1,4 +1,4 @@
-"""Simulation of a whole round in one process, with dropouts in any phase, and its costs."""
+"""Simulation of a whole round in one process, with dropouts, and a report of its costs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from secagg.server import RoundResult, Server
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
 DROPOUT_PHASES = tuple(phase.value for phase in NEXT["active"])
-"""The names of the paper's rounds 0 to 4. A client drops out before it sends that message.
+"""Names of the paper's rounds 0 to 4: a client drops out before it sends that round's message.
 
-Round 3 belongs to the active variant; in the other, its dropouts are those of round 4.
+The semi-honest variant has no round 3, consistency_check; there it means round 4.
 """
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SimulatedRound(RoundResult):
-    """A round's result and its costs.
+    """Result of a simulated round and its costs; see `RoundResult` for the sum.
 
     Attributes
     ----------
     clipped : int
-        Clipped elements, over all survivors.
+        Number of clipped elements in the vectors of all survivors.
     client_seconds, server_seconds : float
-        Time spent in all clients together, and in the server.
+        Seconds that all clients together took, and seconds that the server took.
     bytes_up, bytes_down : dict of id to int
-        Bytes of each client's messages, and of the server's to it.
+        Bytes that each client sent to the server, and bytes that it received.
     """
 
     clipped: int
@@ -60,29 +60,30 @@ def simulate_round(
 
     Parameters
     ----------
-    vectors : mapping of client id to vector, or a sequence of vectors or the rows of a matrix
-        Each is looked up once, when its client masks it. A mapping may thus make them lazily.
-        In a sequence the ids are the positions.
+    vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
+        Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
+        looked up once, when its client masks it, so a mapping may compute it there.
     params : RoundParams
-        At least as many `n_clients` as there are vectors.
+        Parameters of the round, with `n_clients` at least the number of vectors.
     dropouts : mapping of client id to phase, optional
-        Phase of ``DROPOUT_PHASES`` before whose message a client drops out.
-    weights : mapping or sequence, optional
-        Indexed like `vectors`; required exactly when the parameters have a `max_weight`.
+        Clients that drop out, each before its message of the given phase of
+        ``DROPOUT_PHASES``.
+    weights : mapping of client id to int or sequence of int, optional
+        Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
     policy : ClientPolicy, optional
-        Every client's policy.
+        Policy of all clients.
     entropy : callable, optional
-        Replace it only to replay a round in a test.
+        Source of random bytes; replace it only to replay a round in a test.
     progress : callable, optional
-        Called with (phase, clients done, clients in all) after each client.
+        Function called as ``progress(phase, done, total)`` after each client's message.
 
     Raises
     ------
     ParameterError
         An argument is of the wrong type, a dropout names an unknown client or phase, or a
-        vector is invalid.
+        vector or weight is invalid.
     TooFewSurvivors
-        Too many dropped out.
+        Too many clients dropped out.
     """
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
     ids = _ids(vectors)
@@ -175,7 +176,7 @@ def _weights(
 
 
 def _length(name: str, values: object) -> int:
-    """Return the length of a sequence or an array, which has no common type with it."""
+    """Return the length of a sequence or array; raise `ParameterError` for anything else."""
     if hasattr(values, "__getitem__") and hasattr(values, "__len__"):
         with suppress(TypeError):  # an array of no dimension, or a class
             return len(values)

@@ -1,4 +1,4 @@
-"""Log of a server in a file: acknowledged messages survive kill −9 and a power cut."""
+"""Journal: a server's log in a file, from which a killed server can resume its round."""
 
 from __future__ import annotations
 

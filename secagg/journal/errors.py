@@ -1,4 +1,4 @@
-"""Errors of a journal: every failure of SQLite or the disk, with its remedy."""
+"""Errors of a journal: a JournalError with a remedy for every failure of SQLite or the disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMEDIES = {
 
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Turn any failure into a ``JournalError`` that names the file."""
+    """Turn any error of SQLite or the file in the block into a JournalError with its path."""
     try:
         yield
     except FileExistsError:
@@ -46,5 +46,5 @@ def errors_of(path: Path) -> Iterator[None]:
 
 
 def spoilt(why: str) -> JournalError:
-    """Return the error for a file that is not as it was written."""
+    """Return the error for a file that was altered or truncated."""
     return JournalError(why + _SPOILT)

@@ -1,23 +1,21 @@
 """Log of a server in a file: acknowledged messages survive kill −9 and a power cut.
 
-One SQLite file for one round, in WAL mode with exclusive locking. An entry is committed with
-``synchronous=FULL`` and then moved from the write-ahead log into the file before the call
-returns. So the file alone is the journal: a ``-wal`` file that is lost or cut short afterwards
-takes no acknowledged entry with it.
+A journal is one SQLite file for one round, in WAL mode with exclusive locking. Each entry is
+committed with ``synchronous=FULL`` and moved from the write-ahead log into the file before the
+call returns. So losing the ``-wal`` file later loses no acknowledged entry.
 
-Each row has a SHA-256 over the previous row's and its own content. The file stores the number
-of rows and the last hash. So altered, swapped and missing rows are detected, also at the end.
-There is no key: a consistent rewrite of the *whole* file, or an older copy, is not detected.
+Each row has a SHA-256 over its content and the hash of the row before it, and the file stores
+the number of rows and the last hash. So altered, swapped and missing rows are detected. There
+is no key, so a consistent rewrite of the *whole* file, or an older copy, is not detected.
 
-Never restore an older copy: a server that resumes from one asks a second time, perhaps about
-other survivors. No client answers twice. So at most the round is lost if no two sets of t
-holders of a secret are disjoint. That takes 2t > n on the complete graph, which the parameters
-ensure, and 2t > k + 1 on another, which they do not. Colluders answer both times: c of them
-raise both bounds by c. Below it, both secrets of a client, and so its input, can leak.
+Never restore an older copy: a server resumed from it would request shares again, perhaps for
+other survivors. Honest clients answer once. So at most the round is lost if any two sets of t
+holders of a secret have an honest holder in common. With c colluders this takes 2t > n + c on
+the complete graph, where the parameters ensure 2t > n, and 2t > k + 1 + c on any other graph.
+Otherwise both secrets of a client, and so its input, can leak.
 
-The file holds masked inputs, revealed shares and the server's seed for the graph; never an
-input or the sum. But once the last messages are in, the sum follows from them: do not give the
-file to anybody who may not know the sum. It is created for its owner alone (mode 600).
+The file contains masked inputs, revealed shares and the seed of the graph, but no input. The
+last messages determine the sum, so give the file only to parties that may know it. Mode 600.
 """
 
 from __future__ import annotations
@@ -49,20 +47,20 @@ _NEXT = (
     "SELECT number, client, data, chain FROM entries WHERE number >= ? ORDER BY number LIMIT 1"
 )
 _ROOM = 4096
-"""More than a row takes besides its message."""
+"""Bytes of a row besides its message, at most."""
 
 
 class Journal:
-    """Entries of one round in a file; made by ``create`` or ``open``.
+    """Journal of one round in a file. Make one with `create`, and reopen it with `open`.
 
     Pass it to ``Server(params, journal=journal)`` or ``Server.resume(journal)``. Close it after
-    the round, or use it as a context manager. A forked process can neither use nor close its
-    parent's journal. While it is open, no other program should open the file as a database.
-    Copying the file is safe.
+    the round, or use it as a context manager. A forked process can neither use nor close it.
+    While it is open, the file may be copied, but must not be opened as a database.
 
     Attributes
     ----------
     path : Path
+        Absolute path of the file.
     params : RoundParams
     """
 
@@ -73,7 +71,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Make a new file, completely or not at all.
+        """Create a journal in a new file at `path` and open it.
 
         Raises
         ------
@@ -108,15 +106,15 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], params: RoundParams) -> Journal:
-        """Open a file that ``create`` made, and validate all of it.
+        """Open the journal of a round with these parameters, and validate all its entries.
 
         Raises
         ------
         ParameterError
             An argument is of the wrong type.
         JournalError
-            The file is missing, open already in any process, for other parameters, or was
-            truncated or altered.
+            The file is missing, is open already in any process, belongs to other parameters, or
+            was truncated or altered.
         """
         where = _absolute(path, params)
         with errors_of(where):
@@ -134,14 +132,14 @@ class Journal:
         return journal
 
     def entries(self) -> Iterator[Entry]:
-        """Read everything from the beginning, one entry at a time, including later ones.
+        """Yield all entries from the first on, including those appended meanwhile.
 
         Raises
         ------
         JournalError
-            The file was truncated or altered, cannot be read, is closed, was deleted, moved or
-            replaced while it was open, or opened before this process was forked. Entries that
-            were yielded until then are not reliable.
+            The file was truncated or altered, or cannot be read. Or the journal is closed, its
+            file was deleted, moved or replaced, or this process is a fork. Do not rely on the
+            entries that were yielded before.
         """
         with errors_of(self.path):
             chain, expected, least = first_link(self.params), 0, -(1 << 63)
@@ -165,20 +163,20 @@ class Journal:
                 raise spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
-        """Write one entry; it is durable when this returns.
+        """Append an entry; it is on the disk when the call returns.
 
         Parameters
         ----------
         number : int
-            Number of entries that the server knows.
+            Number of entries before this one, as the server counted them.
         entry : Entry
 
         Raises
         ------
         JournalError
-            Nothing was written: there are more entries than that, the file was deleted or
-            moved, or this process is a fork. Or the disk is full or failing: the journal is
-            then closed, and opening it again shows whether the entry is in it.
+            The journal does not have `number` entries, its file was deleted or moved, it is
+            closed, or this process is a fork; nothing was written. Or the disk is full or
+            failing: the journal is then closed, and `open` shows whether the entry is in it.
         """
         client_id, data = entry
         client = None if client_id is None else struct.pack("<Q", client_id)
@@ -204,7 +202,7 @@ class Journal:
                 raise
 
     def close(self) -> None:
-        """Release the file once no thread is writing; nothing is lost without it."""
+        """Release the file when no thread is writing; without this call nothing is lost."""
         self._lock.close()
 
     def __enter__(self) -> Journal:
@@ -219,7 +217,7 @@ class Journal:
 
 
 def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
-    """Recover the file for this connection alone, and raise unless it is a sound journal."""
+    """Lock the database for this connection, recover it, and raise unless it is a journal."""
     _limit(connection, params)
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     # a hostile file can have triggers, and views with endless rows
@@ -242,7 +240,7 @@ def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> N
 
 
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
-    """Allow no larger row than one with the largest message of the round."""
+    """Limit the size of a row to that of the largest message of the round."""
     kinds = (ShareKeys, MaskedInput, UnmaskShares)
     room = _ROOM + max(max_bytes(kind, params) for kind in kinds)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(room, (1 << 31) - 1))
@@ -262,7 +260,7 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
 
 
 def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, bytes]:
-    """Return the number of entries and the last value of their chain."""
+    """Return the number of entries and the hash of the last entry."""
     rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
     if len(rows) != 1:
         raise spoilt("it was altered")
@@ -273,7 +271,7 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
 
 
 def _entry(client: object, data: object) -> Entry | None:
-    """Return the entry of a row, or None for a row that no journal has."""
+    """Return the entry of a row, or None if the row is invalid."""
     if not isinstance(data, bytes):
         return None
     if client is None:
@@ -291,7 +289,7 @@ def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open a folder, to be synced."""
+    """Yield a descriptor of a folder, with which the folder can be synced to the disk."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

@@ -1,14 +1,14 @@
-"""File lock of a journal: one file, one holder, one SQLite connection.
+"""Lock of a journal's file: one process uses the file at a time, by one SQLite connection.
 
-The lock is ``flock``, not SQLite's. SQLite takes POSIX locks, which a process loses when it
-closes any descriptor of the file, for example after copying it. An ``flock`` belongs to one
-descriptor. It needs a local disk: over NFS it is a POSIX lock again.
+The lock is taken with ``flock`` besides SQLite's own locks. These are POSIX locks, which a
+process loses when it closes any descriptor of the file, for example after copying it. An
+``flock`` belongs to one descriptor. On NFS it is a POSIX lock, so use a local disk.
 
-The connection lasts as long as the lock and is closed before it. So a write needs no further
-descriptor, and the file is not opened while its log is still being emptied.
+The connection is opened after the lock and closed before it. So a write needs no further
+descriptor, and nobody opens the file while its write-ahead log is being emptied.
 
-A child of ``os.fork`` inherits both. It can neither write nor unlock, and never touches the
-connection, but the file stays locked until the parent closes it or both have ended.
+A child of ``os.fork`` inherits lock and connection but can neither write nor unlock. The file
+stays locked until the parent closes it or both processes have ended.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """Exclusive lock on a database at an absolute path, and the connection to it.
+    """Exclusive lock on a database at an absolute path, with the connection to it.
 
     Raises
     ------
     BlockingIOError
-        Another lock holds the file, in this process or another.
+        The file is locked already, in this process or another.
     OSError, sqlite3.Error
         The file cannot be opened for writing.
     """
@@ -63,13 +63,13 @@ class FileLock:
 
     @contextmanager
     def use(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; other threads, and ``close``, wait until it is back.
+        """Yield the connection; other threads and `close` wait until the block ends.
 
         Raises
         ------
         JournalError
-            This process was forked from the holder, the lock is closed, or the file was
-            deleted, moved or replaced.
+            This process is a fork of the one that locked the file, the lock is closed, or the
+            file was deleted, moved or replaced.
         """
         # before `_busy`, which a thread of the parent may have locked when it forked
         if os.getpid() != self._process:
@@ -84,7 +84,7 @@ class FileLock:
             yield self._connection
 
     def close(self) -> None:
-        """Release the file; a forked process only closes its own descriptor."""
+        """Close the connection and unlock the file; in a fork, close its descriptor only."""
         if os.getpid() != self._process:  # without `_busy`: no thread is left to release it
             self._close_descriptor()
             return
@@ -101,12 +101,12 @@ class FileLock:
             self._close_descriptor()
 
     def __del__(self) -> None:
-        """Release a file that was never closed."""
+        """Close the lock if the owner has not."""
         if hasattr(self, "_descriptor"):
             self.close()
 
     def _check_name(self) -> None:
-        """Raise unless the path still names the locked file."""
+        """Raise JournalError unless the path still names the locked file."""
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
                 return

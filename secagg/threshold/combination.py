@@ -13,19 +13,19 @@ __all__ = ["combine_parts", "lagrange_at_zero"]
 
 
 def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
-    """Return the signed messages behind c_i = c^(2 Δ s_i) of t trustees, Δ = l!.
+    """Return the signed messages of ciphertexts c, from t trustees' parts c_i = c^(2 Δ s_i).
 
     Parameters
     ----------
     parts : sequence of (int, Ciphertexts)
-        Index i and c_i of each of t trustees.
+        Index i and part c_i of each of t trustees, whose proofs have been verified.
     delta : int
-        Δ.
+        Δ = l!, for l trustees.
 
     Raises
     ------
     RemoteProtocolError
-        "dealing": the shares behind them are not of one key.
+        Check "dealing": the trustees' shares s_i are not shares of one key.
     """
     group = parts[0][1].group
     points = [index for index, _ in parts]
@@ -56,7 +56,7 @@ def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[
 
 
 def lagrange_at_zero(point: int, points: Sequence[int], delta: int) -> int:
-    """Return λ_i = Δ ∏ j / (j − i) over the other points j, an integer (Shoup 2000, §2.2)."""
+    """Return the integer λ_i = Δ ∏ j / (j − i) over all points j ≠ i (Shoup 2000, §2.2)."""
     above = below = 1
     for other in points:
         if other != point:

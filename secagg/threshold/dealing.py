@@ -1,4 +1,4 @@
-"""Dealing of a threshold key; see `secagg.threshold` for the trust in the dealer."""
+"""Dealing of a threshold key and its shares; see `secagg.threshold` for trust in the dealer."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["deal", "deal_insecure"]
 def deal(
     trustees: int, threshold: int, *, bits: int = 3072, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
-    """Make a key that `threshold` of `trustees` decrypt with together, and forget it.
+    """Make a threshold key and return its public side and the trustees' shares.
 
-    Nothing of the key is kept here but in the shares: hand each to its trustee and delete it.
-    Python does not wipe memory; end the process, and do not let it be swapped or dumped.
+    Hand each share to its trustee and delete it. Python does not wipe memory, so end the
+    process afterwards, and do not let it be swapped or dumped.
 
     Parameters
     ----------
     trustees : int
-        l, 1 ≤ l ≤ 100.
+        l, the number of trustees, 1 ≤ l ≤ 100.
     threshold : int
-        t, 1 ≤ t ≤ l: so many together can read everything, fewer nothing.
+        t, the number of trustees who can decrypt together, 1 ≤ t ≤ l.
     bits : int
         Length of n, a multiple of 64 from 2048 to 8192. Safe primes take seconds to find.
     entropy : callable
@@ -41,12 +41,12 @@ def deal(
     Returns
     -------
     ThresholdKey, tuple of KeyShare
-        The public side, and a share for each trustee 1 … l.
+        The public side, and the shares of the trustees 1 … l.
 
     Raises
     ------
     ParameterError
-        Out of range.
+        `trustees`, `threshold` or `bits` is out of range.
     """
     check_integer("bits", bits, MIN_BITS, MAX_BITS)
     return _deal(trustees, threshold, bits, entropy)
@@ -55,7 +55,7 @@ def deal(
 def deal_insecure(
     trustees: int, threshold: int, *, bits: int = 1024, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
-    """Deal a key that can be broken, for tests: 512 ≤ bits < 2048; see `deal`."""
+    """Deal a short key that can be broken, for tests only: 512 ≤ bits < 2048; see `deal`."""
     check_integer("bits", bits, 512, MIN_BITS - 1)
     return _deal(trustees, threshold, bits, entropy)
 

@@ -1,4 +1,4 @@
-"""Public side of a threshold key: checks and combines partial decryptions."""
+"""Public side of a threshold key, which verifies and combines partial decryptions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from secagg.threshold.proofs import Statement, proof_bytes
 __all__ = ["MAX_TRUSTEES", "ThresholdKey"]
 
 MAX_TRUSTEES = 100
-"""Δ = 100! adds 525 bits to every exponent; l trustees answer l times as much."""
+"""Largest l: Δ = 100! lengthens every exponent by 525 bits, and l trustees send l answers."""
 HEADER = struct.Struct("<4sBBBH")  # magic, version, threshold, trustees, bytes of the key
 MAGIC = b"SATK"
 VERSION = 1
@@ -33,23 +33,25 @@ ID_BYTES = 32
 
 @dataclass(frozen=True, eq=False)
 class ThresholdKey:
-    """Public side of a key that t of l trustees decrypt with; made by the dealer.
+    """Public side of a threshold key, made by `deal` and given to all parties.
 
     Parameters
     ----------
     public_key : PublicKey
         Key that clients encrypt with.
     threshold : int
-        t, the number of trustees for a decryption.
+        t, the number of trustees that can decrypt together, 1 ≤ t ≤ l.
     base : int
-        v, which generates the squares of Z*_{n²}.
+        v, a generator of the squares of Z*_{n²}.
     images : tuple of int
-        v_i = v^(Δ s_i) mod n² of every trustee i = 1 … l, for the check of its proofs.
+        v_i = v^(Δ s_i) mod n² for the share s_i of every trustee i = 1 … l, l ≤ 100. They
+        verify the trustees' proofs.
 
     Raises
     ------
     ParameterError
-        The values make no key.
+        A value is of the wrong type or out of range, v or a v_i is not in Z*_{n²}, or n has a
+        factor of at most l.
     """
 
     public_key: PublicKey
@@ -72,7 +74,7 @@ class ThresholdKey:
                 raise ParameterError("a verification value is not in Z*_{n²}")
 
     def __eq__(self, other: object) -> bool:
-        """Compare key ids, which differ for every dealing."""
+        """Return True for the same key id; every dealing gives another."""
         return self.key_id == other.key_id if isinstance(other, ThresholdKey) else False
 
     def __hash__(self) -> int:
@@ -91,21 +93,21 @@ class ThresholdKey:
 
     @property
     def delta(self) -> int:
-        """Δ = l!, which makes Lagrange's coefficients integers."""
+        """Δ = l!, the factor that makes all Lagrange coefficients integers."""
         return math.factorial(self.trustees)
 
     @property
     def exponent_bits(self) -> int:
-        """Bound on the bits of Δ s_i, for s_i < n²."""
+        """Largest length of an exponent Δ s_i in bits, for s_i < n²."""
         return self.delta.bit_length() + 2 * self.public_key.bits
 
     @cached_property
     def key_id(self) -> bytes:
-        """32 bytes that identify the key in shares and partial decryptions."""
+        """SHA-256 of the key, which identifies it in shares and partial decryptions."""
         return hashlib.sha256(self._encoded()).digest()
 
     def statement(self, index: int, inputs: Ciphertexts, outputs: Ciphertexts) -> Statement:
-        """Return the statement that trustee `index` proves of its partial decryption."""
+        """Return the statement of trustee `index` that `outputs` are its parts of `inputs`."""
         modulus = self.public_key.modulus
         context = self.key_id + bytes([index])
         image = self.images[index - 1]
@@ -116,12 +118,13 @@ class ThresholdKey:
         self.public_key.check_own(ciphertexts)
 
     def load_partial(self, data: bytes) -> PartialDecryption:
-        """Decode the output of `PartialDecryption.to_bytes`; `combine` checks its proof.
+        """Decode the output of `PartialDecryption.to_bytes`; `combine` verifies the proof.
 
         Raises
         ------
         RemoteProtocolError
-            The check is "length", "version", "key", "trustee" or "values".
+            The bytes are no partial decryption under this key. The failed check is "length",
+            "version", "key", "trustee" or "values".
         """
         size = proof_bytes(self.exponent_bits)
         return decode_partial(as_bytes(data), self.public_key, self.key_id, self.trustees, size)
@@ -129,25 +132,26 @@ class ThresholdKey:
     def combine(
         self, ciphertexts: Ciphertexts, partials: Iterable[PartialDecryption]
     ) -> list[int]:
-        """Return the messages, read as signed (Damgård and Jurik 2001, §4.1).
+        """Return the messages of a batch, as signed integers (Damgård and Jurik 2001, §4.1).
 
         Parameters
         ----------
         ciphertexts : Ciphertexts
-            The very batch that the trustees decrypted. Every transfer of a sum blinds it again:
-            send one `to_bytes()` to all trustees, and load it here, too.
+            The batch that the trustees decrypted, with the same bytes. Each `to_bytes()` of a
+            sum gives other bytes, so send one output to all trustees and load it here, too.
         partials : iterable of PartialDecryption
-            At least t trustees'. All of them are checked, and one bad one aborts.
+            Partial decryptions of at least t different trustees, all of which are verified.
 
         Raises
         ------
         ParameterError
             The ciphertexts are under another key.
         RemoteProtocolError
-            "key", "duplicate", "ciphertexts" or "proof": the sender's partial decryption is
-            bad. "dealing": all are good, but the dealer's shares do not belong together.
+            Check "key", "duplicate", "ciphertexts" or "proof": the partial decryption of the
+            error's `sender` is invalid. Check "dealing": all are valid, but the dealer's shares
+            are not shares of one key.
         TooFewSurvivors
-            Fewer than t.
+            Fewer than t partial decryptions were given.
         """
         self.check_ciphertexts(ciphertexts)
         check_kind("partials", partials, Iterable, "several, such as a list")
@@ -160,12 +164,13 @@ class ThresholdKey:
     def combine_vector(
         self, vector: EncryptedVector, partials: Iterable[PartialDecryption]
     ) -> DecryptedSum:
-        """Return the sum as `PrivateKey.decrypt_vector` would; see `combine`.
+        """Return the decrypted sum in a vector; see `combine` for `partials` and all errors.
 
         Raises
         ------
         RemoteProtocolError
-            Also "slots", "summands" or "weight": it is not the sum that its header states.
+            Also check "slots", "summands" or "weight": the decrypted values are not the sum of
+            as many vectors as the header states.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.combine(vector.ciphertexts, partials))
@@ -216,18 +221,18 @@ class ThresholdKey:
             )
 
     def to_bytes(self) -> bytes:
-        """Return the key as it is published; the last 32 bytes are its id."""
+        """Return the key as bytes to publish; the last 32 bytes are its id."""
         return self._encoded() + self.key_id
 
     @classmethod
     def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
-        """Decode a published key.
+        """Decode the output of `to_bytes`; `allow_insecure` accepts keys below 2048 bits.
 
         Raises
         ------
         RemoteProtocolError
-            "threshold_key": the bytes are damaged or no key; "public_key" as in
-            `PublicKey.from_bytes`.
+            Check "threshold_key": the bytes are damaged or are not a threshold key. Check
+            "public_key": see `PublicKey.from_bytes`.
         """
         data = as_bytes(data, "a key")
         if len(data) < HEADER.size + ID_BYTES:

@@ -18,15 +18,15 @@ VERSION = 1
 
 
 def violation(sender: int | None, check: str, message: str) -> RemoteProtocolError:
-    """Return the error for an invalid message of a trustee."""
+    """Return the error for an invalid message of trustee `sender` (None if unknown)."""
     return RemoteProtocolError(message, sender=sender, phase=PHASE, check=check)
 
 
 @dataclass(frozen=True, eq=False)
 class PartialDecryption:
-    """Partial decryption of a batch; fewer than t of them reveal nothing.
+    """Partial decryption of a batch by one trustee; fewer than t of them reveal nothing.
 
-    Made by `KeyShare.decrypt_partially`, or from a trustee's bytes by
+    Make one with `KeyShare.decrypt_partially`, and decode a trustee's bytes with
     `ThresholdKey.load_partial`.
 
     Attributes
@@ -34,13 +34,13 @@ class PartialDecryption:
     key_id : bytes
         Id of the `ThresholdKey`, 32 bytes.
     index : int
-        The trustee, 1 ≤ i ≤ l.
+        i, the number of the trustee, 1 ≤ i ≤ l.
     digest : bytes
-        `Ciphertexts.digest` of its input.
+        `Ciphertexts.digest` of the batch, 32 bytes.
     values : Ciphertexts
-        c_i = c^(2 Δ s_i) of every ciphertext c.
+        c_i = c^(2 Δ s_i) for every ciphertext c of the batch.
     proof : bytes
-        Proof of that equation.
+        Proof that `values` are these powers.
     """
 
     key_id: bytes
@@ -56,7 +56,7 @@ class PartialDecryption:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the bytes to send, only to parties who may read the plaintexts."""
+        """Return the bytes to send; send them only to parties who may read the plaintexts."""
         head = HEADER.pack(MAGIC, VERSION, self.key_id, self.index, self.digest)
         return head + self.proof + self.values.to_bytes()
 

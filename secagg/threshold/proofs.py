@@ -1,18 +1,19 @@
-"""Proofs that many powers have one exponent, which stays secret.
+"""Proofs by a trustee that all its partial decryptions use the exponent of its share.
 
-The statement: one x gives v_i = v^x and d_j² = (c_j⁴)^x for every j. It is proved as by Chaum
-and Pedersen (Crypto 1992), in a group whose order the prover need not know (Shoup, Eurocrypt
-2000, §2.2; Damgård and Jurik, PKC 2001, §4.1). SHA-256 makes it non-interactive (Fiat and
-Shamir, Crypto 1986).
+The statement is v_i = v^x and d_j² = (c_j⁴)^x for one secret x and every j, where c_j are
+ciphertexts, d_j their partial decryptions, and v and v_i public. The proof is that of Chaum and
+Pedersen (Crypto 1992), in a group whose order the prover need not know (Shoup, Eurocrypt 2000,
+§2.2; Damgård and Jurik, PKC 2001, §4.1). SHA-256 makes it non-interactive (Fiat and Shamir,
+Crypto 1986).
 
-All c_j take one proof, of u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j. The exponents a_j of 128 bits
-are hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et al.,
-ACNS 2004). It is sound here, as fourth powers and squares lie in the group of squares of
-Z*_{n²}. This group is cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some
-δ_j = d_j² / (c_j⁴)^x is not 1, one of these primes divides its order, each far above 2^128. So
-at most one of the 2^128 values of a_j lets ∏ δ_j^a_j be 1. In Z*_{n²} itself δ_j could have
-order 2 and would pass whenever a_j is even. Nothing is proved about the sign of d_j: any square
-root of 1 is a free factor, so only its square may be used.
+One proof covers all c_j: it is about u = ∏ (c_j⁴)^a_j and w = ∏ (d_j²)^a_j, with exponents a_j
+of 128 bits hashed from all c_j and d_j (Bellare, Garay and Rabin, Eurocrypt 1998, §3; Aditya et
+al., ACNS 2004). This is sound because fourth powers and squares lie in the group of squares of
+Z*_{n²}, which is cyclic of order p q p' q' for n = (2p' + 1)(2q' + 1). If some
+δ_j = d_j² / (c_j⁴)^x is not 1, one of these primes, each far above 2^128, divides its order. So
+at most one of the 2^128 values of a_j makes ∏ δ_j^a_j equal to 1. Without the squares, δ_j
+could have order 2 and pass for every even a_j. The proof does not determine the sign of d_j,
+nor any other square root of 1 in it, so only the square of d_j may be used.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ __all__ = ["Statement", "proof_bytes"]
 _CHALLENGE_BYTES = 16
 _CHALLENGE_BITS = 8 * _CHALLENGE_BYTES
 _HIDING_BITS = 128
-"""The response is within 2^−128 of a distribution that does not depend on x."""
+"""Extra bits of the nonce; the response is within 2^−128 of a distribution without x."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """Equality of exponents: v_i = v^x and d_j² = (c_j⁴)^x for one x and every j.
+    """Statement that v_i = v^x and d_j² = (c_j⁴)^x for one x and every j.
 
     Parameters
     ----------
     modulus : Modulus
         n².
     base, image : int
-        v, a generator of the squares, and v_i.
+        v, a generator of the squares of Z*_{n²}, and v_i.
     inputs, outputs : uint64 arrays, shape (count, limbs)
-        c_j and d_j, all of Z*_{n²}.
+        c_j and d_j, all in Z*_{n²}.
     context : bytes
-        Prover and key, to which the proof is bound.
+        Identifier of key and trustee; a proof is valid for this context only.
     """
 
     modulus: Modulus
@@ -59,10 +60,10 @@ class Statement:
     context: bytes
 
     def prove(self, x: int, x_bits: int, entropy: Entropy) -> bytes:
-        """Prove it, knowing x, 0 ≤ x < 2^x_bits.
+        """Return a proof of the statement for the secret x, 0 ≤ x < 2^x_bits.
 
-        Returns the challenge e, 16 bytes, and the response z = r + e x in fixed width, both
-        little-endian; the commitments follow from them.
+        The proof is the challenge e, 16 bytes, and the response z = r + e x in fixed width,
+        both little-endian. The verifier computes the commitments from them.
         """
         seed = self._seed()
         u = self._combined(self.inputs, 4, seed)
@@ -73,7 +74,7 @@ class Statement:
         return challenge + z.to_bytes(_nonce_bytes(x_bits) + 1, "little")
 
     def holds(self, proof: bytes) -> bool:
-        """Return whether a proof of it is good."""
+        """Return whether `proof` is a valid proof of this statement."""
         challenge, response = proof[:_CHALLENGE_BYTES], proof[_CHALLENGE_BYTES:]
         seed, square = self._seed(), self.modulus.value
         u = self._combined(self.inputs, 4, seed)
@@ -84,7 +85,7 @@ class Statement:
         return self._challenge(seed, commitments) == challenge
 
     def _seed(self) -> bytes:
-        """Return a digest of the whole statement; lengths keep its parts apart."""
+        """Return a SHA-256 of the whole statement, with the lengths of its parts."""
         inputs, outputs = self.modulus.wrap(self.inputs), self.modulus.wrap(self.outputs)
         sizes = b"".join(len(x).to_bytes(8, "little") for x in (self.context, inputs, outputs))
         public = self.modulus.wrap(self.modulus.pack([self.base, self.image]))
@@ -105,7 +106,7 @@ class Statement:
 
 
 def proof_bytes(x_bits: int) -> int:
-    """Return the size of any proof for x below 2^x_bits."""
+    """Return the length in bytes of a proof for x below 2^x_bits."""
     return _CHALLENGE_BYTES + _nonce_bytes(x_bits) + 1
 
 
@@ -118,16 +119,16 @@ def _number(data: bytes) -> int:
 
 
 def _coefficients(seed: bytes, count: int) -> list[int]:
-    """Return a_j; the first can be fixed, and is 1, so that one c_j has the plain proof."""
+    """Return the exponents a_j; the first is 1, so a single c_j has the usual proof."""
     label = b"secagg equality coefficient v1" + seed
     hashed = (hashlib.sha256(label + j.to_bytes(8, "little")) for j in range(1, count))
     return [1, *(_number(h.digest()[:_CHALLENGE_BYTES]) for h in hashed)][:count]
 
 
 def _product_of_powers(values: Sequence[int], exponents: Sequence[int], modulus: int) -> int:
-    """Return ∏ x_j^a_j, by sorting into buckets, digit by digit (Pippenger 1976).
+    """Return ∏ x_j^a_j, by digits of w bits and a bucket for each digit (Pippenger 1976).
 
-    In place of 192 multiplications a value it takes 128 / w and a share of 2^w · 256 / w.
+    It takes 128 / w multiplications for each value and 2^w · 256 / w in all, not 192 for each.
     """
     window = max(1, len(values).bit_length() - 2)
     product = gmpy2.mpz(1)

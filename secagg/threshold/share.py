@@ -1,4 +1,4 @@
-"""Share of a threshold key, which one trustee keeps."""
+"""Share of a threshold key: the secret of one trustee."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ VERSION = 1
 
 
 class KeyShare:
-    """A trustee's share of a key, from the dealer.
+    """A trustee's secret share of a threshold key, made by the dealer.
 
-    A trustee must choose what it decrypts. If it answers for any ciphertext, the aggregator can
-    read single clients' vectors. Load each message with ``key.public_key.load_vector(data,
-    packing, summands=…)``, which takes the round's number of vectors, and decrypt one vector a
-    round.
+    A trustee must choose what it decrypts. If it decrypted any ciphertext, the aggregator could
+    read single clients' vectors. So load each message with ``key.public_key.load_vector(data,
+    packing, summands=…)``, with the round's number of vectors, and decrypt one sum a round.
 
     **This finds mistakes, not lies: a single vector is safe only as long as the aggregator
-    follows the protocol.** The number is in an unauthenticated header, and no trustee sees the
-    encrypted one. See `secagg.threshold` for the attack by multiplying one client's vector.
-    Against a deviating aggregator, load every client's authenticated message, add them, and
-    decrypt that sum only. The combiner must add them, too.
+    follows the protocol.** The number of vectors is in an unauthenticated header, and no
+    trustee sees the encrypted count. See `secagg.threshold` for the attack by multiplying one
+    client's vector. Against a deviating aggregator, load every client's authenticated message,
+    add them, and decrypt that sum only. The party that combines must add them, too.
 
     Parameters
     ----------
     key : ThresholdKey
-        The public side.
+        Public side of the key.
     index : int
-        i, 1 ≤ i ≤ l.
+        i, the number of the trustee, 1 ≤ i ≤ l.
     secret : int
-        s_i, 0 ≤ s_i < n².
+        s_i, the share, 0 ≤ s_i < n².
 
     Raises
     ------
     ParameterError
-        The secret does not match the key's v_i; the message does not repeat it.
+        The index is out of range, or the secret, which the message omits, does not match v_i.
 
     Notes
     -----
@@ -80,14 +79,14 @@ class KeyShare:
     def decrypt_partially(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> PartialDecryption:
-        """Return this trustee's part of the decryption of a batch, with its proof.
+        """Return this trustee's partial decryption of a batch, with its proof.
 
         Parameters
         ----------
         ciphertexts : Ciphertexts
-            Those of a vector, ``vector.ciphertexts``.
+            Ciphertexts of an encrypted vector, ``vector.ciphertexts``.
         entropy : callable
-            Source of the proof's nonce. The same nonce for two batches gives the share away.
+            Source of the proof's nonce. The same nonce for two batches would reveal the share.
 
         Raises
         ------
@@ -110,12 +109,12 @@ class KeyShare:
 
     @classmethod
     def from_bytes(cls, data: bytes, key: ThresholdKey) -> Self:
-        """Decode the output of `to_bytes` for a key with this public side.
+        """Decode the output of `to_bytes`, given the public side of the same key.
 
         Raises
         ------
         ParameterError
-            The bytes are damaged or no share of this key; the message does not repeat them.
+            The bytes, which the message omits, are damaged or are not a share of this key.
         """
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
         data = as_bytes(data, "a share")

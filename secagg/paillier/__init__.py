@@ -1,8 +1,9 @@
-"""Paillier's cryptosystem (Eurocrypt 1999) for sums of vectors.
+"""Sums of encrypted vectors by Paillier's cryptosystem (Eurocrypt 1999).
 
-The holder of the private key can read every client's vector. It learns only the sum if it sees
-nothing but sums. So the aggregator must not have the key, and must not forward single vectors
-to the key holder. In `secagg.threshold` no party has the key.
+Clients encrypt their vectors with a `PublicKey`, an aggregator adds the `EncryptedVector`
+objects, and the holder of the `PrivateKey` decrypts the sum. The key holder could also decrypt
+a single vector. So the aggregator must not have the private key, and must forward only sums to
+the key holder. In `secagg.threshold` no party has the key.
 """
 
 from __future__ import annotations

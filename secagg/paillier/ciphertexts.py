@@ -1,7 +1,8 @@
-"""Batches of Paillier ciphertexts, and the group that contains them (Paillier 1999).
+"""Batches of Paillier ciphertexts, and the group in which they are computed (Paillier 1999).
 
-E(m, r) = (1 + n)^m · r^n mod n². The product of ciphertexts encrypts the sum of their messages,
-and a power the multiple. Messages are integers modulo n, read as signed.
+The ciphertext of a message m is E(m, r) = (1 + n)^m · r^n mod n², with random r. The product of
+two ciphertexts encrypts the sum of their messages, and the k-th power of a ciphertext k times
+its message. Messages are integers with |m| < n / 2.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ PHASE = "paillier"
 
 
 def remote(check: str, message: str) -> RemoteProtocolError:
-    """Return the error for invalid bytes or ciphertexts of the peer."""
+    """Return the error for invalid bytes or ciphertexts of another party."""
     return RemoteProtocolError(message, sender=None, phase=PHASE, check=check)
 
 
 class CiphertextGroup:
-    """Group Z*_{n²} of a public key, and the operations that need no secret.
+    """Group Z*_{n²} of a public key, with the operations that need no secret.
 
     Attributes
     ----------
     n, bits : int
-        The key's modulus and its length.
+        Modulus of the key, and its length in bits.
     key_id : bytes
-        32 bytes that identify the public key in every header.
+        SHA-256 of the public key, which identifies the key in every header.
     modulus : Modulus
-        n².
+        n², for arithmetic with batches.
     """
 
     def __init__(self, n: int, key_id: bytes, modulus: Modulus, noise: Noise) -> None:
@@ -53,12 +54,12 @@ class CiphertextGroup:
         self._noise = noise
 
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
-        """Encrypt integers, |m| < n / 2, each under fresh noise from `entropy`.
+        """Return ciphertexts of integers m, |m| < n / 2, each with fresh noise.
 
         Raises
         ------
         ParameterError
-            A message is not an int or too large.
+            A message is not an int, or |m| is too large.
         """
         messages = list(messages)
         for position, message in enumerate(messages):
@@ -81,7 +82,7 @@ class CiphertextGroup:
     def rerandomise(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> Ciphertexts:
-        """Return fresh ciphertexts of the same messages; without the key they cannot be linked.
+        """Return new ciphertexts of the same messages, unlinkable without the private key.
 
         Raises
         ------
@@ -105,7 +106,7 @@ class CiphertextGroup:
     def _blinded(
         self, batch: Callable[[slice], Batch], count: int, entropy: Entropy
     ) -> Ciphertexts:
-        """Multiply a batch, of which each thread makes its rows, by fresh noise."""
+        """Return `count` ciphertexts times fresh noise; `batch` returns the rows of a slice."""
         modulus = self.modulus
         seeds = self._noise.draw(count, entropy)
         out = np.empty((count, modulus.limbs), dtype=np.uint64)
@@ -117,14 +118,15 @@ class CiphertextGroup:
         return Ciphertexts(self, out, fresh=True)
 
     def load_ints(self, values: Sequence[int]) -> Ciphertexts:
-        """Decode ciphertexts of another implementation, e.g. phe's.
+        """Validate ciphertexts of another implementation, such as phe, given as integers.
 
         Raises
         ------
         ParameterError
             A ciphertext is not an int.
         RemoteProtocolError
-            "ciphertext": one lies outside (0, n²) or has a factor in common with n.
+            Check "ciphertext": a ciphertext lies outside (0, n²) or has a factor in common
+            with n.
         """
         for position, value in enumerate(values):
             if not is_integer(value):
@@ -141,7 +143,7 @@ class CiphertextGroup:
         Raises
         ------
         RemoteProtocolError
-            "length", or "ciphertext" as in `load_ints`.
+            Check "length": `data` has a wrong length. Check "ciphertext": see `load_ints`.
         """
         data = as_bytes(data)
         if len(data) != count * self.modulus.width:
@@ -152,7 +154,7 @@ class CiphertextGroup:
         return self._checked(self.modulus.unwrap(data))
 
     def _checked(self, batch: Batch) -> Ciphertexts:
-        """Validate that all are in the group: another number could give the key away."""
+        """Return the rows as ciphertexts if all are in Z*_{n²}; others could reveal the key."""
         highest = np.uint64(self.modulus.value >> 64 * (self.modulus.limbs - 1))
         for row in np.flatnonzero((batch[:, -1] >= highest) | ~batch.any(axis=1)):
             if not 0 < self.modulus.unpack(batch[row : row + 1])[0] < self.modulus.value:
@@ -166,15 +168,17 @@ class CiphertextGroup:
 
 @dataclass(frozen=True, eq=False)
 class Ciphertexts:
-    """Batch of ciphertexts under one key, made by its group.
+    """Batch of ciphertexts under one key; make it with the methods of `CiphertextGroup`.
 
     Parameters
     ----------
     group : CiphertextGroup
+        Group of the public key.
     batch : uint64 array, shape (count, limbs)
+        Ciphertexts in [0, n²), one a row; see `Modulus`.
     fresh : bool
-        True for new or received ciphertexts. A sum depends on its summands, so it is blinded
-        again before it is sent.
+        True for new and received ciphertexts. Computed ones, such as sums, reveal how they were
+        computed, so they are blinded again before they are sent.
     """
 
     group: CiphertextGroup
@@ -188,23 +192,23 @@ class Ciphertexts:
         return f"Ciphertexts({len(self)} under {self.group.key_id.hex()[:8]})"
 
     def __add__(self, other: Ciphertexts) -> Self:
-        """Add message by message; raise `ParameterError` for another key or length."""
+        """Add the messages pairwise; raise `ParameterError` if key or length differ."""
         self._check_alike(other)
         return self._derived(self.group.modulus.multiply(self.batch, other.batch))
 
     def __neg__(self) -> Self:
-        """Negate every message."""
+        """Return ciphertexts of the negated messages."""
         modulus = self.group.modulus
         inverses = (gmpy2.invert(c, modulus.value) for c in modulus.unpack(self.batch))
         return self._derived(modulus.pack(inverses))
 
     def __sub__(self, other: Ciphertexts) -> Self:
-        """Subtract message by message; raise `ParameterError` for another key or length."""
+        """Subtract the messages pairwise; raise `ParameterError` if key or length differ."""
         self._check_alike(other)
         return self + -other
 
     def __mul__(self, factor: int) -> Self:
-        """Multiply by a public int, |factor| < n / 2; raise `ParameterError` for any other."""
+        """Multiply every message by an int, |factor| < n / 2; raise `ParameterError` if not."""
         if not is_integer(factor) or 2 * abs(int(factor)) >= self.group.n:
             raise ParameterError("the factor must be an int below n / 2 in absolute value")
         base = -self if factor < 0 else self
@@ -213,15 +217,15 @@ class Ciphertexts:
     __rmul__ = __mul__
 
     def to_ints(self, entropy: Entropy = os.urandom) -> list[int]:
-        """Return the ciphertexts as integers of (0, n²), blinded as by `to_bytes`."""
+        """Return the ciphertexts as integers in (0, n²), blinded again like in `to_bytes`."""
         return [int(c) for c in self.group.modulus.unpack(self._shown(entropy).batch)]
 
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
-        """Return the ciphertexts in the fixed width of n²; computed ones are blinded again."""
+        """Return the ciphertexts as bytes of fixed width; computed ones are blinded again."""
         return self.group.modulus.wrap(self._shown(entropy).batch)
 
     def digest(self) -> bytes:
-        """Return SHA-256 of the batch as it is, its identifier."""
+        """Return the SHA-256 of these ciphertexts, without blinding them again."""
         return hashlib.sha256(self.group.modulus.wrap(self.batch)).digest()
 
     def _shown(self, entropy: Entropy) -> Ciphertexts:

@@ -1,4 +1,4 @@
-"""Generation of Paillier keys: two structured primes, and the base h of the noise."""
+"""Generation of Paillier keys: two random primes, and the base h of the noise."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Blinding = Literal["half-length", "textbook", "short-exponent"]
 def generate_keypair(
     bits: int = 3072, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
-    """Generate a private key; give its `public_key` to all parties.
+    """Generate a private key. Give its `public_key` to all parties.
 
     Parameters
     ----------
     bits : int
-        Length of n, a multiple of 64 from 2048 to 8192. 3072 is the 128-bit level of NIST
-        SP 800-57.
+        Length of n, a multiple of 64 from 2048 to 8192. 3072 bits give the 128-bit level of
+        NIST SP 800-57.
     noise : str
-        Blinding of ciphertexts. "half-length": (h^n)^e with e of bits / 2 bits, whose security
-        follows from factoring. "textbook": r^n, the original and a hundred times slower.
-        "short-exponent": e of 448 bits (512 for n beyond 2048 bits), faster still, if discrete
-        logarithms with such exponents are hard in the group of h.
+        Noise that hides a message. "half-length": (h^n)^e with e of bits / 2 bits, as secure as
+        factoring is hard. "textbook": r^n, Paillier's own, a hundred times slower.
+        "short-exponent": e of 448 bits (512 for n above 2048 bits), faster still. It assumes
+        that discrete logarithms with such short exponents are hard in the group of h.
     entropy : callable
-        Source of the primes and of h.
+        Source of random bytes for the primes and h.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def generate_keypair(
 def generate_insecure_keypair(
     bits: int = 1024, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
-    """Make a key that can be broken, for tests and examples: 256 ≤ bits < 2048."""
+    """Generate a short key that can be broken, for tests only; 256 ≤ bits < 2048."""
     check_integer("bits", bits, 256, MIN_BITS - 1)
     return _generate(bits, noise, entropy)
 
@@ -80,7 +80,7 @@ def _generate(bits: int, noise: Blinding, entropy: Entropy) -> PrivateKey:
 
 
 def _base(p: StructuredPrime, q: StructuredPrime, entropy: Entropy) -> int:
-    """Return h = −x² mod n that generates all of Z*_n of Jacobi symbol 1, x uniform."""
+    """Return h = −x² mod n, x uniform, that generates all elements of Jacobi symbol 1."""
     n = p.p * q.p
     while True:
         x = uniform_below(n, entropy)

@@ -1,7 +1,7 @@
-"""Arithmetic of batches of large integers modulo one odd number.
+"""Arithmetic with batches of large integers modulo one odd number N.
 
-A batch is a uint64 array of shape (count, limbs), limb 0 the least significant, every row in
-[0, N). It is sent as its little-endian bytes, at fixed width.
+A batch is a uint64 array of shape (count, limbs). Each row is a number in [0, N), with its
+least significant 64 bits in limb 0. As bytes, a row is little-endian and of fixed width.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLE_BYTES = 64 << 20  # a larger table falls out of every cache
 
 
 def to_batch(numbers: Iterable[int], limbs: int) -> Batch:
-    """Return numbers of [0, 2^(64 limbs)) as rows of so many limbs."""
+    """Return numbers in [0, 2^(64 limbs)) as an array of shape (count, limbs)."""
     return _rows(b"".join(int(x).to_bytes(8 * limbs, "little") for x in numbers), limbs)
 
 
@@ -32,14 +32,14 @@ def _rows(data: bytes, limbs: int) -> Batch:
 
 
 class Modulus:
-    """Odd number N > 1 with the arithmetic of batches modulo it.
+    """Odd number N > 1, with arithmetic on batches modulo N.
 
     Attributes
     ----------
     value : int
         N.
     limbs : int
-        Number of uint64 in an element.
+        Number of uint64 words of a row.
     """
 
     def __init__(self, value: int) -> None:
@@ -51,29 +51,29 @@ class Modulus:
 
     @property
     def width(self) -> int:
-        """The bytes of an element."""
+        """Number of bytes of a row."""
         return 8 * self.limbs
 
     def pack(self, numbers: Iterable[int]) -> Batch:
-        """Return numbers of [0, 2^(64 limbs)) as a batch."""
+        """Return numbers in [0, 2^(64 limbs)) as a batch."""
         return to_batch(numbers, self.limbs)
 
     def unpack(self, batch: Batch) -> list[int]:
-        """Return a batch as integers, of gmpy2's kind."""
+        """Return the rows of a batch as integers of type gmpy2.mpz."""
         data, width = self.wrap(batch), self.width
         rows = (data[i : i + width] for i in range(0, len(data), width))
         return [gmpy2.mpz(int.from_bytes(row, "little")) for row in rows]
 
     def wrap(self, batch: Batch) -> bytes:
-        """Return a batch as bytes, `width` a row."""
+        """Return a batch as bytes, `width` bytes a row."""
         return batch.astype("<u8", copy=False).tobytes()
 
     def unwrap(self, data: bytes) -> Batch:
-        """Return bytes, a multiple of `width`, as a batch; rows may be N and more."""
+        """Return the bytes of `wrap` as a batch; it does not check that rows are below N."""
         return _rows(data, self.limbs)
 
     def multiply(self, a: Batch, b: Batch) -> Batch:
-        """Return a · b mod N row by row; b may have one row only, for all."""
+        """Return a · b mod N, row by row; a `b` of one row multiplies every row of `a`."""
         out = np.empty_like(a)
 
         def part(rows: slice) -> None:
@@ -84,9 +84,9 @@ class Modulus:
         return out
 
     def power(self, batch: Batch, exponent: int) -> Batch:
-        """Return each row to the power of one exponent ≥ 0, which may be secret.
+        """Return each row to the power of `exponent` ≥ 0, modulo N.
 
-        The kernels do not branch on the exponent's bits; their time depends on its length.
+        The exponent may be secret: kernels do not branch on its bits. Its length sets the time.
         """
         out = np.empty_like(batch)
         limbs = max(1, -(-int(exponent).bit_length() // 64))
@@ -99,7 +99,7 @@ class Modulus:
         return out
 
     def product(self, batch: Batch) -> int:
-        """Return the product of all rows mod N, 1 for none."""
+        """Return the product of all rows mod N; 1 for an empty batch."""
         while len(batch) > 1:
             half = len(batch) // 2
             odd = batch[2 * half :]
@@ -108,11 +108,11 @@ class Modulus:
 
 
 class FixedBase:
-    """Powers of one base, by tables that grow with the work (Brickell et al. 1992).
+    """Fast powers of one base, from a table of its powers (Brickell et al. 1992).
 
-    With windows of w bits a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
-    many. A longer window replaces the table once it pays. Lookups depend on the exponent, so
-    they are not constant-time in the cache.
+    With windows of w bits, a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
+    many. Once it pays, a table with longer windows replaces the first. Table lookups depend on
+    the exponent, so they are not constant-time in the cache.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class FixedBase:
     base : int
         Base in [0, N).
     exponent_bits : int
-        Length of the exponents.
+        Largest length of an exponent.
     """
 
     def __init__(self, modulus: Modulus, base: int, exponent_bits: int) -> None:
@@ -135,18 +135,18 @@ class FixedBase:
 
     @property
     def exponent_limbs(self) -> int:
-        """The limbs of a row of exponents."""
+        """Number of limbs of an exponent, a row of `power`'s argument."""
         return -(-self.exponent_bits // 64)
 
     def expect(self, powers: int) -> None:
-        """Make the table for `powers` further powers, before threads share it."""
+        """Enlarge the table if `powers` more powers justify it, before threads share it."""
         self._powers += powers
         best = self._best_window()
         if best > self._windowed[0]:
             self._windowed = (best, self._make_table(best))
 
     def power(self, exponents: Batch) -> Batch:
-        """Return the base to the power of each row of exponents, (count, exponent_limbs)."""
+        """Return base^e mod N for each row e of `exponents`, shape (count, exponent_limbs)."""
         if not self._windowed[0]:
             self.expect(len(exponents))
         modulus, (window, table) = self.modulus, self._windowed
@@ -161,7 +161,7 @@ class FixedBase:
         return out
 
     def _best_window(self) -> int:
-        """Return the window that would have been cheapest for all powers so far."""
+        """Return the window length that would have been cheapest for all powers so far."""
         entry = 8 * _fast.modular_width(self.modulus.limbs)
 
         def multiplications(window: int) -> int:

@@ -1,6 +1,6 @@
-"""Noise of ciphertexts: random n-th residues of Z*_{n²}, never used twice.
+"""Noise that hides the message of a ciphertext: random n-th residues of Z*_{n²}.
 
-No noise is drawn in advance or kept, so a forked process cannot repeat its parent's.
+Noise is never drawn in advance, so a forked process cannot reuse the noise of its parent.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from secagg.paillier.primes import random_bits, recover, uniform_below
 __all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
 
 Seed = tuple[int, ...]
-"""Exponents or roots that give one residue; as secret as the noise itself."""
+"""Random exponents or roots that determine one residue; as secret as the residue."""
 
 
 class Noise(Protocol):
-    """Source of n-th residues modulo n²: `draw` is random, `residues` is slow."""
+    """Source of n-th residues modulo n²: cheap random seeds first, then costly residues."""
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return the seeds of `count` residues."""
+        """Return random seeds for `count` residues."""
         ...
 
     def residues(self, seeds: list[Seed]) -> Batch:
-        """Return the residues of seeds as a batch modulo n²; any thread may call it."""
+        """Return the residue of each seed, as a batch modulo n²; any thread may call it."""
         ...
 
 
 class TextbookNoise:
-    """r^n mod n², r uniform in Z*_n (Paillier 1999, §4, scheme 1); `square` is n²."""
+    """Noise r^n mod n², r uniform in Z*_n (Paillier 1999, §4, scheme 1); `square` is n²."""
 
     def __init__(self, n: int, square: Modulus) -> None:
         self._n = n
         self._square = square
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return fresh r."""
+        """Return `count` random r."""
         return [(r,) for r in _uniform_units(self._n, count, entropy)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
-        """Return r^n."""
+        """Return r^n mod n² for each r."""
         return self._square.power(self._square.pack(r for (r,) in seeds), self._n)
 
 
 class FixedBaseNoise:
-    """(h^n)^e · (y^n)^b mod n², e uniform in [0, 2^exponent_bits), b a random bit.
+    """Noise (h^n)^e · (y^n)^b mod n², e uniform in [0, 2^exponent_bits), b a random bit.
 
-    The powers of h are those of Damgård, Jurik and Nielsen 2010: all n-th residues of Jacobi
-    symbol 1, for an h as `generate_keypair` draws it. Anybody can compute the symbol, and it is
-    multiplicative. So half of all noise has y^n in it, y the least number of symbol −1.
-    Otherwise blinding would keep a ciphertext's symbol, which would link it to the original.
+    The powers (h^n)^e follow Damgård, Jurik and Nielsen 2010. For an h of `generate_keypair`
+    they are all n-th residues of Jacobi symbol 1. Anybody can compute the symbol, so noise of
+    symbol 1 alone would leave a ciphertext's symbol unchanged and link it to the original.
+    Hence the factor y^n in half of all noise; y is the least number of symbol −1.
 
-    Exponents of |n| / 2 bits are as secure as those of full length if factoring is hard
-    (Goldreich and Rosen 2003). See `generate_keypair` for the assumption behind shorter ones.
+    Exponents of half the length of n are as secure as full ones if factoring is hard (Goldreich
+    and Rosen 2003). See `generate_keypair` for the assumption behind shorter exponents.
 
     Parameters
     ----------
@@ -70,6 +70,7 @@ class FixedBaseNoise:
     h : int
         −x² mod n for a random x.
     exponent_bits : int
+        Length of e.
     """
 
     def __init__(self, n: int, square: Modulus, h: int, exponent_bits: int) -> None:
@@ -84,18 +85,18 @@ class FixedBaseNoise:
 
     @cached_property
     def _symbols(self) -> Batch:
-        """1 and y^n."""
+        """The two factors (y^n)^0 = 1 and y^n, as a batch."""
         y = next(y for y in naturals(2) if gmpy2.jacobi(y, self._n) == -1)
         return self._square.pack([1, gmpy2.powmod(y, self._n, self._square.value)])
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return fresh e and b."""
+        """Return `count` random pairs (e, b)."""
         self._powers.expect(count)
         exponents = [random_bits(self._exponent_bits, entropy) for _ in range(count)]
         return [(e, b & 1) for e, b in zip(exponents, take(entropy, count), strict=True)]
 
     def residues(self, seeds: list[Seed]) -> Batch:
-        """Return (h^n)^e · (y^n)^b."""
+        """Return (h^n)^e · (y^n)^b mod n² for each pair."""
         powers = self._powers.power(
             to_batch((e for e, _ in seeds), self._powers.exponent_limbs)
         )
@@ -103,12 +104,11 @@ class FixedBaseNoise:
 
 
 class OwnerNoise:
-    """Uniform n-th residues, drawn separately modulo p² and q² by the owner of the key.
+    """Noise of the key's owner: uniform n-th residues, computed modulo p² and q² separately.
 
-    Modulo p² the n-th residues are the subgroup of order p − 1. A generator g of Z*_p gives its
-    element g^p, whose power by a uniform exponent below p − 1 is uniform, exactly as in the
-    textbook scheme. Without a known generator of Z*_p, a uniform r^p takes its place. `square`
-    is n².
+    Modulo p² the n-th residues are the subgroup of order p − 1, which g^p generates for a
+    generator g of Z*_p. Powers of g^p by uniform exponents below p − 1 are uniform, exactly as
+    in the textbook scheme. If no g is known, r^p for a uniform r is used. `square` is n².
     """
 
     def __init__(self, p: int, q: int, square: Modulus) -> None:
@@ -118,12 +118,12 @@ class OwnerNoise:
         self._inverse = self._of_p.square.pack([inverse])
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
-        """Return the seeds of a uniform element modulo p² and of one modulo q²."""
+        """Return pairs of seeds, for an element modulo p² and an element modulo q²."""
         of_p, of_q = self._of_p.draw(count, entropy), self._of_q.draw(count, entropy)
         return list(zip(of_p, of_q, strict=True))
 
     def residues(self, seeds: list[Seed]) -> Batch:
-        """Return the n-th residues that are a modulo p² and b modulo q²."""
+        """Return the n-th residues modulo n², by the Chinese remainder theorem."""
         p_square, q_square = self._of_p.square, self._of_q.square
         a = self._of_p.residues(e for e, _ in seeds)
         b = self._of_q.residues(e for _, e in seeds)
@@ -136,7 +136,7 @@ class OwnerNoise:
 
 
 class _PrimeNoise:
-    """Uniform elements of order dividing p − 1 modulo p²."""
+    """Noise modulo p²: uniform elements whose order divides p − 1."""
 
     def __init__(self, p: int) -> None:
         self._p = int(p)
@@ -160,7 +160,7 @@ class _PrimeNoise:
 
 
 def _uniform_units(n: int, count: int, entropy: Entropy) -> list[int]:
-    """Return uniform elements of Z*_n."""
+    """Return `count` uniform elements of Z*_n."""
     units: list[int] = []
     while len(units) < count:
         candidate = uniform_below(n, entropy)

@@ -1,10 +1,10 @@
-"""Packing of a vector into few plaintexts of many fixed-point slots, with room for sums.
+"""Packing of a vector into few large plaintexts, each with many elements, with room for sums.
 
-Elements become the signed integers that `RoundParams` would give them. A plaintext is
-Σ v_i · 2^(b·i) over its slots, a signed integer. Sums, differences and multiples of plaintexts
-thus act on all slots. An offset, added before decoding, makes every slot non-negative. Each
-slot of b bits, the top one included, has guard bits for the stated number of summands. After
-the elements come a slot for the weight, in a weighted sum, and one for the count.
+Elements are encoded as signed integers v_i, as for secret sharing, and each gets a slot of b
+bits: a plaintext is the signed integer Σ v_i · 2^(b·i) over its slots. So sums, differences and
+multiples of plaintexts act on all slots at once. Each slot has guard bits for the largest sum.
+Before a sum is unpacked, an offset makes every slot non-negative. The elements are followed by
+a slot for the weight, in a weighted sum, and a slot that counts the vectors.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ SIGNED_MAX = (1 << 62) - 1  # sums are int64
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """Layout of vectors in plaintexts; the same for all vectors of a sum.
+    """Layout of vectors in plaintexts. All vectors of a sum must have the same packing.
 
     Parameters
     ----------
     encoding : FixedPoint or Integers
-        Conversion of elements to integers, at one scale.
+        Conversion of elements to integers.
     length : int
-        d, the elements of a vector (1 ≤ d ≤ 2^31).
+        d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
     summands : int
-        The most vectors in a sum, each counted as often as it is multiplied (1 to 2^40). Slots
-        have guard bits for it.
+        The largest number of vectors in a sum, 1 to 2^40. A vector that is multiplied by k
+        counts |k| times.
     max_weight : int, optional
-        The largest weight of a vector. None: an unweighted sum.
+        The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
     session : bytes, optional
-        Name of this sum, up to 64 bytes; vectors of different names are never added.
+        Name of the sum, at most 64 bytes. Vectors with different names cannot be added.
 
     Raises
     ------
@@ -83,26 +83,29 @@ class Packing:
 
     @property
     def max_element(self) -> int:
-        """The largest absolute value in a slot of one client."""
+        """The largest absolute value in a slot of one client's vector."""
         return (self.max_weight or 1) * self.encoding.max_encoded
 
     @property
     def max_sum(self) -> int:
-        """The largest absolute value in a slot of a sum: the offset at which it is read."""
+        """The largest absolute value in a slot of a sum; the offset when a sum is unpacked."""
         return self.summands * self.max_element
 
     @property
     def slot_bits(self) -> int:
-        """b, the length of 2 · max_sum in bits: just enough for the largest sum."""
+        """b, the bits of a slot: the length of 2 · max_sum."""
         return (2 * self.max_sum).bit_length()
 
     @property
     def filled(self) -> int:
-        """Slots that a vector fills: its elements, a weight if it has one, the count."""
+        """Number of slots of a vector: its elements, the weight if there is one, the count."""
         return self.length + (1 if self.max_weight is None else 2)
 
     def slots(self, key_bits: int) -> int:
-        """Return the slots of a plaintext of a key; raise `ParameterError` for none."""
+        """Return the number of slots in a plaintext for a key of `key_bits` bits.
+
+        `ParameterError` is raised if not even one slot fits.
+        """
         # a sum and its offset stay below 2^(key_bits - 1) < n, and |sum| below n / 2
         slots = (key_bits - 1) // self.slot_bits
         if slots < 1:
@@ -113,12 +116,12 @@ class Packing:
         return slots
 
     def plaintexts(self, key_bits: int) -> int:
-        """Return the number of plaintexts, hence ciphertexts, of a vector."""
+        """Return the number of plaintexts, and so of ciphertexts, of a vector."""
         return -(-self.filled // self.slots(key_bits))
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that identify these parameters in every header."""
+        """SHA-256 of this packing's parameters, which identifies them in every header."""
         encoding = self.encoding.canonical()
         numbers = struct.pack(
             "<5Q",
@@ -134,16 +137,16 @@ class Packing:
     def encode(
         self, vector: Vector, weight: int | None = None, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
-        """Return the slots of one client, shape (filled,), and the number of clipped elements.
+        """Return the slots of a client's vector, int64, and the number of clipped elements.
 
-        The slots are weight · encode(vector), then the weight if the packing has weights, then
-        1.
+        The slots, shape (filled,), are weight · encode(vector), then the weight if the packing
+        has weights, then 1.
 
         Raises
         ------
         ParameterError
-            The vector is not one of the encoding's of this length, or the weight is missing,
-            unexpected or out of range.
+            The encoding rejects the vector, its length is not `length`, or the weight is
+            missing, not allowed or out of range.
         """
         if self.max_weight is None and weight is not None:
             raise ParameterError(
@@ -164,12 +167,13 @@ class Packing:
         return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
 
     def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:
-        """Return the signed plaintexts of a client's slots, as `encode` gave them.
+        """Return the signed plaintexts of a client's slots, which `encode` returned.
 
         Raises
         ------
         ParameterError
-            Another dtype or shape than `encode` gives, or an element beyond `max_element`.
+            `integers` is not an int64 array of shape (filled,), an absolute value exceeds
+            `max_element`, or the key has no room for a slot.
         """
         check_kind("integers", integers, np.ndarray, "a numpy array")
         if integers.dtype != np.int64:
@@ -203,7 +207,8 @@ class Packing:
         Raises
         ------
         ParameterError
-            Another number of plaintexts, or one that is no sum of up to `summands` vectors.
+            The number of plaintexts differs from ``plaintexts(key_bits)``, or a plaintext
+            cannot be the sum of up to `summands` vectors.
         """
         slots, bits = self.slots(key_bits), self.slot_bits
         if len(plaintexts) != self.plaintexts(key_bits):
@@ -227,7 +232,7 @@ class Packing:
         return out
 
     def _ones(self, slots: int) -> int:
-        """Return 1 in each of so many slots."""
+        """Return the plaintext that has 1 in each of `slots` slots."""
         bits = self.slot_bits
         ones: int = ((gmpy2.mpz(1) << (bits * slots)) - 1) // ((1 << bits) - 1)
         return ones

@@ -1,12 +1,11 @@
-"""Random primes p whose p − 1 has a known factorisation, and hence a known generator.
+"""Random primes p for keys, with the factors of p − 1 and so a known generator of Z_p^*.
 
-p = 2 r p' + 1 with p' prime and r odd and smooth; p is a safe prime if r = 1 (Menezes, van
-Oorschot and Vanstone, Handbook of Applied Cryptography, 1996, §4.6.1). With the factors of
-p − 1 a generator of Z_p^* is known, so its powers are the whole group. As p' and r are odd,
-p ≡ 3 (mod 4).
+The primes have the form p = 2 r p' + 1, with p' prime and r odd and without large prime
+factors; p is a safe prime if r = 1 (Menezes, van Oorschot and Vanstone, Handbook of Applied
+Cryptography (HAC), 1996, §4.6.1). As p' and r are odd, p ≡ 3 (mod 4).
 
-Candidates are those of a randomly placed window that no small prime divides, in random order. A
-random composite of k bits passes t rounds of Miller–Rabin with a probability below
+Candidates are the numbers of a randomly placed window that no small prime divides, in random
+order. A random composite of k bits passes t rounds of Miller–Rabin with a probability below
 k^1.5 · 2^t · 4^(2 − √(t k)) / √t (Damgård, Landrock and Pomerance 1993; HAC, Fact 4.48). For
 the 40 rounds done here that is 2^−230 at 512 bits and 2^−430 at 1536 bits. GMP (6.2 and later)
 first runs Baillie–PSW, which no composite is known to pass.
@@ -40,7 +39,7 @@ __all__ = [
 
 _MIN_BITS, _MAX_BITS = 64, 16384
 _SMALL = 1 << 16
-"""Above every prime factor of r."""
+"""Bound on the prime factors of r, which are all smaller."""
 _R_BITS = 16
 _SIFT = 1
 _ROUNDS = 64
@@ -48,24 +47,24 @@ _ROUNDS = 64
 _WINDOW = 1 << 13
 _SAFE_WINDOW = 1 << 20
 _SAFE_SIEVE = 1 << 20
-"""One odd number in 430,000 of 1535 bits is a p' of a safe prime; 4 in 1000 pass this sieve."""
+"""Of odd numbers of 1535 bits one in 430,000 is the p' of a safe prime; 4 in 1000 pass this."""
 
 
 @dataclass(frozen=True)
 class StructuredPrime:
-    """Prime p = 2 r p' + 1 with the factors of p − 1. **Secret**, and so not in the repr.
+    """Prime p = 2 r p' + 1 with the factors of p − 1. **Secret**, so the repr omits them.
 
     Parameters
     ----------
     r : int
-        Odd, its prime factors below 2^16; 1 for a safe prime.
+        Odd number with all prime factors below 2^16; 1 for a safe prime.
     p_prime : int
         p', a prime above 2^16.
 
     Raises
     ------
     ParameterError
-        r or p' does not fit, or p is not prime.
+        r or p' is not such a number, or p is not prime.
     """
 
     r: int
@@ -80,7 +79,7 @@ class StructuredPrime:
             raise ParameterError("2 r p' + 1 is not prime; draw other factors")
 
     def __repr__(self) -> str:
-        """Show the size and nothing else."""
+        """Show the length of p only."""
         return f"StructuredPrime(<{self.p.bit_length()} bits>)"
 
     @cached_property
@@ -90,7 +89,7 @@ class StructuredPrime:
 
     @cached_property
     def generator(self) -> int:
-        """The least generator g ≥ 2 of Z_p^* (HAC, Alg. 4.80); p is prime if p' is."""
+        """The least generator g ≥ 2 of Z_p^* (HAC, Alg. 4.80); it proves p prime if p' is."""
         order = self.p - 1
         factors = (2, *_split(self.r)[0], self.p_prime)
         g = 2
@@ -99,7 +98,7 @@ class StructuredPrime:
         return g
 
     def generates_squares(self, x: int) -> bool:
-        """Return whether x² generates the squares of Z_p^*, of order (p − 1) / 2."""
+        """Return whether x² generates the group of squares of Z_p^*, of order (p − 1) / 2."""
         factors = (*_split(self.r)[0], self.p_prime)
         return all(gmpy2.powmod(x, (self.p - 1) // f, self.p) != 1 for f in factors)
 
@@ -110,9 +109,9 @@ def has_small_factor(n: int) -> bool:
 
 
 def recover(p: int) -> StructuredPrime | None:
-    """Return the structure of a secret prime p; None for most primes made elsewhere.
+    """Return a prime p with the factors of p − 1, or None if they cannot be found.
 
-    There p − 1 has two large factors, which only the maker of p may know.
+    For most primes of other implementations the result is None: p − 1 has two large factors.
     """
     _, p_prime = _split(p // 2)
     if p_prime <= _SMALL or not _is_prime(p_prime, _SIFT) or not _is_prime(p, _SIFT):
@@ -121,23 +120,23 @@ def recover(p: int) -> StructuredPrime | None:
 
 
 def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
-    """Draw a prime of exactly `bits` bits together with the factors of p − 1.
+    """Draw a prime p of exactly `bits` bits, with the factors of p − 1.
 
-    The two top bits are set, so that the product of two has exactly 2 · `bits` bits (the shape
-    of FIPS 186-5, A.1). The prime p' has `bits` − 16 bits. The odd r < 2^16 is drawn from those
-    that make p a prime in that range.
+    The two top bits of p are set, so the product of two such primes has exactly 2 · `bits` bits
+    (FIPS 186-5, A.1). The prime p' has `bits` − 16 bits, and the odd r < 2^16 is random among
+    the numbers that make p prime.
 
     Parameters
     ----------
     bits : int
-        64 ≤ bits ≤ 16384; 1536 or more for secret keys.
+        Length of p, 64 ≤ bits ≤ 16384; half the length of a key, so 1536 for 3072 bits.
     entropy : callable
         Source of all randomness.
 
     Raises
     ------
     ParameterError
-        The size is out of range.
+        `bits` is out of range.
     """
     check_integer("bits", bits, _MIN_BITS, _MAX_BITS)
     bits = int(bits)
@@ -156,10 +155,10 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
 
 
 def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
-    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime`.
+    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime` for the parameters.
 
-    It is about a thousand times rarer than a prime: at 1536 bits the search takes some seconds,
-    with a wide spread. Ctrl-C interrupts it at any time.
+    Safe primes are about a thousand times rarer than primes. At 1536 bits the search takes some
+    seconds, with a wide spread. Ctrl-C interrupts it at any time.
     """
     check_integer("bits", bits, _MIN_BITS, _MAX_BITS)
     bits = int(bits)
@@ -173,7 +172,7 @@ def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPri
 
 
 def uniform_below(bound: int, entropy: Entropy) -> int:
-    """Return a uniform integer of [0, bound), by rejection."""
+    """Return a uniform integer in [0, bound), by rejection sampling."""
     bits = int(bound - 1).bit_length()
     while True:
         number = random_bits(bits, entropy)
@@ -182,18 +181,21 @@ def uniform_below(bound: int, entropy: Entropy) -> int:
 
 
 def random_bits(bits: int, entropy: Entropy) -> int:
-    """Return a uniform integer of [0, 2^bits)."""
+    """Return a uniform integer in [0, 2^bits)."""
     return int.from_bytes(take(entropy, -(-bits // 8)), "little") & ((1 << bits) - 1)
 
 
 def _window(low: int, high: int, count: int, entropy: Entropy) -> range:
-    """Return at most `count` odd numbers of [low, high) from a random one on; low is even."""
+    """Return up to `count` odd numbers of [low, high), low even, from a random one on."""
     start = low + uniform_below(high - low, entropy) | 1
     return range(start, min(start + 2 * count, high), 2)
 
 
 def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
-    """Mark numbers of a progression, all above `limit`, that no prime below `limit` divides."""
+    """Return True for each number of `window` that no odd prime below `limit` divides.
+
+    All numbers of the window must exceed `limit`.
+    """
     alive = np.ones(len(window), dtype=np.bool_)
     start, step = gmpy2.mpz(window.start), gmpy2.mpz(window.step)
     for q in _primes_below(limit)[1:]:
@@ -203,7 +205,7 @@ def _sieve(window: range, limit: int) -> NDArray[np.bool_]:
 
 
 def _shuffled(window: range, alive: NDArray[np.bool_], entropy: Entropy) -> Iterator[int]:
-    """Yield the numbers that are left, in random order."""
+    """Return the numbers of `window` that are marked in `alive`, in random order."""
     left = np.flatnonzero(alive)
     order = np.argsort(np.frombuffer(take(entropy, 8 * len(left)), dtype="<u8"), kind="stable")
     return (window[i] for i in left[order].tolist())

@@ -30,14 +30,15 @@ class PrivateKey:
     Parameters
     ----------
     p, q : int
-        Two primes of equal size whose product has exactly twice as many bits.
+        Two different primes of one length, whose product n has exactly twice that length.
     h, exponent_bits, allow_insecure
-        See `PublicKey`.
+        See `PublicKey`. With `h`, p and q must be 3 modulo 4 and gcd(p − 1, q − 1) = 2.
 
     Raises
     ------
     ParameterError
-        The values make no key; the message does not repeat them.
+        A value is invalid, or p q has a factor in common with (p − 1)(q − 1). The message
+        does not contain p or q.
 
     Notes
     -----
@@ -75,7 +76,7 @@ class PrivateKey:
         return f"PrivateKey({self.public_key.bits} bits, {self.public_key.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare public keys."""
+        """Return True for the same public key."""
         return isinstance(other, PrivateKey) and other.public_key == self.public_key
 
     def __hash__(self) -> int:
@@ -83,7 +84,7 @@ class PrivateKey:
 
     @property
     def primes(self) -> tuple[int, int]:
-        """The secret p and q, for another implementation; they are the whole key."""
+        """The secret primes p and q, for use in another implementation."""
         return int(self._p.value), int(self._q.value)
 
     def encrypt_vector(
@@ -93,14 +94,14 @@ class PrivateKey:
         weight: int | None = None,
         entropy: Entropy = os.urandom,
     ) -> EncryptedVector:
-        """Encrypt as `PublicKey.encrypt_vector`, faster, with noise modulo p² and q² apart."""
+        """Encrypt like `PublicKey.encrypt_vector`, but faster, with p and q; see there."""
         own = encrypt_vector(self._own, vector, packing, weight, entropy)
         # the owner's group has p and q, so the result gets the public group instead
         public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
         return replace(own, ciphertexts=public)
 
     def decrypt(self, ciphertexts: Ciphertexts) -> list[int]:
-        """Return the messages, read as signed: |m| < n / 2 (Paillier 1999, §7, with CRT).
+        """Return the messages as signed integers, |m| < n / 2 (Paillier 1999, §7, with CRT).
 
         Raises
         ------
@@ -118,14 +119,15 @@ class PrivateKey:
         return messages
 
     def decrypt_vector(self, vector: EncryptedVector) -> DecryptedSum:
-        """Return the sum in the caller's units, and the exact integers behind it.
+        """Return the decrypted sum, in the units of the vectors and as exact integers.
 
         Raises
         ------
         ParameterError
             The vector is under another key.
         RemoteProtocolError
-            "slots", "summands" or "weight": it is not the sum that its header states.
+            Check "slots", "summands" or "weight": the decrypted values are not the sum of as
+            many vectors as the header states.
         """
         check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
         return decode_sum(vector, self.decrypt(vector.ciphertexts))
@@ -144,7 +146,7 @@ class PrivateKey:
         Raises
         ------
         ParameterError
-            The bytes are damaged or no private key; the message repeats nothing of them.
+            The bytes, which the message omits, are damaged or are not a private key.
         """
         data = as_bytes(data, "a key")
         if data[: len(MAGIC)] != MAGIC:
@@ -167,7 +169,7 @@ class PrivateKey:
 
 
 class _Prime:
-    """Half of a decryption: modulo p², p one of the two primes."""
+    """Decryption modulo p², where p is one of the key's two primes."""
 
     def __init__(self, p: int, n: int) -> None:
         self.value = p
@@ -176,7 +178,7 @@ class _Prime:
         self._scale: int = gmpy2.invert(one, p)
 
     def decrypt(self, ciphertexts: list[int]) -> list[int]:
-        """Return the messages mod p."""
+        """Return the messages modulo p."""
         p, square = self.value, self._square
         batch = square.pack(c % square.value for c in ciphertexts)
         powers = square.unpack(square.power(batch, p - 1))
@@ -187,7 +189,7 @@ class _Prime:
 
 
 def _check_primes(p: int, q: int, *, structured: bool) -> None:
-    """Raise for primes that the scheme, or its fixed-base noise, is not sound for."""
+    """Raise for primes with which the scheme, or its fixed-base noise, would be insecure."""
     if p == q or p < 2 or not (gmpy2.is_prime(p) and gmpy2.is_prime(q)):
         raise ParameterError("p and q must be two different primes")
     if p.bit_length() != q.bit_length() or (p * q).bit_length() != 2 * p.bit_length():

@@ -1,4 +1,4 @@
-"""Paillier public key, and the bytes of keys: a header, then little-endian numbers."""
+"""Paillier public key, and the encoding of keys: a header, then little-endian numbers."""
 
 from __future__ import annotations
 
@@ -42,22 +42,24 @@ class PublicKey(CiphertextGroup):
     Parameters
     ----------
     n : int
-        The product of two primes of equal size.
+        Product of two primes of one length; n has 2048 to 8192 bits, a multiple of 64.
     h : int, optional
-        −x² mod n for a random x: noise is then (h^n)^e (Damgård, Jurik, Nielsen 2010), much
-        faster than the textbook's r^n. None, as in other implementations' keys: r^n.
+        −x² mod n for a random x, for the noise (h^n)^e (Damgård, Jurik, Nielsen 2010), much
+        faster than the textbook's r^n. None: noise r^n, as in keys of other implementations.
     exponent_bits : int, optional
-        Length of e, at least half that of n; given with `h`, and only then.
+        Length of e, from half the length of n to that of n. Required with `h`, an error
+        without.
     allow_insecure : bool
         Accept n below 2048 bits, for tests.
     allow_short_exponent : bool
-        Accept shorter exponents, under the assumption that `generate_keypair` states.
+        Accept e shorter than half of n, under the assumption that `generate_keypair` states.
 
     Raises
     ------
     ParameterError
-        n or h cannot belong to a key of this kind, or is too short. That n is the product of
-        two primes cannot be checked; its maker can decrypt anyway.
+        n, h or `exponent_bits` is out of range, or n is prime, a square or has a factor below
+        2^16. Whether n is the product of two primes cannot be checked; its maker can decrypt
+        anyway.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class PublicKey(CiphertextGroup):
         return f"PublicKey({self.bits} bits, {exponents}{self.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare key ids."""
+        """Return True for the same key id."""
         return isinstance(other, PublicKey) and other.key_id == self.key_id
 
     def __hash__(self) -> int:
@@ -108,61 +110,65 @@ class PublicKey(CiphertextGroup):
         weight: int | None = None,
         entropy: Entropy = os.urandom,
     ) -> EncryptedVector:
-        """Encrypt a client's vector.
+        """Encode, pack and encrypt a client's vector.
 
         Parameters
         ----------
         vector : array, shape (packing.length,)
-            Finite floats for FixedPoint, integers for Integers.
+            Finite floats if the packing's encoding is FixedPoint, integers if it is Integers.
         packing : Packing
-            The same for everybody.
+            Packing of all vectors of the sum.
         weight : int, optional
-            Factor of the vector, encrypted with it.
+            Factor of the vector, 0 ≤ weight ≤ max_weight; it is encrypted, too. Required if the
+            packing has a max_weight, an error otherwise.
         entropy : callable
-            Source of stochastic rounding and of the noise.
+            Source of random bytes for stochastic rounding and the noise.
 
         Raises
         ------
         ParameterError
-            The vector or its weight does not fit the packing, or the key has no room for a
-            slot.
+            The vector or its weight does not fit the packing, or a slot is longer than the key.
         """
         return encrypt_vector(self, vector, packing, weight, entropy)
 
     def load_vector(
         self, data: bytes, packing: Packing, summands: int | None = 1
     ) -> EncryptedVector:
-        """Decode the output of `EncryptedVector.to_bytes`.
+        """Decode and validate the output of `EncryptedVector.to_bytes`.
 
         Parameters
         ----------
         data : bytes
         packing : Packing
-            The packing that is expected.
+            Expected packing.
         summands : int or None
-            Number of vectors in it, none subtracted: 1 for a client's. None: any that fits.
+            Expected number of vectors in the sum, none subtracted; 1 for a client's vector.
+            None: any number that the packing has room for.
 
         Raises
         ------
+        ParameterError
+            An argument is of the wrong type, or `summands` not from 1 to ``packing.summands``.
         RemoteProtocolError
-            The check is "length", "version", "key", "packing", "summands" or "ciphertext".
+            The bytes are invalid or not as expected. The failed check is "length", "version",
+            "key", "packing", "summands" or "ciphertext".
         """
         return load_vector(self, data, packing, summands)
 
     def to_bytes(self) -> bytes:
-        """Return the key as it is published."""
+        """Return the key as bytes to publish."""
         return _encoded(self.n, self.h, self.exponent_bits)
 
     @classmethod
     def from_bytes(
         cls, data: bytes, *, allow_insecure: bool = False, allow_short_exponent: bool = False
     ) -> Self:
-        """Decode a published key; the parameters are those of the class.
+        """Decode the output of `to_bytes`; see the class for the parameters.
 
         Raises
         ------
         RemoteProtocolError
-            "public_key": the bytes are no key, or an invalid one.
+            Check "public_key": the bytes are not a valid key.
         """
         data = as_bytes(data, "a key")
         try:
@@ -181,7 +187,7 @@ class PublicKey(CiphertextGroup):
 
 
 def short_exponent(bits: int) -> int:
-    """Return the length of short exponents for n of so many bits."""
+    """Return the length of short exponents for n of `bits` bits."""
     return min(bits // 2, 448 if bits <= MIN_BITS else 512)
 
 
@@ -216,17 +222,20 @@ def _encoded(n: int, h: int | None, exponent_bits: int | None) -> bytes:
 
 
 def encode_key(magic: bytes, bits: int, exponent_bits: int | None, *parts: bytes) -> bytes:
-    """Return a key of `bits` as bytes: the numbers of its parts after a header."""
+    """Return a key with n of `bits` bits as bytes: a header, then its `parts`."""
     return HEADER.pack(magic, VERSION, bits, exponent_bits or 0) + b"".join(parts)
 
 
 def fixed(value: int, bits: int) -> bytes:
-    """Return a number in the width of `bits`, a multiple of 8."""
+    """Return a number as `bits` / 8 little-endian bytes."""
     return int(value).to_bytes(bits // 8, "little")
 
 
 def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
-    """Return the numbers of a key, n or p and q, then h, and the exponents' bits, or raise."""
+    """Return n (or p and q) and h of an encoded key as bytes, and the length of its exponents.
+
+    The length is 0 for a key without h. `ParameterError` is raised for invalid bytes.
+    """
     if len(data) < HEADER.size:
         raise ParameterError(f"{len(data)} bytes are not a key")
     found, version, bits, exponent_bits = HEADER.unpack_from(data)
@@ -239,7 +248,7 @@ def decode_key(data: bytes, magic: bytes) -> tuple[bytes, bytes, int]:
 
 
 def check_bits(bits: int, data: bytes) -> None:
-    """Raise for n shorter than the header states: a key has one encoding, and one id."""
+    """Raise if n is shorter than the header states, so that a key has one encoding and id."""
     stated = HEADER.unpack_from(data)[2]
     if bits != stated:
         raise ParameterError(f"n has {bits} bits; the key's header says {stated}")

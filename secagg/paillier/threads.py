@@ -1,4 +1,4 @@
-"""Long batches split over several threads; the compiled kernels release the GIL."""
+"""Threads for long batches: the batch is split, and the compiled kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def set_threads(count: int | None) -> None:
     Parameters
     ----------
     count : int or None
-        1 ≤ count ≤ 1024. None, the default: all cores that the process may run on.
+        Number of threads, 1 ≤ count ≤ 1024. None restores the default, one thread for each core
+        that the process may run on.
 
     Raises
     ------
     ParameterError
-        Out of range.
+        `count` is not an int in this range.
     """
     global _chosen  # noqa: PLW0603 - one setting per process, as in every numeric library
     if count is not None:
@@ -39,7 +40,7 @@ def set_threads(count: int | None) -> None:
 
 
 def threads() -> int:
-    """Return the number of threads of a long batch."""
+    """Return the number of threads that a long batch may use."""
     if _chosen is not None:
         return _chosen
     if hasattr(os, "sched_getaffinity"):
@@ -48,12 +49,11 @@ def threads() -> int:
 
 
 def in_slices(work: Callable[[slice], None], count: int, least: int = LANES) -> None:
-    """Call `work` for slices that cover range(count), over several threads.
+    """Call `work` for slices that cover range(count), on several threads.
 
-    Each thread gets a few slices, so that one computes without the interpreter's lock while
-    another holds it. Slices begin at multiples of eight and are not shorter than `least`: less
-    work is not worth a thread. Calls within `work` stay in their thread. After an exception of
-    `work` no slice begins; it is raised here.
+    Each thread gets a few slices, so that a thread can compute while another has the GIL.
+    Slices begin at multiples of eight and are not shorter than `least`. Calls within `work`
+    stay in their thread. If `work` raises, no further slice begins and the error is raised.
     """
     most = max(1, count // least)
     workers = 1 if getattr(_within, "slices", False) else min(threads(), most)

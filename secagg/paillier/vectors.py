@@ -1,4 +1,4 @@
-"""Vectors under homomorphic encryption: encryption, arithmetic, transport and decoding."""
+"""Encrypted vectors: encryption, addition, transport as bytes, and decoding of the sum."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class EncryptedVector:
-    """Vector of one client, or a sum of several, under a key.
+    """Encrypted vector of one client, or encrypted sum of several.
 
-    Made by `PublicKey.encrypt_vector`, by arithmetic, or from a peer's bytes by
-    `PublicKey.load_vector`. `sum` of several works.
+    Make one with `PublicKey.encrypt_vector`, or decode one with `PublicKey.load_vector`.
+    Vectors can be added (also by Python's ``sum``), subtracted and multiplied by an int.
 
     Attributes
     ----------
@@ -37,10 +37,11 @@ class EncryptedVector:
         Layout of the elements in plaintexts.
     ciphertexts : Ciphertexts
     added, subtracted : int
-        Number of clients' vectors with either sign, each counted as often as it was multiplied.
-        Together at most `packing.summands`.
+        Number of clients' vectors that were added and subtracted. A vector multiplied by k
+        counts |k| times. Together they are at most ``packing.summands``.
     clipped : int
-        Clipped elements of a vector that was encrypted here; 0 for all others. It is not sent.
+        Number of clipped elements in a vector that was encrypted here; 0 for sums and decoded
+        vectors. It is not sent.
     """
 
     packing: Packing
@@ -60,16 +61,17 @@ class EncryptedVector:
 
     @property
     def group(self) -> CiphertextGroup:
-        """The public key's group."""
+        """Group of the public key."""
         return self.ciphertexts.group
 
     def __add__(self, other: EncryptedVector) -> Self:
-        """Add a vector.
+        """Return the encrypted sum of two vectors.
 
         Raises
         ------
         ParameterError
-            They differ in key or packing, or the packing has no room for so many summands.
+            The vectors differ in key or packing, or the sum has more than ``packing.summands``
+            vectors.
         """
         self._check_alike(other)
         return self._derived(
@@ -79,7 +81,7 @@ class EncryptedVector:
         )
 
     def __radd__(self, other: int) -> Self:
-        """Return the vector for the 0 of `sum`; raise `ParameterError` for all else."""
+        """Return the vector if `other` is 0, for ``sum``; raise `ParameterError` if not."""
         if not is_integer(other) or other != 0:
             raise ParameterError(
                 f"cannot add this {type(other).__name__} to an encrypted vector; encrypt it "
@@ -88,7 +90,7 @@ class EncryptedVector:
         return self
 
     def __sub__(self, other: EncryptedVector) -> Self:
-        """Subtract a vector, which uses as much room as adding it; see `__add__`."""
+        """Return the encrypted difference; it uses as many summands as a sum: see `__add__`."""
         self._check_alike(other)
         return self._derived(
             self.added + other.subtracted,
@@ -97,12 +99,13 @@ class EncryptedVector:
         )
 
     def __mul__(self, factor: int) -> Self:
-        """Multiply by a public integer, which uses as much room as adding so often.
+        """Return the encrypted multiple by a public int k; it has |k| times as many summands.
 
         Raises
         ------
         ParameterError
-            The factor is 0 or no int, or the packing has no room for so many summands.
+            The factor is 0 or not an int, or the result has more than ``packing.summands``
+            vectors.
         """
         if not is_integer(factor) or factor == 0:
             shown = "0" if is_integer(factor) else f"a {type(factor).__name__}"
@@ -115,10 +118,10 @@ class EncryptedVector:
     __rmul__ = __mul__
 
     def to_bytes(self, entropy: Entropy = os.urandom) -> bytes:
-        """Return the vector as it is sent: a header and ciphertexts of fixed width.
+        """Return the vector as bytes to send: a header and ciphertexts of fixed width.
 
-        A computed vector is blinded again first. Only the header's counts and the messages then
-        show how it was computed.
+        A sum or other result is blinded again first. Then only the numbers `added` and
+        `subtracted` in the header, and the messages, show how it was computed.
         """
         header = HEADER.pack(
             MAGIC,
@@ -150,18 +153,19 @@ class EncryptedVector:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DecryptedSum:
-    """Decrypted sum, with the integers that secret sharing gives.
+    """Decrypted sum of vectors; secret sharing gives the same integers.
 
     Attributes
     ----------
     sum : array, shape (d,)
-        float64 for FixedPoint, int64 for Integers; weighted if the packing is.
+        Sum of the vectors, or of weight · vector if the packing has weights; float64 for
+        FixedPoint, int64 for Integers.
     integers : int64 array, shape (d,)
-        The exact sum of the encoded vectors.
+        Exact sum of the encoded vectors.
     summands : int
-        Number of vectors added, minus those subtracted.
+        Number of vectors added minus the number subtracted.
     weight : int or None
-        The sum of their weights, if the packing is weighted.
+        Sum of the weights; None if the packing has none.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]
@@ -175,7 +179,7 @@ class DecryptedSum:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The sum divided by the total weight or by `summands`; `ParameterError` for 0."""
+        """The sum divided by `weight`, or else by `summands`; `ParameterError` if that is 0."""
         total = self.summands if self.weight is None else self.weight
         if total == 0:
             raise ParameterError("the weights add up to 0: there is no mean")
@@ -199,7 +203,7 @@ def encrypt_vector(
 def load_vector(
     group: CiphertextGroup, data: bytes, packing: Packing, summands: int | None
 ) -> EncryptedVector:
-    """Decode a peer's vector; see `PublicKey.load_vector`."""
+    """Decode and validate another party's vector; see `PublicKey.load_vector`."""
     data = as_bytes(data)
     check_kind("packing", packing, Packing, "a Packing")
     if summands is not None:
@@ -235,17 +239,18 @@ def load_vector(
 
 
 def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedSum:
-    """Return decrypted plaintexts in the caller's units.
+    """Unpack the decrypted plaintexts of a vector and decode them as a sum.
 
     Raises
     ------
     RemoteProtocolError
-        "slots", "summands" or "weight": not the sum of as many vectors as the header states.
+        Check "slots", "summands" or "weight": the plaintexts are not the sum of as many vectors
+        as the header states.
 
     Notes
     -----
-    The encrypted count detects mistakes and altered headers. An aggregator can still count one
-    vector five times in both, or add its own encryptions.
+    The encrypted count detects mistakes and altered headers. An aggregator can still add one
+    vector five times, which changes both counts alike, or add its own encryptions.
     """
     packing = vector.packing
     try:

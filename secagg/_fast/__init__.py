@@ -1,10 +1,13 @@
-"""Compiled core and its numpy twins, chosen at import; both give the same results.
+"""Kernels: the compiled core or its numpy twins, chosen at import, with the same results.
 
-``TIER`` is the tier in use. Each tier includes the following ones. ``"ifma"`` multiplies
-large numbers eight at a time with AVX-512 IFMA. ``"aesni"`` expands masks with AES
-instructions. ``"portable"`` is compiled code whose masks go through ``cryptography``.
-``"pure"`` is ``reference``, without compiled code. ``SECAGG_TIER`` forces one of them, and
-``SECAGG_PURE=1`` the last.
+The constant ``TIER`` names the implementation in use, from fastest to slowest:
+
+- ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
+- ``"aesni"``: compiled code that expands masks with AES instructions,
+- ``"portable"``: compiled code, but masks are expanded through ``cryptography``,
+- ``"pure"``: the module ``reference``, without compiled code.
+
+The environment variable ``SECAGG_TIER`` forces a tier, and ``SECAGG_PURE=1`` forces "pure".
 """
 
 from __future__ import annotations
@@ -45,14 +48,14 @@ __all__ = [
 
 
 def choose_tier(wanted: str | None, available: tuple[str, ...]) -> str:
-    """Return the wanted tier, or the best; raise `ParameterError` if it is not available."""
+    """Return `wanted`, or the first tier for None; raise `ParameterError` if not available."""
     if wanted and wanted not in available:
         raise ParameterError(f"SECAGG_TIER={wanted} is not one of {', '.join(available)}")
     return wanted or available[0]
 
 
 TIERS: tuple[str, ...] = ("pure",)
-"""Tiers that can run here, best first."""
+"""Tiers that can run on this machine, fastest first."""
 
 if os.environ.get("SECAGG_PURE") != "1":
     try:

@@ -1,11 +1,10 @@
 """Specification of every kernel of the compiled core, in simple numpy.
 
-The functions here and those of ``_kernels`` have the same signatures and the same results, bit
-for bit; tests compare them under Hypothesis. They run where there is no compiled code, or with
-``SECAGG_PURE=1``. They check shapes, dtypes and parameters, raise ValueError for bad ones, and
-leave all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1) is in
-``reference_m61`` and
-``reference_decoder``, large numbers are in ``reference_modular``.
+Each function has the same signature and result, bit for bit, as its twin in ``_kernels``; tests
+compare them with Hypothesis. The functions here run if there is no compiled code, or with
+``SECAGG_PURE=1``. Both raise ValueError for wrong shapes, dtypes and parameters, and leave
+all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1) in
+``reference_m61`` and ``reference_decoder``, and large numbers in ``reference_modular``.
 """
 
 from __future__ import annotations
@@ -80,15 +79,18 @@ def encode(
     Parameters
     ----------
     x : float64[d]
+        Vector to encode.
     out : uint32[d] or uint64[d]
         Overwritten with elements of [0, R).
     clip, scale : float, > 0
         y = min(max(x, -clip), clip) · scale.
-    weight : int, >= 0, with clip · scale · max(weight, 1) <= 2^62
+    weight : int, >= 0
+        Factor with clip · scale · max(weight, 1) <= 2^62.
     modulus : int
-        R = 2^b with b <= 32 or 64, the width of ``out``; with uint64 any 2 <= R <= 2^62 too.
+        R = 2^b, where b is at most the bits of a lane of ``out``, 32 or 64. For uint64 also any
+        R with 2 <= R <= 2^62.
     random : uint64[d] or None
-        None rounds to nearest, ties to even. Otherwise y is rounded up when
+        None rounds y to nearest, ties to even. Otherwise y is rounded up if
         (random >> 11) < (y - floor(y)) · 2^53, which is unbiased to 2^-53.
 
     Returns
@@ -96,8 +98,8 @@ def encode(
     clipped : int
         Number of elements above clip in absolute value.
     bad : int
-        Index of the first element that is not finite, or -1. If not -1, the content of ``out``
-        is unspecified.
+        Index of the first element that is not finite, or -1. If an element is not finite, the
+        content of ``out`` is unspecified.
     """
     _check_lane(out)
     _check_vector(x, np.float64, out.size)
@@ -133,8 +135,9 @@ def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> N
     out : float64[d]
         Overwritten with float(v if v <= (R - 1) // 2 else v - R) · inverse_scale.
     modulus : int
-        See ``encode``.
+        R; see ``encode``.
     inverse_scale : float
+        1 / scale.
     """
     _check_lane(values)
     _check_vector(out, np.float64, values.size)
@@ -146,14 +149,15 @@ def decode(values: U32 | U64, out: F64, modulus: int, inverse_scale: float) -> N
 
 
 def pack_bits(values: U32 | U64, bits: int) -> bytes:
-    """Concatenate the low ``bits`` bits of every value, least significant bit first.
+    """Concatenate the low b bits of every value, least significant bit first.
 
     Parameters
     ----------
     values : uint32[d] or uint64[d]
         Value i goes to bits [i b, (i + 1) b) of a little-endian bit string; its higher bits are
         dropped.
-    bits : int, 1 <= b <= 32 or 64, the width of ``values``
+    bits : int
+        b, 1 <= b <= 32 for uint32 and 1 <= b <= 64 for uint64.
 
     Returns
     -------
@@ -168,7 +172,7 @@ def pack_bits(values: U32 | U64, bits: int) -> bytes:
 
 
 def unpack_bits(data: bytes | bytearray | memoryview, bits: int, out: U32 | U64) -> None:
-    """Undo ``pack_bits`` into `out`; a bit that is set after the last value is an error."""
+    """Undo ``pack_bits`` into `out`; raise ValueError if a bit after the last value is set."""
     _check_lane(out)
     _check_bits(bits, out.itemsize)
     octets = np.frombuffer(data, np.uint8)

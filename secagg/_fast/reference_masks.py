@@ -1,7 +1,7 @@
-"""Masks from AES-128-CTR: the specification of ``src/masks.c``, through ``cryptography``.
+"""Masks from AES-128-CTR, through ``cryptography``: the specification of ``src/masks.c``.
 
-CPUs without AES instructions run this code, too. A table of S-boxes in C would leak the keys
-through the cache.
+CPUs without AES instructions run this code besides the compiled kernels, because AES by tables
+in C would leak keys through the cache.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _ZEROS = bytes(_CHUNK)
 
 
 def keystream(key: bytes, length: int, *, domain: int = 0, offset: int = 0) -> bytes:
-    """Bytes [offset, offset + length) of the stream of a key in a domain.
+    """Return bytes [offset, offset + length) of a key's stream in a domain.
 
-    AES-128-CTR (NIST SP 800-38A, 6.5) over zeros. A counter block is the domain, then the block
-    index, 8 bytes big-endian each. Domain 0 is the ordinary CTR stream with a zero IV, and 2^64
-    blocks of every domain are disjoint from every other.
+    The stream is AES-128-CTR (NIST SP 800-38A, 6.5) over zeros. A counter block is the domain,
+    then the block index, 8 bytes big-endian each. Domain 0 is the ordinary CTR stream with a
+    zero IV. The 2^64 counter blocks of a domain are not used in any other domain.
     """
     return _cipher(key, domain, offset).update(bytes(length))
 
@@ -40,12 +40,13 @@ def mask_words(acc: U32 | U64, keys: bytes, negate: bytes, start: int = 0) -> No
     Parameters
     ----------
     acc : uint32[d] or uint64[d]
-        Changed in place; its dtype is the lane. Word i of a key is the little-endian number
-        in bytes [i w, (i + 1) w) of its stream in domain 0, where w = 4 or 8.
+        Vector that is changed in place. Word i of a key is the little-endian number in bytes
+        [i w, (i + 1) w) of its stream in domain 0; w is 4 for uint32 and 8 for uint64.
     keys : bytes of length 16 k
+        k AES-128 keys.
     negate : bytes of length k
-        0 adds the mask of that key, 1 subtracts it.
-    start : int, 0 <= start < 2^60 - d
+        For each key 0 to add its mask, or 1 to subtract it.
+    start : int, 0 <= start <= 2^60 - d
         Index of the word that belongs to acc[0].
 
     Raises
@@ -67,13 +68,13 @@ def mask_words(acc: U32 | U64, keys: bytes, negate: bytes, start: int = 0) -> No
 
 
 def mask_mod(acc: U64, keys: bytes, negate: bytes, modulus: int, start: int = 0) -> None:
-    """Add or subtract a mask uniform over Z_R for every key, exactly, mod R.
+    """Add or subtract the mask of every key modulo R, exactly uniform over [0, R)^d.
 
-    The element i of a key comes from its 64-bit word w = word(start + i) of domain 0 by
-    Lemire's method (ACM TOMACS 29(1), 2019). With m = w R, the value m >> 64 is accepted when m
-    mod 2^64 >= 2^64 mod R. Otherwise the same word of domain 1, 2, ... is tried, so that the
-    mask depends on the key and the index alone. `acc` lies in [0, R), 2 <= R <= 2^62; see
-    ``mask_words``.
+    Element i of a key's mask comes from its 64-bit word w = word(start + i) of domain 0 by
+    Lemire's method (ACM TOMACS 29(1), 2019). With m = w R, the value m >> 64 is accepted if m
+    mod 2^64 >= 2^64 mod R. Otherwise the same word of domain 1, 2, ... is tried, so the mask
+    depends on the key and the index alone. `acc` is uint64 in [0, R), and 2 <= R <= 2^62; see
+    ``mask_words`` for the other parameters.
     """
     _check_masks(acc, keys, negate, start)
     if acc.dtype != np.uint64:
@@ -88,7 +89,7 @@ def mask_mod(acc: U64, keys: bytes, negate: bytes, modulus: int, start: int = 0)
 
 
 def _cipher(key: bytes, domain: int, offset: int) -> CipherContext:
-    """Encryptor positioned at a byte of the stream."""
+    """Return an encryptor positioned at byte `offset` of the stream."""
     block, skip = divmod(offset, 16)
     counter = domain.to_bytes(8, "big") + block.to_bytes(8, "big")
     encryptor = Cipher(AES(key), CTR(counter)).encryptor()
@@ -97,7 +98,7 @@ def _cipher(key: bytes, domain: int, offset: int) -> CipherContext:
 
 
 def _uniform(key: bytes, start: int, count: int, modulus: int) -> U64:
-    """Draw the elements start .. start + count - 1 of a key's mask over Z_R."""
+    """Return the elements start .. start + count - 1 of a key's mask over Z_R."""
     values = np.empty(count, np.uint64)
     pending = np.arange(count)
     domain = 0
@@ -115,7 +116,7 @@ def _uniform(key: bytes, start: int, count: int, modulus: int) -> U64:
 
 
 def _multiply_wide(words: U64, modulus: int) -> tuple[U64, U64]:
-    """High and low 64 bits of words · modulus, from 32-bit halves."""
+    """Return the high and low 64 bits of words · modulus, from 32-bit halves."""
     half = 2**32 - 1
     w1, w0 = words >> 32, words & half
     r1, r0 = modulus >> 32, modulus & half

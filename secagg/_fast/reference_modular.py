@@ -1,13 +1,14 @@
-"""Batches of large numbers modulo one odd number, through gmpy2: the twin of the C kernels.
+"""Arithmetic with batches of large numbers modulo an odd N, by gmpy2: twins of the C kernels.
 
-A batch is a uint64 array of shape (count, limbs), limb 0 the least significant. Results lie in
-[0, N); inputs may be any numbers of that many limbs. ``modulus`` is N as an array of shape
-(limbs,), odd, its highest limb not zero, of 256 limbs at most. `out` may be an input. A
-ValueError is raised for any other modulus and for shapes that do not fit.
+A batch is a uint64 array of shape (count, limbs), one number a row, with its least significant
+64 bits in limb 0. Inputs may be any numbers of that many limbs, and results lie in [0, N). The
+parameter ``modulus`` is N, an array of shape (limbs,) with at most 256 limbs, the highest not
+zero. `out` is overwritten with the result and may be an input. ValueError is raised for any
+other modulus and for shapes that do not fit.
 
-The kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
-and are given R² mod N as ``square``; here R = 1. Tables of powers are opaque: only the
-implementation that made one can read it.
+The C kernels compute with Montgomery's radix R = 2^``modular_radix(limbs)`` (Montgomery 1985),
+and need R² mod N as ``square``; here R = 1. Only the implementation that filled a table of
+powers can read the table.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _MOST_LIMBS = 256  # up to here the kernels' room for carries suffices
 
 
 def modular_radix(limbs: int) -> int:
-    """Return log2 of Montgomery's R for numbers of so many limbs; here 0, no Montgomery."""
+    """Return log2 of Montgomery's radix R for numbers of `limbs` limbs; here 0."""
     _check_limbs(limbs)
     return 0
 
 
 def modular_width(limbs: int) -> int:
-    """Return the number of uint64 in an entry of a table."""
+    """Return the number of uint64 words in an entry of a table of powers."""
     _check_limbs(limbs)
     return limbs
 
 
 def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> None:
-    """Write a · b mod N, row by row; a `b` of one row multiplies all."""
+    """Write a · b mod N to `out`, row by row; a `b` of one row multiplies all rows of `a`."""
     n = _modulus(modulus, square, a, out)
     _check_words(b)
     if b.shape != a.shape and b.shape != (1, a.shape[1]):
@@ -53,7 +54,7 @@ def modular_multiply(a: U64, b: U64, out: U64, modulus: U64, square: U64) -> Non
 
 
 def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64) -> None:
-    """Write base^e mod N, row by row, e ≥ 0 the same for all: shape (exponent_limbs,)."""
+    """Write base^e mod N to `out`, row by row; e is `exponent`, shape (exponent_limbs,)."""
     n = _modulus(modulus, square, base, out)
     _check_words(exponent)
     if exponent.ndim != 1:
@@ -64,10 +65,10 @@ def modular_power(base: U64, exponent: U64, out: U64, modulus: U64, square: U64)
 
 
 def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64) -> None:
-    """Fill the table of base^(d · 2^(window · w)) for every window w and digit d.
+    """Fill `table` with base^(d · 2^(window · w)) mod N for every window w and digit d.
 
-    `base` has shape (limbs,), `table` (windows, 2^window, modular_width(limbs)); a window has
-    1 to 16 bits.
+    `base` has shape (limbs,), `table` has shape (windows, 2^window, modular_width(limbs)), and
+    `window` is the length of a window in bits, 1 to 16.
     """
     n = _modulus(modulus, square, base[np.newaxis])
     _check_table(table, window, modulus)
@@ -83,9 +84,10 @@ def modular_table(base: U64, table: U64, window: int, modulus: U64, square: U64)
 def modular_power_fixed(
     table: U64, exponents: U64, out: U64, window: int, modulus: U64, square: U64
 ) -> None:
-    """Write, row by row, the table's base to the power of `exponents`, (count, exponent_limbs).
+    """Write base^e mod N to `out` for each row e of `exponents`, shape (count, exponent_limbs).
 
-    An exponent with bits beyond the table's windows is a ValueError.
+    `table` is that of the base, from `modular_table`. ValueError is raised for an exponent with
+    more bits than the windows of the table.
     """
     n = _modulus(modulus, square, out)
     _check_table(table, window, modulus)
@@ -104,7 +106,7 @@ def modular_power_fixed(
 
 
 def _modulus(modulus: U64, square: U64, *batches: U64) -> int:
-    """Check the shapes, and return N."""
+    """Check the shapes and return N as an integer."""
     _check_words(modulus, square, *batches)
     if modulus.ndim != 1 or square.shape != modulus.shape:
         raise ValueError(f"a modulus of shape {modulus.shape}, its square {square.shape}")
@@ -136,7 +138,7 @@ def _check_words(*arrays: U64) -> None:
 
 
 def _number(limbs: U64) -> int:
-    """Return a gmpy2.mpz, which is faster than an int."""
+    """Return the number in `limbs` as a gmpy2.mpz, which is faster than an int."""
     from gmpy2 import mpz  # imported here: secret sharing does not need gmpy2
 
     number: int = mpz(int.from_bytes(limbs.astype("<u8").tobytes(), "little"))

@@ -1,6 +1,7 @@
 """Benchmark of secret sharing against homomorphic encryption: ``secagg bench`` and its tools.
 
-`timing`, `table` and `picture` serve ``benches/`` too. The systems `ss`, `he`, `peers` and
-`ckks` make parties, and `roles` runs each in a process. `keyed` measures systems with a key,
-`per_float` Paillier with one ciphertext per float, `run` everything. `report` prints it.
+A *system* is a way to compute a sum: `ss`, `he`, `peers` and `ckks` define them. `roles` runs
+each of their parties in a process. `keyed` measures systems with a key, `per_float` the cost of
+Paillier's operations per float, and `run` all systems. `report` prints the results. `timing`,
+`table` and `picture` serve ``benches/`` too.
 """

@@ -1,4 +1,4 @@
-"""Cases, systems and measured rows; a figure may be scaled up from a sample."""
+"""Data of a benchmark: cases, systems, measured figures and rows of results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Vectors = Callable[[int], F64]  # makes the vector of a client
 
 
 class RandomVectors(Mapping[int, F64]):
-    """Vectors uniform in [−clip, clip], drawn at each look-up, the same each time."""
+    """Mapping of client id to a random vector in [−clip, clip], drawn again at each look-up."""
 
     def __init__(self, clients: int, length: int, clip: float, seed: int) -> None:
         self._clients, self._length, self._clip, self._seed = clients, length, clip, seed
@@ -42,7 +42,7 @@ class RandomVectors(Mapping[int, F64]):
 
 
 def leaving(clients: int, fraction: float) -> frozenset[int]:
-    """Draw ⌊fraction · clients⌋ clients that drop out, never client 0."""
+    """Return ⌊fraction · clients⌋ random clients that drop out, never client 0."""
     order = np.random.default_rng(clients).permutation(np.arange(1, clients))
     return frozenset(order[: int(fraction * clients)].tolist())
 
@@ -55,7 +55,7 @@ def round_params(
     encoding: FixedPoint = ENCODING,
     modulus_bits: int | None = None,
 ) -> RoundParams:
-    """Return the parameters of a round; by default the modulus fits the sum, ≥ 2^32."""
+    """Return the parameters of a round; the default modulus fits the sum and is ≥ 2^32."""
     needed = (2 * clients * encoding.max_encoded).bit_length()
     return RoundParams(
         n_clients=clients,
@@ -73,7 +73,7 @@ def check_sum(
     vector: Vectors,
     encoding: FixedPoint = ENCODING,
 ) -> None:
-    """Raise SecAggError if a round's sum differs from the survivors' plain integers."""
+    """Raise SecAggError unless `integers` are the exact sum of survivors' encoded vectors."""
     expected = sum(encoding.encode_integers(vector(u))[0] for u in survivors)
     if not np.array_equal(expected, integers):
         raise SecAggError("the sum is not exact: please report this, with the command")
@@ -81,7 +81,7 @@ def check_sum(
 
 @dataclass(frozen=True)
 class Case:
-    """A sum of n vectors of d elements; ParameterError is raised out of range."""
+    """Size of a sum: n vectors of d elements; ParameterError is raised out of range."""
 
     clients: int  # n, 3 to 100,000
     length: int  # d, 1 to 10^8
@@ -91,7 +91,7 @@ class Case:
         check_integer("length", self.length, 1, 100_000_000)
 
     def vector(self, client: int, length: int | None = None) -> F64:
-        """Return a client's vector, or its first elements, exact in fixed point."""
+        """Return a client's vector of `length` elements (default d), exact in fixed point."""
         short = self.length if length is None else length
         drawn = RandomVectors(self.clients, short, CLIP, 0)[client]
         exact: F64 = np.rint(drawn * ENCODING.scale) / ENCODING.scale
@@ -100,7 +100,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds or bytes of `done` out of `of` equal parts (ciphertexts or clients)."""
+    """Seconds or bytes measured for `done` of `of` equal parts, such as ciphertexts."""
 
     amount: float
     done: int = 1
@@ -108,21 +108,21 @@ class Figure:
 
     @property
     def value(self) -> float:
-        """Amount of all parts, scaled in proportion if only some were done."""
+        """Amount for all parts, scaled up in proportion if only a sample was measured."""
         return self.amount * self.of / self.done
 
     @property
     def measured(self) -> bool:
-        """True if nothing was scaled."""
+        """True if all parts were measured."""
         return self.done == self.of
 
     @property
     def cell(self) -> Value:
-        """The value, marked if it was scaled."""
+        """The value for a table, marked if it was scaled."""
         return Value(self.value, scaled=not self.measured)
 
     def document(self) -> dict[str, object]:
-        """Return the value and the sample it was scaled from."""
+        """Return the value for JSON, with the sample if it was scaled."""
         sample = None if self.measured else {"done": self.done, "of": self.of}
         return {"value": self.value, "measured": self.measured, "sample": sample}
 
@@ -134,7 +134,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class System:
-    """Properties of a system that are the same in every case."""
+    """Description of a system, the same in every case."""
 
     name: str  # in the JSON document
     label: str  # in tables
@@ -146,13 +146,13 @@ class System:
 
 @dataclass(frozen=True)
 class Load:
-    """Work of a party on one core."""
+    """Processor time and memory of a party on one core."""
 
     seconds: Figure
     memory: int | None  # peak bytes of its process beyond the library; None after a sample
 
     def __add__(self, other: Load) -> Load:
-        """Return the load of a party that does both, one after the other."""
+        """Return the load of a party that does the work of both, one after the other."""
         known = self.memory is not None and other.memory is not None
         memory = max(self.memory or 0, other.memory or 0) if known else None
         return Load(self.seconds + other.seconds, memory)
@@ -160,9 +160,9 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Measurements of a system in a case; `holder` is the key holder, if there is one.
+    """Measurements of a system in a case; `holder` is the key holder, None if there is none.
 
-    A client's bytes leave out the sum that every client receives at the end.
+    The bytes of a client do not include the result that it receives at the end.
     """
 
     system: System
@@ -186,12 +186,12 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """True if none of its figures was scaled."""
+        """True if no figure of the row was scaled."""
         figures = [load.seconds for load in (self.client, self.server, self.holder) if load]
         sent = (self.bytes_up, self.bytes_down, self.holder_bytes_in, self.holder_bytes_out)
         return all(one.measured for one in (*figures, *sent) if one is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the fields, with the system's name and the case's clients and length."""
+        """Return the fields for JSON, with the system's name and the case's size."""
         rest = {name: one for name, one in vars(self).items() if name not in ("system", "case")}
         return {"system": self.system.name, **vars(self.case), **rest}

@@ -1,4 +1,7 @@
-"""TenSEAL's CKKS, for comparison: approximate, another assumption, longer messages."""
+"""System for comparison: CKKS by TenSEAL, with approximate sums and longer messages.
+
+Its security rests on lattices (learning with errors), not on factoring.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +27,19 @@ SYSTEM = replace(PUBLIC, name="ckks", label="CKKS")
 
 
 class Party:
-    """A client, the aggregator or, if the context has the secret key, the key holder."""
+    """Client or aggregator; with a secret key in `context` also the key holder."""
 
     def __init__(self, context: bytes) -> None:
         self._context = tenseal.context_from(context, n_threads=1)
         self._total: list[Ciphertext] = []
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encrypt as many elements at a time as a ciphertext has slots."""
+        """Return the ciphertexts of a vector, each of up to ``SLOTS`` elements."""
         blocks = (vector[i : i + SLOTS] for i in range(0, vector.size, SLOTS))
         return _write(tenseal.ckks_vector(self._context, block) for block in blocks)
 
     def add(self, message: bytes, length: int) -> None:
-        """Add ciphertext by ciphertext."""
+        """Add the ciphertexts of a message to the total."""
         ciphertexts = self._read(message)
         if not self._total:
             self._total = ciphertexts
@@ -45,12 +48,12 @@ class Party:
             total.add_(ciphertext)
 
     def total(self) -> bytes:
-        """Return the total."""
+        """Return the total and reset it."""
         total, self._total = self._total, []
         return _write(total)
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Return the sum, nearly."""
+        """Return the approximate sum."""
         parts = [ciphertext.decrypt() for ciphertext in self._read(total)]
         return Opened.clear(np.concatenate(parts))
 
@@ -64,7 +67,7 @@ def _write(ciphertexts: Iterable[Ciphertext]) -> bytes:
 
 
 def keyed() -> Keyed:
-    """Generate a key, and return the parties."""
+    """Generate a key and return the system with its parties."""
     context = tenseal.context(
         tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=list(MODULI), n_threads=1
     )

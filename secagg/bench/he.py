@@ -1,4 +1,4 @@
-"""Homomorphic encryption by this library: a key holder, a shared key, or trustees."""
+"""Systems with this library's Paillier: a key holder, a key of all clients, or trustees."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ THRESHOLD = replace(
 
 
 def packing(length: int, clients: int) -> Packing:
-    """Return the packing of vectors of so many clients."""
+    """Return the packing for a sum over `clients` vectors of `length` elements."""
     return Packing(encoding=ENCODING, length=length, summands=clients)
 
 
 class Party:
-    """A client or the aggregator or, with the private key, its owner or holder."""
+    """Client or aggregator; with the private key also the key holder."""
 
     def __init__(self, key: bytes, clients: int, *, private: bool = False) -> None:
         set_threads(1)
@@ -50,12 +50,12 @@ class Party:
         self._total: EncryptedVector | None = None
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encode, pack and encrypt."""
+        """Return an encrypted vector as bytes."""
         packed = packing(vector.size, self._clients)
         return bytes(self._key.encrypt_vector(vector, packed).to_bytes())
 
     def add(self, message: bytes, length: int) -> None:
-        """Validate a client's vector and add it."""
+        """Validate a client's encrypted vector and add it to the total."""
         vector = self._public.load_vector(message, packing(length, self._clients))
         self._total = vector if self._total is None else self._total + vector
 
@@ -65,14 +65,14 @@ class Party:
         return b"" if total is None else total.to_bytes()
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Return the sum."""
+        """Return the decrypted sum."""
         packed = packing(length, self._clients)
         vector = self._public.load_vector(total, packed, summands=None)
         return Opened.clear(np.asarray(self._key.decrypt_vector(vector).sum, dtype=np.float64))
 
 
 class Trustees:
-    """Enough trustees, and the aggregator's combination of their answers."""
+    """Key holder made of trustees, with the aggregator's combination of their answers."""
 
     def __init__(self, key: bytes, shares: list[bytes], clients: int) -> None:
         set_threads(1)
@@ -80,7 +80,7 @@ class Trustees:
         self._shares = [KeyShare.from_bytes(share, self._key) for share in shares]
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Decrypt partially, one trustee after the other, and combine."""
+        """Decrypt partially by each trustee in turn, combine, and return the sum."""
         packed, public = packing(length, self._clients), self._key.public_key
         answers = []
         for share in self._shares:
@@ -93,12 +93,12 @@ class Trustees:
 
 
 def public(key: PrivateKey, clients: int) -> Keyed:
-    """Return the parties if a holder apart from the aggregator has the key."""
+    """Return the system in which a key holder, not the aggregator, has the private key."""
     return _under(PUBLIC, key.public_key, clients, _owner(key, clients))
 
 
 def shared(key: PrivateKey, clients: int) -> Keyed:
-    """Return the parties if all clients have the key (Chai et al. 2020)."""
+    """Return the system in which all clients have the private key (Chai et al. 2020)."""
     sender = _owner(key, clients)
     return replace(public(key, clients), system=SHARED, sender=sender, shared=True)
 
@@ -108,19 +108,19 @@ def _owner(key: PrivateKey, clients: int) -> Callable[[], Party]:
 
 
 def deal_key(bits: int) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
-    """Deal a key to the trustees."""
+    """Deal a threshold key of `bits` bits to the trustees."""
     return (deal if bits >= MIN_BITS else deal_insecure)(TRUSTEES, ENOUGH, bits=bits)
 
 
 def threshold(key: ThresholdKey, shares: tuple[KeyShare, ...], clients: int) -> Keyed:
-    """Return the parties if trustees decrypt together."""
+    """Return the system in which trustees decrypt together."""
     some = [share.to_bytes() for share in shares[:ENOUGH]]
     holder = partial(Trustees, key.to_bytes(), some, clients)
     return replace(_under(THRESHOLD, key.public_key, clients, holder), trustees=ENOUGH)
 
 
 def _under(system: System, key: PublicKey, clients: int, holder: Callable[[], Holder]) -> Keyed:
-    """Return the parties if clients have the public key only."""
+    """Return a system whose clients and aggregator have the public key only."""
     packed, party = packing(1, clients), partial(Party, key.to_bytes(), clients)
     slots = packed.slots(key.bits)
     return Keyed(

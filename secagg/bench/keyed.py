@@ -1,6 +1,7 @@
-"""Systems with a key: clients encrypt, an aggregator adds, a key holder decrypts.
+"""Measurement of systems with a key: clients encrypt, an aggregator adds, a holder decrypts.
 
-Work beyond the time budget is measured on a sample of elements or additions, and marked.
+Work that exceeds the time budget is measured on a sample of elements or additions, scaled up
+and marked.
 """
 
 from __future__ import annotations
@@ -22,44 +23,44 @@ DISTINCT = 5  # vectors that are encrypted, and sent to the aggregator repeatedl
 
 
 class Opened(NamedTuple):
-    """Decrypted sum, and the bytes sent until the aggregator had it."""
+    """Decrypted sum, and the number of bytes that the key holder sent to the aggregator."""
 
     sum: F64
     sent: int
 
     @classmethod
     def clear(cls, total: F64) -> Self:
-        """Return a sum that is sent as it is, eight bytes an element."""
+        """Return a sum that the key holder sends unencrypted, eight bytes an element."""
         return cls(total, total.nbytes)
 
 
 class Sender(Protocol):
-    """A client."""
+    """Client of a system."""
 
     def encrypt(self, vector: F64) -> bytes:
-        """Return its one message."""
+        """Return the client's only message."""
 
 
 class Aggregator(Protocol):
-    """The party that adds messages it cannot read."""
+    """Party that adds the clients' encrypted messages."""
 
     def add(self, message: bytes, length: int) -> None:
-        """Add a client's message, of a vector of so many elements, to the total."""
+        """Add a client's message to the total; its vector has `length` elements."""
 
     def total(self) -> bytes:
-        """Return the total, and start again."""
+        """Return the total and reset it."""
 
 
 class Holder(Protocol):
-    """The key holder."""
+    """Party that decrypts the total."""
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Return the sum, of so many elements."""
+        """Return the decrypted sum, of `length` elements."""
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """System and the factories of its parties; all can be pickled."""
+    """System with functions that make its parties; the functions can be pickled."""
 
     system: System
     setting: str
@@ -80,7 +81,7 @@ class Keyed:
 
 
 def measure(keyed: Keyed, case: Case, budget: float) -> Row:
-    """Measure the three parties, each for about `budget` seconds at most.
+    """Measure client, aggregator and key holder in a case, each for about `budget` seconds.
 
     SecAggError is raised if a party fails or the sum is wrong.
     """
@@ -128,13 +129,16 @@ def measure(keyed: Keyed, case: Case, budget: float) -> Row:
 
 
 def sample(whole: int, unit: int, seconds_per_unit: float, budget: float) -> int:
-    """Return how many of all parts fit the budget in seconds: whole units, one at least."""
+    """Return the number of parts, out of `whole`, that can be measured within `budget` seconds.
+
+    It is a multiple of `unit` parts, which take `seconds_per_unit` together; at least one unit.
+    """
     units = max(1, int(budget / max(seconds_per_unit, 1e-9)))
     return min(whole, units * unit)
 
 
 class _Parties:
-    """The three parties; their processes end with the exit stack."""
+    """Processes of client, aggregator and key holder, which end with the exit stack."""
 
     def __init__(self, keyed: Keyed, case: Case, stack: ExitStack) -> None:
         self._keyed, self._case = keyed, case
@@ -143,7 +147,7 @@ class _Parties:
         self.holder = stack.enter_context(Role("key holder", keyed.holder))
 
     def encrypt(self, ciphertexts: int, clients: int) -> tuple[list[bytes], float, float]:
-        """Encrypt each client's vector; return messages, first seconds, and later ones."""
+        """Encrypt vectors; return messages, seconds of the first and median of the others."""
         vectors = (self._case.vector(u, self._length(ciphertexts)) for u in range(clients))
         took = [self.sender.do(methodcaller("encrypt", vector)) for vector in vectors]
         first, *later = (one.seconds for one in took)
@@ -152,9 +156,10 @@ class _Parties:
     def add(
         self, messages: list[bytes], ciphertexts: int, clients: int, budget: float
     ) -> tuple[bytes, int, float]:
-        """Add until there are as many messages as clients, or time is up.
+        """Add messages, in turn, until `clients` are added or `budget` seconds are over.
 
-        Return the total, the number of vectors in it, and the seconds.
+        Each message is added at least once. Return the total, its number of vectors, and the
+        seconds.
         """
         length, vectors, seconds = self._length(ciphertexts), 0, 0.0
         while vectors < clients and (vectors < len(messages) or seconds < budget):
@@ -168,7 +173,10 @@ class _Parties:
     def decrypt(
         self, total: bytes, vectors: int, ciphertexts: int, distinct: int
     ) -> tuple[float, int, float]:
-        """Decrypt and check a sum of different vectors; return seconds, bytes and error."""
+        """Decrypt and check a total; return seconds, bytes sent and the largest error.
+
+        The total has `vectors` vectors, of which `distinct` are different.
+        """
         length = self._length(ciphertexts)
         took = self.holder.do(methodcaller("decrypt", total, length))
         expected = np.zeros(length)
@@ -184,7 +192,7 @@ class _Parties:
         return took.seconds, took.result.sent, error
 
     def memory(self, role: Role, ciphertexts: int) -> int | None:
-        """Return a party's memory, unless it has done only a sample."""
+        """Return a party's peak memory in bytes; None if it has done only a sample."""
         return role.memory if self._length(ciphertexts) == self._case.length else None
 
     def _length(self, ciphertexts: int) -> int:

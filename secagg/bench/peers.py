@@ -1,6 +1,6 @@
-"""Paillier by phe, with a ciphertext for every float, as FedMF was originally secured.
+"""Systems with the package phe: Paillier with a ciphertext per float, as in the FedMF paper.
 
-A second system gives phe packed integers, which isolates the gain of packing.
+The second system encrypts packed integers with phe, so the two show the gain of packing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ PACKED = replace(PUBLIC, name="phe-packed", label="phe, packed")
 
 
 def generate(bits: int) -> tuple[PublicKey, PrivateKey]:
-    """Generate a key pair."""
+    """Generate a key pair of `bits` bits."""
     public, private = paillier.generate_paillier_keypair(n_length=bits)
     return public, private
 
 
 class FloatParty:
-    """A client or the aggregator; ciphertexts go in fixed width, with their exponents."""
+    """Client or aggregator with a ciphertext per float, sent with its exponent."""
 
     def __init__(self, public: PublicKey) -> None:
         self._public = public
@@ -44,17 +44,17 @@ class FloatParty:
         self._total: list[Number] = []
 
     def encrypt(self, vector: F64) -> bytes:
-        """Encrypt float by float."""
+        """Return one ciphertext for each float, as bytes."""
         return self._write(self._public.encrypt(x) for x in vector.tolist())
 
     def add(self, message: bytes, length: int) -> None:
-        """Add float by float."""
+        """Add the ciphertexts of a message to the total."""
         numbers = list(self.read(message))
         pairs = zip(self._total, numbers, strict=True) if self._total else ()
         self._total = [a + b for a, b in pairs] or numbers
 
     def total(self) -> bytes:
-        """Return the total, not blinded again because it is for the key holder."""
+        """Return the total, not blinded again because it goes to the key holder; reset it."""
         total, self._total = self._total, []
         return self._write(total)
 
@@ -66,40 +66,40 @@ class FloatParty:
         )
 
     def read(self, message: bytes) -> Iterator[Number]:
-        """Yield the numbers of a message."""
+        """Yield the encrypted numbers of a message."""
         for ciphertext, exponent in self._format.iter_unpack(message):
             yield paillier.EncryptedNumber(self._public, int.from_bytes(ciphertext), exponent)
 
 
 class FloatHolder(FloatParty):
-    """The key holder."""
+    """Key holder with a ciphertext per float."""
 
     def __init__(self, public: PublicKey, private: PrivateKey) -> None:
         super().__init__(public)
         self._private = private
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Decrypt float by float."""
+        """Return the sum, decrypted float by float."""
         floats = [self._private.decrypt(number) for number in self.read(total)]
         return Opened.clear(np.array(floats))
 
 
 class PackedParty(FloatHolder):
-    """Any party; plaintexts are packed as by this library. Only the holder has `private`."""
+    """Any party with this library's packing; the key holder has `private`, the others None."""
 
     def __init__(self, public: PublicKey, clients: int, private: PrivateKey = None) -> None:
         super().__init__(public, private)
         self._bits, self._clients = public.n.bit_length(), clients
 
     def encrypt(self, vector: F64) -> bytes:
-        """Pack, then encrypt one integer after the other."""
+        """Return the packed vector, encrypted integer by integer."""
         packed, public = packing(vector.size, self._clients), self._public
         plaintexts = packed.pack(packed.encode(vector)[0], self._bits)
         ciphertexts = (public.raw_encrypt(int(m) % public.n) for m in plaintexts)
         return self._write(paillier.EncryptedNumber(public, c) for c in ciphertexts)
 
     def decrypt(self, total: bytes, length: int) -> Opened:
-        """Decrypt one integer after the other, then unpack."""
+        """Return the sum, decrypted integer by integer and unpacked."""
         n = self._public.n
         numbers = (number.ciphertext(be_secure=False) for number in self.read(total))
         found = (self._private.raw_decrypt(c) for c in numbers)
@@ -109,14 +109,14 @@ class PackedParty(FloatHolder):
 
 
 def floats(public: PublicKey, private: PrivateKey) -> Keyed:
-    """Return the parties of phe per float."""
+    """Return the system of phe with one ciphertext per float."""
     party = partial(FloatParty, public)
     holder = partial(FloatHolder, public, private)
     return Keyed(FLOATS, f"{public.n.bit_length()} bits", party, party, holder, slots=1)
 
 
 def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
-    """Return the parties of phe with packed integers."""
+    """Return the system of phe with packed integers."""
     bits, one = public.n.bit_length(), packing(1, clients)
     setting = f"{bits} bits, {one.slots(bits)} slots of {one.slot_bits} bits"
     party = partial(PackedParty, public, clients)
@@ -125,7 +125,7 @@ def packed(public: PublicKey, private: PrivateKey, clients: int) -> Keyed:
 
 
 def works(public: PublicKey, private: PrivateKey) -> dict[str, Work]:
-    """Return the operations on floats, for `per_float`."""
+    """Return phe's operations on floats by name, for `per_float`."""
     some = [public.encrypt(x) for x in sample(8)]
     pairs = list(islice(pairwise(cycle(some)), 100))
     return {

@@ -1,4 +1,4 @@
-"""Paillier per float on one core, measured in alternation with phe.
+"""Cost of Paillier's operations per float on one core, compared with the package phe.
 
 A slot has 32 bits: 20 for a float in [−8, 8] with its sign, 12 for sums of 4,095 floats.
 """
@@ -25,7 +25,7 @@ REPEATS = 5
 
 
 class Work(NamedTuple):
-    """An operation and its number of floats."""
+    """Function to be timed, and the number of floats that a call processes."""
 
     call: Callable[[], object]
     floats: int
@@ -33,7 +33,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class PerFloat:
-    """Processor seconds of an operation per float, with one thread, by key size."""
+    """Processor time of one operation per float, with one thread and a key of `bits` bits."""
 
     operation: str
     bits: int
@@ -44,15 +44,15 @@ class PerFloat:
 
 
 def sample(length: int) -> list[float]:
-    """Return floats of [−8, 8]."""
+    """Return `length` random floats in [−8, 8]."""
     drawn: list[float] = np.random.default_rng(0).uniform(-CLIP, CLIP, length).tolist()
     return drawn
 
 
 def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
-    """Yield the operations, medians of several runs in turn with those of phe.
+    """Time each operation with `key`, in turn with phe's in `peer`; yield the medians.
 
-    The process is left with as many threads as cores.
+    Afterwards the number of threads is reset to the default, all cores.
     """
     by_peer: dict[str, float] = {}
     for name, ours in _works(key).items():
@@ -73,7 +73,7 @@ def per_float(key: PrivateKey, peer: Mapping[str, Work]) -> Iterator[PerFloat]:
 
 
 def owners_gain(measured: Iterable[PerFloat]) -> dict[int, float]:
-    """Return by bits of the key how many times faster its owner encrypts."""
+    """Return the speed-up of encryption by the key's owner, for each length of the key."""
     taken = {(one.operation, one.bits): one.seconds for one in measured}
     sizes = [bits for operation, bits in taken if operation == OWNER]
     return {bits: taken[ENCRYPT, bits] / taken[OWNER, bits] for bits in sizes}

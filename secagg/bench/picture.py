@@ -1,4 +1,4 @@
-"""Pictures as SVG, for a light page and a dark one, and the picture of a comparison."""
+"""Drawing of pictures as SVG, for light and dark pages, with the one of ``secagg bench``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DARK = {
     BLUE: "#56b4e9", VERMILION: "#f0883e", GREEN: "#2fcfa0", PURPLE: "#c060a0",
     **dict(zip(SCALE, ("#3d6f9c", "#5590c4", "#79b0de", "#a3cdf0", "#d9ebfb"), strict=True)),
 }  # fmt: skip
-"""Every colour of a picture, and its counterpart on a dark page."""
+"""Colour on a dark page for every colour of a picture."""
 
 _FONT = "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 _STYLE: dict[Any, Any] = {
@@ -86,9 +86,9 @@ def style() -> AbstractContextManager[None]:
 
 
 def blank(height: float, text: str) -> Canvas:
-    """Return an empty picture as wide as a page; its height is in points.
+    """Return an empty picture of the width of a page and of a height in points.
 
-    `text` describes it to people who cannot see it: it is the label of the figure.
+    `text` becomes its label, which describes the picture to people who cannot see it.
     """
     whole = Canvas(figsize=(WIDTH / 72, height / 72), layout="constrained")
     FigureCanvasAgg(whole)
@@ -97,7 +97,7 @@ def blank(height: float, text: str) -> Canvas:
 
 
 def plain(axes: Axes, grid: str = "both") -> None:
-    """Leave only the lower spine, and a light grid behind the data: "both", "x" or "y"."""
+    """Remove all spines but the lower one; draw a light grid for `grid`: "both", "x" or "y"."""
     axes.grid(True, which="major", axis=grid, lw=0.8)  # type: ignore[arg-type]
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -131,10 +131,11 @@ def svg(picture: Canvas) -> bytes:
 
 
 def canvas(rows: Sequence[Row]) -> Canvas:
-    """Draw client time, time of the other parties, and client traffic.
+    """Return the picture of a comparison of systems, from at least one row.
 
-    Over the length, or of several systems at the only length. The cohort is the middle one of
-    the rows, ≥ 1; hollow marks are scaled from a sample.
+    Its panels are client time, time of server and key holder, and client traffic. They show
+    each system over the vector length, or at the only length. Of several numbers of clients
+    only the middle one is drawn. Hollow marks are scaled from a sample.
     """
     cohorts = sorted({row.case.clients for row in rows})
     n = cohorts[len(cohorts) // 2]
@@ -165,7 +166,7 @@ def canvas(rows: Sequence[Row]) -> Canvas:
 def _systems(
     axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
-    """Draw a line of the panel for each system, with its value beside the mark."""
+    """Draw a panel for a single length: a row for each system, with its value by the mark."""
     axes.set_xscale("log")
     for height, row in enumerate(rows):
         _mark(axes, row, figure(row).value, height, figure(row))
@@ -184,7 +185,7 @@ def _systems(
 def _lines(
     axes: Axes, rows: Sequence[Row], figure: Callable[[Row], Figure], scale: _Scale
 ) -> None:
-    """Draw a line for each system; the legend has its last value, the highest first."""
+    """Draw a panel over lengths: a line for each system, with its last value in the legend."""
     axes.set_xscale("log")
     axes.set_yscale("log")
     lines: dict[str, list[Row]] = {}
@@ -221,7 +222,7 @@ def _written(figure: Figure, scale: _Scale) -> str:
 
 
 def _ticked(axes: Axes, name: str, scale: _Scale) -> None:
-    """Put round times or sizes on a logarithmic axis, four or so at most."""
+    """Label a logarithmic axis with up to five round times or sizes."""
     write, ticks = scale
     low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
     axis = axes.xaxis if name == "x" else axes.yaxis

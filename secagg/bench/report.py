@@ -1,4 +1,4 @@
-"""A comparison as tables with their notes, as JSON, and in files."""
+"""Report of a comparison: tables with notes, a JSON document, and files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SYSTEM_COLUMNS = (
 
 
 def case_table(case: Case, rows: Sequence[Row]) -> Table:
-    """Return the measurements of a case; memory is of client, server and key holder."""
+    """Return the table of a case; its last column has client/server/key holder memory."""
     cells, settings = [], []
     for row in rows:
         parties = [load for load in (row.client, row.server, row.holder) if load is not None]
@@ -60,7 +60,7 @@ def case_table(case: Case, rows: Sequence[Row]) -> Table:
 
 
 def per_float_table(measured: Iterable[PerFloat]) -> Table:
-    """Return the operations of Paillier, a float at a time."""
+    """Return the table of Paillier's operations per float."""
     rows = [
         (one.operation, f"{one.bits} bits", one.seconds, one.phe, one.ratio, one.speed_up)
         for one in measured
@@ -70,7 +70,7 @@ def per_float_table(measured: Iterable[PerFloat]) -> Table:
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print the tables case by case, then the systems and the remarks."""
+    """Print a table for each case, then a table of the systems, and the notes."""
     by_case = groupby(comparison.rows, key=lambda row: row.case)
     tables = [case_table(case, list(rows)) for case, rows in by_case]
     systems = {row.system.name: row.system for row in comparison.rows}.values()
@@ -84,7 +84,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def comparison_document(comparison: Comparison) -> dict[str, object]:
-    """Return the comparison for `as_json`; scaled figures name their sample."""
+    """Return the comparison for `table.as_json`; each scaled figure has its sample."""
     systems = {row.system.name: asdict(row.system) for row in comparison.rows}
     keys = ("label", "messages", "dropouts", "decrypts")
     return {
@@ -100,7 +100,7 @@ def comparison_document(comparison: Comparison) -> dict[str, object]:
 
 
 def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
-    """Try the two files, before minutes of measuring; return a function that writes to them.
+    """Check now that two files can be written, and return a function that writes them later.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def saving(document: Path, picture: Path) -> Callable[[Comparison], None]:
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """Yield the remarks that the figures need."""
+    """Yield the notes that explain the figures of a comparison."""
     rows, floats = comparison.rows, comparison.per_float
     if not all(row.measured for row in rows):
         yield "~: scaled in proportion from a sample, whose size the JSON document has."

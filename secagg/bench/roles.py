@@ -1,6 +1,6 @@
 """Party of a system in a separate process, with its processor time and peak memory.
 
-Processor time, of all threads of the party, leaves out other processes and waiting.
+Processor time is that of all threads of the party, without other processes and waiting.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Took(NamedTuple, Generic[R]):
 
 
 class Role(AbstractContextManager["Role"]):
-    """Party in a separate process, which ends with the ``with`` block.
+    """Party in a separate process. Use it in a ``with`` block, at whose end the process ends.
 
-    `make` makes the party inside the process. `make` and all steps must be picklable.
-    SecAggError is raised if the party raises any error, here or in `do`. Its message names the
-    party. `setup_seconds` is the processor time of making the party, and `memory` the peak
-    bytes of its process so far, beyond the library itself.
+    The function `make` makes the party inside the process; `make` and all steps must be
+    picklable. SecAggError, with the party's `name`, is raised if the party raises any error,
+    here or in `do`. `setup_seconds` is the processor time of `make`. `memory` is the peak
+    memory of the process so far, in bytes beyond the library itself.
     """
 
     def __init__(self, name: str, make: Callable[[], object]) -> None:
@@ -57,7 +57,7 @@ class Role(AbstractContextManager["Role"]):
             raise
 
     def do(self, step: Callable[..., R], *args: object) -> Took[R]:
-        """Call the step with the party and the arguments."""
+        """Call ``step(party, *args)`` in the process; return the result, time and memory."""
         return cast(Took[R], self._ask((step, args)))
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +81,7 @@ class Role(AbstractContextManager["Role"]):
 
 
 def _serve(link: Connection) -> None:
-    """Make the party, then take its steps until the other end is closed."""
+    """Make the party, then run the steps that `link` receives until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     with suppress(EOFError, ConnectionError):
         make = link.recv()  # imports the modules of the party
@@ -93,7 +93,7 @@ def _serve(link: Connection) -> None:
 
 
 def _answer(link: Connection, peak: Peak, call: Callable[[], object]) -> None:
-    """Send the result, time and memory of a call, or its error."""
+    """Run `call` and send its result, time and memory, or its error."""
     try:
         with peak.watching():
             start = time.process_time()

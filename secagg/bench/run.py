@@ -1,4 +1,4 @@
-"""Comparison of every system in every case, one after the other, and Paillier per float."""
+"""Measurement of every system in every case, one after the other, and Paillier per float."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REMEDIES = {
 
 
 class Candidate(NamedTuple):
-    """A system, and the function that measures it in a case within seconds for each party."""
+    """System, and a function that measures it in a case within a budget of seconds."""
 
     system: System
     measure: Callable[[Case, float, Progress], Row]
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Measurements, case by case and key size by key size."""
+    """Results of `compare`: rows in the order of cases, and operations by key size."""
 
     rows: list[Row]
     per_float: list[PerFloat]
@@ -45,7 +45,7 @@ class Comparison:
 
 
 def families(text: str) -> tuple[str, ...]:
-    """Read the halves to compare, separated by commas; raise ParameterError for others."""
+    """Return the families in a list separated by commas; raise ParameterError if unknown."""
     named = [name.strip() for name in text.split(",")]
     for name in named:
         if name not in FAMILIES:
@@ -54,7 +54,10 @@ def families(text: str) -> tuple[str, ...]:
 
 
 def grid(clients: str, lengths: str) -> list[Case]:
-    """Return the pairs of numbers separated by commas; raise ParameterError for others."""
+    """Return the cases for all pairs of `clients` and `lengths`, numbers separated by commas.
+
+    ParameterError is raised for text that is not such a list, or a number out of range.
+    """
     numbers = []
     for option, text in (("--clients", clients), ("--length", lengths)):
         try:
@@ -75,12 +78,13 @@ def compare(
     per_float: bool = True,
     sizes: Sequence[int] = (2048, 3072),
 ) -> Comparison:
-    """Measure every system in every case, then Paillier per float, until Ctrl-C.
+    """Measure every system in every case, then Paillier per float; Ctrl-C ends it early.
 
-    `show` receives the present work, the number of finished cases, and that of all. Work beyond
-    `budget`, in seconds for each party, is measured on a sample; SS never is, as parts of it
-    grow with the square of the clients. `sizes` are the bits of the keys per float, of which
-    the sums take the last. ParameterError is raised for a budget or case out of range.
+    `wanted` are the families "ss" and "he". ``show(work, done, total)`` is called with the
+    present work and the number of cases. Work beyond `budget` seconds for each party is
+    measured on a sample, except in SS, parts of which grow with the square of the clients.
+    `sizes` are the bits of keys for the figures per float, the last one also for the sums.
+    ParameterError is raised for a budget or case out of range.
     """
     if not 0 < budget < 1e6:
         raise ParameterError(f"budget must be seconds above 0, not {budget}")
@@ -110,7 +114,7 @@ def compare(
 
 
 def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[str, str]]:
-    """Generate keys; return the systems, and a remedy for each that is not installed."""
+    """Generate keys of `bits` bits; return the systems, and remedies for missing packages."""
     found: list[Candidate] = []
     absent: dict[str, str] = {}
 
@@ -142,7 +146,7 @@ def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[
 
 
 def per_floats(bits: int) -> list[PerFloat]:
-    """Measure Paillier per float with a new key, against phe if it is installed."""
+    """Measure Paillier per float with a new key of `bits` bits, and phe if it is installed."""
     works: Mapping[str, Work] = {}
     with _optional("phe", {}):
         from secagg.bench import peers
@@ -163,7 +167,7 @@ def _step(
 
 @contextmanager
 def _optional(package: str, absent: dict[str, str]) -> Iterator[None]:
-    """Skip the rest of the block if the package is not installed."""
+    """Skip the rest of the block and note the remedy if the package is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Secret sharing: whole rounds of this library's protocol, never scaled."""
+"""System of secret sharing: it runs whole rounds of this library's protocol, not samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Crowd:
-    """Some of the clients, in one process."""
+    """Clients `ids` of a round, in one process; ``vector(u)`` makes the vector of client u."""
 
     def __init__(self, params: RoundParams, ids: Iterable[int], vector: Vectors) -> None:
         self._clients = {u: Client(u, params) for u in ids}
@@ -42,20 +42,21 @@ class Crowd:
         self._drawn: F64 | None = None
 
     def draw(self, u: int) -> None:
-        """Make the client's vector beforehand, outside its time."""
+        """Make client u's vector if it is needed next, so that its time is not measured."""
         wanted = self._clients[u].phase == Phase.MASKED_INPUT
         self._drawn = self._vector(u) if wanted else None
 
     def answer(self, u: int, data: bytes) -> bytes:
-        """Take the client's next step."""
+        """Return client u's answer to a message of the server."""
         return self._clients[u].answer(data, self._drawn)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Result and costs of a round: seconds and bytes by client, seconds of the server.
+    """Result and costs of a round: seconds and bytes by client id, and seconds of the server.
 
-    Memory is the peak bytes of a process beyond the library itself; a client's is `ALONE`'s.
+    Memory is the peak of a process, in bytes beyond the library itself. `client_memory` is that
+    of client `ALONE`.
     """
 
     result: RoundResult
@@ -75,10 +76,10 @@ def run_round(
     progress: Progress,
     entropy: Entropy = os.urandom,
 ) -> Costs:
-    """Run a round with the server, client `ALONE`, and all others in three processes.
+    """Run a round in three processes: the server, client `ALONE`, and all other clients.
 
-    The clients in `leaving`, without `ALONE`, drop out after sharing keys, when it costs the
-    server most. `vector` and the server's `entropy` can be pickled.
+    The clients in `leaving` drop out after sharing keys, when it costs the server most; `ALONE`
+    must not be one of them. `vector` and the server's `entropy` must be picklable.
     """
     ids = range(params.n_clients)
     groups = {"client": [ALONE], "clients": [u for u in ids if u != ALONE]}
@@ -114,16 +115,16 @@ def run_round(
 
 
 def parameters(case: Case) -> RoundParams:
-    """Return the parameters on the recommended graph.
+    """Return the parameters of a case, with the recommended graph and threshold.
 
-    ParameterError is raised if the cohort is too small to hide anybody.
+    ParameterError is raised if so few clients cannot hide a vector.
     """
     found = graph.recommend(case.clients, CORRUPT, DROPOUT)
     return cases.round_params(case.clients, found.threshold, found.neighbours, case.length)
 
 
 def measure(case: Case, progress: Progress) -> Row:
-    """Run a round on the recommended graph, and check its sum; see `parameters`."""
+    """Run a round of a case, check its sum and return the costs; see `parameters`."""
     params, gone = parameters(case), cases.leaving(case.clients, DROPOUT)
     costs = run_round(params, case.vector, gone, progress)
     survivors = costs.result.survivors

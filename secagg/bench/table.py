@@ -1,4 +1,4 @@
-"""Tables of measurements as plain data, shown on a terminal, in Markdown, and as JSON."""
+"""Tables of measurements as plain data, with output on a terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BYTES: _Units = ((1e3, "B", 1), (1e6, "kB", 1e-3), (1e9, "MB", 1e-6), (math.inf
 
 @dataclass(frozen=True)
 class Value:
-    """A number in the column's unit, its standard deviation, and a mark if it was scaled."""
+    """Number in the unit of its column, with its standard deviation and a mark if scaled."""
 
     value: float
     spread: float | None = None
@@ -44,7 +44,7 @@ Cell: TypeAlias = str | float | Value | Strong | None  # a number is in the colu
 
 
 def number(value: float, like: float | None = None) -> str:
-    """Write a figure with the decimals that `like`, by default the figure itself, deserves."""
+    """Return a number as text, with decimals that fit the size of `like` (default: `value`)."""
     size = abs(value if like is None else like)
     if size >= 1e9 or (size < 0.01 and value != 0):
         return f"{value:.1e}"  # a diverged training, or a small error
@@ -54,22 +54,22 @@ def number(value: float, like: float | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write seconds with two digits and a unit from µs to h."""
+    """Return seconds as text with two digits and a unit from µs to h."""
     return _scaled(seconds, 2, _SECONDS)
 
 
 def micro(seconds: float) -> str:
-    """Write seconds in microseconds, however many."""
+    """Return seconds as text in microseconds, with at least two digits."""
     return f"{_digits(1e6 * seconds, 2)} µs"
 
 
 def volume(size: float) -> str:
-    """Write bytes with three digits and a unit from B to GB."""
+    """Return bytes as text with three digits and a unit from B to GB."""
     return _scaled(size, 3, _BYTES)
 
 
 def times(ratio: float) -> str:
-    """Write a ratio with two digits and a ×."""
+    """Return a ratio as text with two digits and a ×."""
     return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.2g}×"
 
 
@@ -80,13 +80,13 @@ def _scaled(value: float, digits: int, units: _Units) -> str:
 
 
 def _digits(value: float, digits: int) -> str:
-    """Write so many digits, and all those before the point."""
+    """Return a number with `digits` significant digits, but all digits before the point."""
     return f"{value:,.0f}" if value >= 99.5 else f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; the first one is always left-aligned."""
+    """Column of a table; the first column of a table is always left-aligned."""
 
     head: str  # may have a line break
     write: Callable[[float], str] = number  # format and unit
@@ -108,7 +108,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of measurements."""
+    """Table of measurements; `print_table`, `as_text` and `as_markdown` show it."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]  # each as long as `columns`
@@ -117,7 +117,7 @@ class Table:
     notes: Sequence[str] = ()  # dimmed lines on a terminal, a list in Markdown
 
     def lines(self) -> list[list[str]]:
-        """Return the cells as text, without emphasis."""
+        """Return the cells as text, row by row, without emphasis."""
         pairs = (zip(self.columns, row, strict=True) for row in self.rows)
         return [[column.text(cell) for column, cell in row] for row in pairs]
 
@@ -183,9 +183,9 @@ def as_markdown(table: Table) -> str:
 
 
 def as_json(document: object) -> str:
-    """Return plain values and dataclasses as JSON; raise ValueError for infinity or NaN.
+    """Return plain values and dataclasses as JSON text; raise ValueError for infinity or NaN.
 
-    A dataclass is written as its ``document()`` method returns it, or as its fields.
+    An object with a method ``document()`` is written as its result, a dataclass as its fields.
     """
     return json.dumps(document, indent=2, allow_nan=False, default=_plain)
 
@@ -199,9 +199,9 @@ def _plain(value: object) -> object:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file, and its folder; readers see the old file or the whole new one.
+    """Replace a file, so that readers see the old content or all of the new content.
 
-    OSError is raised if that fails, and the old file is left.
+    Missing folders are made. If writing fails, OSError is raised and the old file stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -1,6 +1,6 @@
 """Timers, peak memory, a description of the machine, and the handling of Ctrl-C.
 
-Ctrl-C ends the measurement but never interrupts saving its results.
+With `interruptible` and `undisturbed`, Ctrl-C ends a measurement but not the saving of results.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Taken(NamedTuple):
 
 
 def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
-    """Time calls turn by turn, so that all see the same machine; return each one's medians.
+    """Time calls in alternation, under the same conditions, and return the medians of each.
 
-    Each runs once to warm up, then `repeats` times, ≥ 1.
+    Each call runs once to warm up and then `repeats` times, ≥ 1.
     """
     taken: list[list[tuple[float, float]]] = [[] for _ in calls]
     for _ in range(1 + repeats):
@@ -53,7 +53,7 @@ def in_turn(calls: Sequence[Callable[[], object]], repeats: int) -> list[Taken]:
 
 
 def mean_seconds(call: Callable[[], object]) -> float:
-    """Return the mean wall-clock time of a short call, without the first, which warms up."""
+    """Return the mean wall-clock seconds of a short call, after one call to warm up."""
     call()
     count, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < _LONG_ENOUGH or count == 0:
@@ -63,7 +63,7 @@ def mean_seconds(call: Callable[[], object]) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor, its cores, and the versions of all libraries that compute."""
+    """Return the processor, its cores, the tier of kernels, and the versions of libraries."""
     return {
         "cpu": _cpu(),
         "cores": str(os.cpu_count()),
@@ -85,11 +85,11 @@ def _cpu() -> str:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise KeyboardInterrupt at Ctrl-C, at most once in `_PATIENCE` seconds.
+    """Raise KeyboardInterrupt at Ctrl-C in the block, at most once in `_PATIENCE` seconds.
 
-    Impatient repetitions do not disturb the clean-up, and a Ctrl-C that a library swallowed can
-    be repeated. A handler other than Python's own is left in place; threads other than the main
-    one install none.
+    So repeated Ctrl-C does not disturb the clean-up, but helps if a library swallowed the
+    first. In threads other than the main one, or with a handler that is not Python's own,
+    Ctrl-C is handled as before.
     """
     last = -math.inf
 
@@ -128,10 +128,10 @@ def peak_memory() -> int:
 
 
 class Peak:
-    """Growth of this process's memory, in watched blocks, since this object was made.
+    """Peak memory of this process in watched blocks, beyond the memory when this was made.
 
-    On Linux the kernel's mark is reset before each block, and pages of program files are left
-    out. Elsewhere only memory above the highest peak so far is seen.
+    On Linux the kernel's peak is reset before each block, and pages of program files are left
+    out. On other systems only memory above the highest peak so far is counted.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Peak:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the block."""
+        """Measure the peak memory of the block."""
         _reset_peak()
         try:
             yield
@@ -148,7 +148,7 @@ class Peak:
             self._most = max(self._most, _own_peak())
 
     def grown(self) -> int:
-        """Return the highest peak of all blocks in bytes, less the memory at the start."""
+        """Return the highest peak of all blocks in bytes, minus the memory at the start."""
         return self._most - self._before
 
 
@@ -158,7 +158,7 @@ def _reset_peak() -> None:
 
 
 def _own_peak() -> int:
-    """Return the peak without the pages of files, which only grow."""
+    """Return the peak in bytes; on Linux without the pages of files, which only grow."""
     if not _STATUS.exists():
         return peak_memory()
     lines = (line.partition(":") for line in _STATUS.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""``secagg bench``: sums by secret sharing against sums by homomorphic encryption."""
+"""Command ``secagg bench``: costs of secret sharing and of homomorphic encryption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options, progress, errors and output that the commands share."""
+"""Options, progress, errors and output that all commands share."""
 
 from __future__ import annotations
 
@@ -99,9 +99,10 @@ def _as_flag(option: Any) -> Any:
 
 @contextmanager
 def command() -> Iterator[None]:
-    """End the command on an error or Ctrl-C with one line and its exit code.
+    """Print an error of the block, or Ctrl-C, as one line, and exit with a code.
 
-    The codes are 2 for an error of this library, 1 for one of the machine, and 130 for Ctrl-C.
+    The code is 2 for an error of this library, 1 for an error of the machine such as a full
+    disk, and 130 for Ctrl-C.
     """
     try:
         yield
@@ -122,9 +123,10 @@ def command() -> Iterator[None]:
 
 @contextmanager
 def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows on a terminal the present work, and how much is done.
+    """Yield a function ``show(work, done, total)`` that shows a progress bar on a terminal.
 
-    `total` counts things called `unit`, such as "clients", until the function gives another.
+    `unit` names the things that are counted, such as "clients", and `total` is their number
+    until the first call.
     """
     console = Console(stderr=True, highlight=False)
     with Progress(
@@ -148,9 +150,10 @@ def progress(unit: str, total: int) -> Iterator[Callable[[str, int, int], None]]
 def echo(
     params: RoundParams, document: Document, facts: list[tuple[str, str]], *, json: bool
 ) -> None:
-    """Print a round's parameters and costs, as a JSON document or as names with their values.
+    """Print a round's parameters and costs, as a JSON document or as a table of two columns.
 
-    The document has the bytes and seconds of a client and of the server; facts precede them.
+    `document` has at least "bytes_up", "bytes_down", "client_seconds" and "server_seconds".
+    `facts` are further rows of the table, before these figures.
     """
     if json:
         shape: Document = {

@@ -1,7 +1,7 @@
-"""``secagg params``: neighbours and threshold of a round, and its costs on this machine.
+"""Command ``secagg params``: neighbours, threshold and estimated costs of a round.
 
-Times are those of primitives, measured and multiplied by their counts. Only work that grows
-with clients or elements is counted; see docs/parameters.md.
+Times are estimated from timings of single operations on this machine, multiplied by their
+counts. Only work that grows with clients or elements is counted; see docs/parameters.md.
 """
 
 from __future__ import annotations
@@ -104,16 +104,16 @@ def _chance(bits: float | None) -> str:
 
 
 class Seconds(NamedTuple):
-    """Seconds of one client and of the server over the round, on one core of this machine."""
+    """Seconds of a client and of the server in a whole round, on one core of this machine."""
 
     client: float
     server: float
 
 
 def estimate(params: RoundParams, dropped: int) -> Seconds:
-    """Time the primitives for these parameters, in less than a second, and count them.
+    """Estimate the seconds of a round from timings of its operations, in less than a second.
 
-    `dropped` clients drop out after sharing their keys, the costliest moment.
+    `dropped` clients drop out after sharing their keys, when it costs the server most.
     """
     n, others = params.n_clients, params.holders - 1
     agree, make_pair, check, seal = _keys()
@@ -133,7 +133,7 @@ def estimate(params: RoundParams, dropped: int) -> Seconds:
 
 
 def _keys() -> tuple[float, float, float, float]:
-    """Time an agreement with its derivation, a key pair, a check of a key, and a sealing."""
+    """Return the seconds of a key agreement, a new key pair, a check of a key and a sealing."""
     mine, theirs = keys.KeyPair.generate(os.urandom), keys.KeyPair.generate(os.urandom)
     session, shares = os.urandom(keys.SEED_BYTES), os.urandom(2 * SHARE_BYTES)
 
@@ -148,7 +148,7 @@ def _keys() -> tuple[float, float, float, float]:
 
 
 def _vectors(params: RoundParams) -> tuple[float, float]:
-    """Time a mask, and packing or unpacking and adding, on vectors of the round's length."""
+    """Return the seconds of a mask, and of unpacking and adding a vector, at full length."""
     ring, size = params.ring, min(params.elements, _ELEMENTS)
     values, total = ring.zeros(size), ring.zeros(size)
     masks = MaskSum()
@@ -167,7 +167,7 @@ def _vectors(params: RoundParams) -> tuple[float, float]:
 
 
 def _shares(params: RoundParams, dropped: int) -> tuple[float, float]:
-    """Time sharing two secrets among the holders, and rebuilding one from the answers."""
+    """Return the seconds to share two secrets among all holders, and to rebuild a secret."""
     # time large cohorts at a smaller scale, with the same ratio of threshold to holders
     scale = max(1.0, params.holders / _SHARES)
     holders, t = int(params.holders / scale), max(1, int(params.threshold / scale))

@@ -1,4 +1,4 @@
-"""``secagg simulate``: a round on random vectors, with its sum checked."""
+"""Command ``secagg simulate``: a round on random vectors, whose sum is checked."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def simulate(
 
 
 def dropouts(clients: int, fraction: float, seed: int) -> dict[int, str]:
-    """Draw the clients that drop out, ⌊fraction · clients⌋ of them, and the phase of each."""
+    """Return ⌊fraction · clients⌋ random clients that drop out, each with its phase."""
     rng = np.random.default_rng([seed, clients])
     leaving = rng.permutation(clients)[: int(fraction * clients)]
     return {int(u): _PHASES[rng.integers(len(_PHASES))] for u in leaving}

@@ -7,9 +7,9 @@ Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
     def test_my_aggregator(round):
         testing.assert_exact_sum(round, my_aggregator)
 
-See docs/testing.md for transports, for leaks of inputs in messages, and for ``deadline``.
-Everything here is for tests only. Its clients accept rounds too small to hide an input, and its
-entropy is replayed and therefore not secret.
+See docs/testing.md for tests of transports, tests that messages hide inputs, and ``deadline``.
+Everything here is for tests only: its clients accept rounds too small to hide an input, and its
+entropy comes from a seed and is not secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Invariants of a round: the sum is exact, and no message reveals anything about an input.
+"""Assertions about a round: its sum is exact, and its messages reveal no input.
 
-A sum covers possible survivors, or the round is aborted. An input appears in messages only
-under its masks.
+A round may also abort if too few clients are left. Inputs are in messages only under masks.
 """
 
 from __future__ import annotations
@@ -22,36 +21,37 @@ from secagg.testing.rounds import Round, needed, plain_encoding
 __all__ = ["Record", "assert_exact_sum", "assert_inputs_hidden", "check_result", "require"]
 
 Record = Callable[[int | None, int | None, bytes], None]
-"""To be called as ``record(sender, receiver, message)``; None is the server."""
+"""Function to call as ``record(sender, receiver, message)``, with ids; None is the server."""
 
 _TELLING = 8
-"""So many bytes of a vector do not turn up in a message by chance."""
+"""Number of bytes of a vector that do not occur in a message by chance."""
 
 
 def require(condition: bool, why: str) -> None:
-    """Raise AssertionError unless the condition holds."""
+    """Raise AssertionError with the message `why` unless the condition is True."""
     if not condition:
         raise AssertionError(why)
 
 
 def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) -> None:
-    """Run a round through an aggregator and check its result.
+    """Run a round with an aggregator and check its result.
 
-    The sum must be, bit for bit, the plain integer sum over the clients it names. These must be
-    the clients whose input was sent, or on a graph a possible part of them. The round must
-    abort exactly when too few clients are left.
+    The sum must be, bit for bit, the plain integer sum over the survivors that the result
+    names. The survivors must be the clients that sent an input; on a graph, some of them may be
+    missing. The aggregator must abort if too few clients are left, and only then.
 
     Parameters
     ----------
     round : Round
+        Round to run, for example drawn by ``testing.rounds()``.
     aggregate : callable
-        Takes the round, lets clients drop out by ``round.dropouts``, and returns a
-        RoundResult or raises TooFewSurvivors.
+        Function under test. It gets the round, lets clients drop out by ``round.dropouts``,
+        and returns a RoundResult or raises TooFewSurvivors.
 
     Raises
     ------
     AssertionError
-        Any other result.
+        The sum, its survivors or the abort is wrong.
     """
     params = round.params
     u1, u3 = (round.present(phase) for phase in (Phase.ADVERTISE_KEYS, Phase.MASKED_INPUT))
@@ -82,7 +82,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
 
 
 def check_result(round: Round, result: RoundResult) -> None:
-    """Assert that every field of a result is that of the plain sum over its survivors."""
+    """Raise AssertionError unless a result is exactly the plain sum over its survivors."""
     survivors = tuple(result.survivors)
     require(survivors == tuple(sorted(set(survivors))), f"{survivors} are not ascending ids")
     exact = round.exact_sum(survivors)
@@ -100,7 +100,7 @@ def check_result(round: Round, result: RoundResult) -> None:
 
 
 def _in_units(params: RoundParams, exact: list[int]) -> list[float] | list[int]:
-    """Return integers in the caller's units; Python divides integers with one rounding."""
+    """Return integers in the units of the vectors; division of Python's ints rounds once."""
     if isinstance(params.encoding, FixedPoint):
         return [x / (1 << params.encoding.fractional_bits) for x in exact]
     return exact
@@ -109,28 +109,29 @@ def _in_units(params: RoundParams, exact: list[int]) -> list[float] | list[int]:
 def assert_inputs_hidden(
     first: Round, second: Round, run: Callable[[Round, Record], object]
 ) -> None:
-    """Run two rounds that differ in their inputs alone, and compare all their messages.
+    """Run two rounds that differ in their inputs only, and check that messages hide the inputs.
 
-    With the same entropy every message must be the same, byte for byte, except masked inputs.
-    These must be of one size, contain no vector, raw or encoded, and differ, modulo R, exactly
-    by the difference of the encoded inputs.
+    With the same entropy all messages except masked inputs must be equal, byte for byte. The
+    masked inputs of a client must be of one size, and must differ, modulo R, exactly by the
+    difference of its encoded inputs. They must not contain a raw or encoded vector.
 
     Parameters
     ----------
     first, second : Round
-        See ``twin_rounds()``.
+        Rounds with equal parameters, ids, dropouts, policy and seed; ``testing.twin_rounds()``
+        draws them.
     run : callable
-        Takes a round and a function ``record(sender, receiver, message)``, to be called with
-        every message in the order of each pair of sender and receiver; None is the server. It
-        makes its machines with ``round.client(id)`` and ``round.server()``, whose entropy is
-        replayed. It may raise TooFewSurvivors.
+        Function under test, called as ``run(round, record)``. It must make clients and server
+        with ``round.client(id)`` and ``round.server()``, and call ``record(sender, receiver,
+        message)`` for every message, in order for each pair; None is the server. It may raise
+        TooFewSurvivors.
 
     Raises
     ------
     AssertionError
-        A message depends on an input, or nothing was recorded.
+        A message depends on an input in another way, or nothing was recorded.
     ParameterError
-        The rounds differ in more than their inputs.
+        The rounds differ in more than their vectors and weights.
     """
     if _without_inputs(first) != _without_inputs(second):
         raise ParameterError(
@@ -163,7 +164,7 @@ def _name(party: int | None) -> str:
 def _transcript(
     round: Round, run: Callable[[Round, Record], object]
 ) -> tuple[dict[tuple[int | None, int | None], list[bytes]], str | None]:
-    """Return the messages by sender and receiver, and the phase of an abort."""
+    """Return the messages by sender and receiver, and the phase of an abort or None."""
     sent: dict[tuple[int | None, int | None], list[bytes]] = defaultdict(list)
 
     def record(sender: int | None, receiver: int | None, data: bytes) -> None:
@@ -179,7 +180,7 @@ def _transcript(
 def _compare(
     rounds: tuple[Round, Round], sender: int | None, pair: tuple[bytes, bytes], where: str
 ) -> None:
-    """Compare a message with its twin of the other inputs."""
+    """Raise AssertionError if the messages of the two rounds, a pair, depend on the inputs."""
     sizes = [len(data) for data in pair]
     require(
         sizes[0] == sizes[1],
@@ -205,7 +206,7 @@ def _compare(
 
 
 def _masked(params: RoundParams, sender: int | None, data: bytes) -> list[int] | None:
-    """Return the elements of a masked input, or None if the message is another one."""
+    """Return the elements of a masked input, or None for any other message."""
     values = params.ring.zeros(params.elements)
     try:
         message = decode(data, MaskedInput, params, sender=sender, phase=Phase.MASKED_INPUT)
@@ -216,7 +217,7 @@ def _masked(params: RoundParams, sender: int | None, data: bytes) -> list[int] |
 
 
 def _telling_forms(round: Round) -> Iterator[bytes]:
-    """Yield the byte strings of clients' vectors, raw and encoded, if they are long enough."""
+    """Yield the bytes of every client's vector, raw and encoded, if they are long enough."""
     params = round.params
     for u, vector in round.vectors.items():
         encoded = plain_encoding(params, vector, round.weight(u))

@@ -1,7 +1,7 @@
-"""Rounds over a transport under test, on a network that loses, repeats and reorders packets.
+"""Test of a transport: rounds on a network that loses, delays, repeats and reorders packets.
 
-Clients and server are real. The transport turns messages into packets and back, and the network
-applies a schedule of faults, delays among them, to the packets.
+Clients and server are real. The transport under test turns messages into packets and back. The
+simulated network applies a schedule of faults to the packets.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ FAULTS = {
     "repeated": "arrives, and again when the server has closed the phase",
     "lost": "never arrives",
 }
-"""Faults of a packet."""
+"""Faults that a packet can have, with their meaning."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Faults of one run; packets without a fault arrive once, in the order sent.
+    """Faults of the packets of one run. Packets without a fault arrive once, in order.
 
     Parameters
     ----------
     faults : mapping of int to str
-        A fault of ``FAULTS`` by number of the packet, counted from 0 in the order sent. Numbers
-        beyond the last packet have no effect.
+        Name of a fault in ``FAULTS`` for each faulty packet. Packets are numbered from 0 in the
+        order sent; numbers beyond the last packet have no effect.
 
     Raises
     ------
     ParameterError
-        A number is negative or a fault is none of ``FAULTS``.
+        A number is negative, or a fault is not in ``FAULTS``.
     """
 
     faults: Mapping[int, str] = field(default_factory=dict)
@@ -59,16 +59,19 @@ class Schedule:
 
 
 class Transport(Protocol):
-    """Transport of messages: both ends of every connection. None is the server."""
+    """Interface of a transport under test, for both ends of every connection.
+
+    `sender` and `receiver` are client ids; None is the server.
+    """
 
     def send(self, sender: int | None, receiver: int | None, data: bytes) -> Iterable[bytes]:
-        """Return the packets that carry a message, at the sender's end."""
+        """Return the packets for a message; called at the sender's end."""
         ...
 
     def deliver(
         self, sender: int | None, receiver: int | None, packet: bytes
     ) -> Iterable[bytes]:
-        """Return the messages that are complete with this packet, at the receiver's end."""
+        """Return the messages that this packet completes; called at the receiver's end."""
         ...
 
 
@@ -78,9 +81,9 @@ class _Message:
     receiver: int | None
     data: bytes
     due: Phase
-    """The phase in which it is of use."""
+    """Phase in which the receiver expects the message."""
     pending: set[int] = field(default_factory=set)
-    """Numbers of its packets that have not arrived."""
+    """Numbers of the message's packets that have not arrived."""
     arrived: bool = False
 
     def __str__(self) -> str:
@@ -100,17 +103,17 @@ class _Packet:
 
 
 def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundResult | None:
-    """Run a round over a transport: it ends in the exact sum or is rightly aborted.
+    """Run a round over a transport, and check that it gives the exact sum or rightly aborts.
 
-    The server closes a phase when the network has nothing more to deliver; clients drop out as
-    in the round. Every delivered message must have been sent by that sender to that receiver. A
-    message must arrive, once or more, if all of its packets do. The server must accept every
-    message in time. The sum must be exact over the clients whose input came in time.
+    The server closes a phase when no packet is left to deliver, and clients drop out by
+    ``round.dropouts``. Every delivered message must be one that its sender sent to its
+    receiver. A message must be delivered if all its packets arrive. The server must accept
+    every message that arrives in time, and the sum must be over the inputs that do.
 
     Parameters
     ----------
     transport : Transport
-        A fresh one.
+        New transport, not used in another run.
     round : Round
     schedule : Schedule
         Faults of the packets.
@@ -118,18 +121,18 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
     Returns
     -------
     RoundResult or None
-        None if the server aborted for lack of messages.
+        None if the server aborted because too few messages arrived.
 
     Raises
     ------
     AssertionError
-        Anything else happened.
+        One of these conditions is violated.
     """
     return _Run(transport, round, schedule).finish()
 
 
 class _Run:
-    """A running round."""
+    """Round that runs over a transport, with its network."""
 
     def __init__(self, transport: Transport, round: Round, schedule: Schedule) -> None:
         self.transport, self.round, self.schedule = transport, round, schedule
@@ -159,7 +162,7 @@ class _Run:
         return result
 
     def _close(self) -> bool:
-        """Close the server's phase; return False if the round ends."""
+        """Close the server's phase and send its answers; return False if it aborted."""
         phase = self.server.phase
         arrived = self.accepted.setdefault(phase, set())
         it_takes = needed(self.round.params, phase)
@@ -196,7 +199,7 @@ class _Run:
         require(bool(message.pending), f"the transport made no packet of {message}")
 
     def _put(self, packet: _Packet) -> None:
-        """Apply the schedule's fault to a packet."""
+        """Queue a packet according to its fault in the schedule."""
         fault = self.schedule.faults.get(packet.number)
         if fault in (None, "twice", "repeated"):
             self.queue.append(packet)
@@ -208,7 +211,7 @@ class _Run:
             self.late.append(packet)
 
     def _carry_all(self) -> None:
-        """Deliver packets until there are none but the late and the lost."""
+        """Deliver all packets except late and lost ones."""
         while self.queue or self.held:
             self._bring(self.queue.popleft() if self.queue else self.held.pop())
 

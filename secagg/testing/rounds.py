@@ -1,7 +1,7 @@
-"""Test rounds: inputs and dropouts, the plain sum, and a cohort to run them.
+"""Test rounds: inputs and dropouts, the expected sum, and a cohort to run them.
 
-`Round` describes a round before it runs. `Cohort` runs it step by step, and the test sees every
-message between clients and server.
+`Round` describes a round before it runs. `Cohort` runs a round step by step, so that a test can
+read and change every message.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = [
 
 
 class InsecureReplayedEntropy:
-    """Pseudorandom bytes from a seed. **For tests only**: they hide nothing.
+    """Entropy source with pseudorandom bytes from a seed. **For tests only**: it hides nothing.
 
     Parameters
     ----------
     seed : object
-        Its ``repr`` selects the stream.
+        Seed of any type; equal ``repr`` gives equal bytes.
 
     Attributes
     ----------
     drawn : list of bytes
-        All draws, in order.
+        Results of all calls so far, in order.
     """
 
     def __init__(self, seed: object) -> None:
@@ -60,7 +60,7 @@ class InsecureReplayedEntropy:
 
 
 def toy_policy(params: RoundParams) -> ClientPolicy:
-    """Return a policy that lets a client take part in a round too small to hide it."""
+    """Return a policy that accepts rounds too small to hide a client's input."""
     two = params.n_clients == 2
     return ClientPolicy(
         min_clients=2 if two else 3, allow_two_clients=two, corrupt=0, dropout=0
@@ -68,17 +68,19 @@ def toy_policy(params: RoundParams) -> ClientPolicy:
 
 
 def make_identity(client_id: int) -> Identity:
-    """Return the signing key that a test's client always has."""
+    """Return the signing key of a client in tests, always the same for the same id."""
     return Identity(InsecureReplayedEntropy(("identity", client_id))(32))
 
 
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
-    """Return a vector's encoding as plain integers; the weight, if any, is the last.
+    """Return a vector's encoding, times its weight, as Python integers.
+
+    In a weighted round the weight follows as the last element.
 
     Raises
     ------
     ParameterError
-        The encoding rounds stochastically, so that only the client knows its integers.
+        The encoding rounds stochastically, so its integers cannot be predicted.
     """
     numbers = vector.tolist()
     encoding = params.encoding
@@ -100,7 +102,7 @@ def plain_sum(
     weights: Mapping[int, int | None],
     survivors: Iterable[int],
 ) -> list[int]:
-    """Return the exact sum over `survivors`, the weights' sum last if the round is weighted."""
+    """Return the exact sum of encodings over `survivors`; in a weighted round, weights last."""
     total = [0] * params.elements
     for u in survivors:
         encoded = plain_encoding(params, vectors[u], weights[u])
@@ -109,23 +111,24 @@ def plain_sum(
 
 
 def needed(params: RoundParams, phase: str) -> int:
-    """Return the number of answers that `phase` needs to be closed."""
+    """Return the number of messages without which the server aborts in `phase`."""
     return params.threshold if phase == Phase.UNMASKING else params.min_survivors
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Round:
-    """A round before it runs; ``testing.rounds()`` draws it.
+    """Inputs, dropouts and entropy of a round to run; ``testing.rounds()`` draws one.
 
     Attributes
     ----------
     params : RoundParams
-    vectors, weights, dropouts
-        See `secagg.simulate_round`; mappings by client id, at most ``params.n_clients``.
+    vectors, weights, dropouts : mappings by client id
+        See `secagg.simulate_round`. There are at most ``params.n_clients`` vectors; `weights`
+        is None in an unweighted round.
     policy : ClientPolicy
-        Every client's.
+        Policy of all clients.
     seed : object
-        Seed of the replayed entropy of clients and server.
+        Seed of the entropy of clients and server.
     """
 
     params: RoundParams
@@ -136,7 +139,7 @@ class Round:
     seed: object = 0
 
     def client(self, client_id: int, entropy: Entropy | None = None) -> Client:
-        """Return a new client of this round; its entropy is replayed unless given."""
+        """Return a new client of this round; its default entropy follows from the seed."""
         if entropy is None:
             entropy = self.entropy(client_id)
         return Client(
@@ -149,22 +152,22 @@ class Round:
         )
 
     def server(self) -> Server:
-        """Return a new server for this round, with replayed entropy."""
+        """Return a new server for this round, with entropy from the seed."""
         return Server(self.params, registry=self.registry, entropy=self.entropy("server"))
 
     @cached_property
     def registry(self) -> Registry | None:
-        """All public identity keys, in the active variant."""
+        """Registry of all clients' identities; None in the semi-honest variant."""
         if not self.params.active:
             return None
         return Registry({u: make_identity(u).public for u in self.vectors})
 
     def entropy(self, who: object) -> InsecureReplayedEntropy:
-        """Return the entropy of one party, from its beginning."""
+        """Return a new entropy source of a party, which is a client's id or "server"."""
         return InsecureReplayedEntropy((self.seed, who))
 
     def weight(self, client_id: int) -> int | None:
-        """Return a client's weight, None in an unweighted round."""
+        """Return a client's weight; None in an unweighted round."""
         return None if self.weights is None else self.weights[client_id]
 
     def present(self, phase: str) -> frozenset[int]:
@@ -177,16 +180,16 @@ class Round:
         )
 
     def exact_sum(self, survivors: Iterable[int]) -> list[int]:
-        """Return the plain integer sum over `survivors`; last the weights', if weighted."""
+        """Return the exact sum over `survivors`; see `plain_sum`."""
         weights = {u: self.weight(u) for u in self.vectors}
         return plain_sum(self.params, self.vectors, weights, survivors)
 
 
 class Cohort:
-    """The clients of a round and its server; each step keeps the messages.
+    """Clients of a round and their server, run step by step.
 
-    ``step`` and ``deliver`` in turn run the protocol; the test may change messages between
-    them. The test also chooses the dropouts, not the round.
+    Call `step` and `deliver` in turn to run the protocol; change messages in between. Clients
+    drop out only if the test leaves them out; ``round.dropouts`` has no effect.
 
     Attributes
     ----------
@@ -194,14 +197,14 @@ class Cohort:
     clients : dict of id to Client
     server : Server
     entropy : dict of id to InsecureReplayedEntropy
-        Entropy source of each client, with all its draws.
+        Entropy source of each client.
     vectors, weights : dict by id
     registry : Registry or None
-        In the active variant.
+        Public identity keys; None in the semi-honest variant.
     sent : list of dict of id to bytes
-        The clients' messages of each phase.
+        Messages of the clients in each phase so far.
     inbox : dict of id to bytes
-        The server's last answers.
+        Last answers of the server.
     """
 
     def __init__(self, round: Round) -> None:
@@ -217,30 +220,30 @@ class Cohort:
         self.inbox: dict[int, bytes] = dict.fromkeys(self.ids, b"")
 
     def answer(self, u: int, data: bytes) -> bytes:
-        """Return client u's answer to a message."""
+        """Return client u's answer to a message of the server."""
         return self.clients[u].answer(data, self.vectors[u], self.weights[u])
 
     def step(self, *, without: Iterable[int] = ()) -> dict[int, bytes]:
-        """Return the messages of all but the missing, undelivered."""
+        """Return the answers of all clients to the inbox, except of those in `without`."""
         missing = set(without)
         out = {u: self.answer(u, data) for u, data in self.inbox.items() if u not in missing}
         self.sent.append(out)
         return out
 
     def deliver(self, sent: dict[int, bytes]) -> dict[int, bytes]:
-        """Deliver messages to the server, close the phase, return its answers."""
+        """Deliver messages to the server, close the phase and return the server's answers."""
         for u, data in sent.items():
             self.server.receive(u, data)
         self.inbox = self.server.close_round()
         return self.inbox
 
     def advance(self, phases: int, *, without: Iterable[int] = ()) -> dict[int, bytes]:
-        """Run whole phases; the missing drop out in the last of them."""
+        """Run `phases` phases; the clients in `without` drop out in the last of them."""
         for i in range(phases):
             self.deliver(self.step(without=without if i == phases - 1 else ()))
         return self.inbox
 
     def expected(self, survivors: Iterable[int]) -> list[int]:
-        """Return the sum of the survivors' vectors in plain integers, without the weights'."""
+        """Return the exact sum of the survivors' encoded vectors, without their weights."""
         total = plain_sum(self.params, self.vectors, self.weights, survivors)
         return total[: self.params.length]

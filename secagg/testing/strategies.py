@@ -1,7 +1,7 @@
-"""Hypothesis strategies for accepted parameters, inputs, dropouts and faults.
+"""Hypothesis strategies for valid parameters, inputs, dropouts and faults.
 
-Rounds are small, so that thousands run in seconds. All else varies: moduli of both kinds,
-weights or none, both encodings, complete graphs and others, ids up to 2^64 − 1.
+Rounds are small, so that thousands run in seconds. Everything else varies: the kind of modulus,
+weights or none, the encoding, complete and other graphs, and ids up to 2^64 − 1.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def params(draw: st.DrawFn) -> RoundParams:
 
 @st.composite
 def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
-    """Draw an encoding with elements of at most `largest`, also one with a fractional clip."""
+    """Draw a FixedPoint whose encoded elements are at most `largest`, any clip."""
     units = float(draw(st.integers(1, min(largest, 1 << 61))))
     if int(units) > largest:  # rounded up on its way to a float
         units = math.nextafter(units, 0.0)
@@ -90,7 +90,7 @@ def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
 
 
 def vectors(params: RoundParams) -> st.SearchStrategy[Vector]:
-    """Draw one client's vector, shape (d,), in a dtype that the encoding takes."""
+    """Draw a client's vector, shape (d,), in a dtype that the encoding accepts."""
     encoding = params.encoding
     if not isinstance(encoding, FixedPoint):
         top = encoding.max_encoded
@@ -118,25 +118,25 @@ def _arrays(
 
 
 def weights(params: RoundParams) -> st.SearchStrategy[int]:
-    """Draw one client's weight, for parameters that have a `max_weight`."""
+    """Draw a client's weight, 0 to ``params.max_weight``."""
     top = params.max_weight or 0
     return st.sampled_from([0, 1, top]) | st.integers(0, top)
 
 
 def client_ids(count: int) -> st.SearchStrategy[list[int]]:
-    """Draw `count` different ids, in any order, small ones and up to 2^64 − 1."""
+    """Draw a list of `count` different ids from 0 to 2^64 − 1, in any order."""
     return st.lists(_ONE_ID, min_size=count, max_size=count, unique=True)
 
 
 def dropouts(ids: Sequence[int], at_most: int) -> st.SearchStrategy[dict[int, str]]:
-    """Draw up to `at_most` of `ids`, each with the phase before whose message it drops out."""
+    """Draw up to `at_most` clients of `ids` that drop out, each before a phase's message."""
     phases = st.sampled_from(DROPOUT_PHASES[::-1])
     return st.dictionaries(st.sampled_from(ids), phases, max_size=at_most)
 
 
 @st.composite
 def rounds(draw: st.DrawFn) -> Round:
-    """Draw a whole round: parameters, each client's vector and weight, and dropouts."""
+    """Draw a round: parameters, vectors, weights, dropouts and seed."""
     agreed = draw(params())
     n = agreed.n_clients
     enough = st.integers(min(n, agreed.min_survivors), n)
@@ -166,21 +166,21 @@ def rounds(draw: st.DrawFn) -> Round:
 
 @st.composite
 def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
-    """Draw two rounds that differ in nothing but their vectors and weights."""
+    """Draw two rounds that differ only in their vectors and weights."""
     first = draw(rounds())
     inputs = _inputs(first.params)
     return first, _with_inputs(first, {u: draw(inputs) for u in first.vectors})
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
-    """Draw a network's behaviour: nothing, or any faults to any of the first packets."""
+    """Draw the faults of a network: none, or up to 12 of the first 401 packets."""
     number = st.integers(0, 40) | st.integers(0, 400)
     faults = st.dictionaries(number, st.sampled_from([*FAULTS]), max_size=12)
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
 def _inputs(params: RoundParams) -> st.SearchStrategy[tuple[Vector, int]]:
-    """Draw a vector, and a weight also for rounds without: that changes nothing else."""
+    """Draw a vector and a weight; an unweighted round ignores the weight."""
     return st.tuples(vectors(params), weights(params))
 
 

@@ -32,8 +32,9 @@ raises `LocalProtocolError` and changes nothing.
 
 FINISHED and FAILED are final. A client fails when the server's message fails a check, and drops
 all its secrets. The server rejects an invalid message and goes on. It fails when too few
-messages arrive or too many shares are wrong. No round is retried, since two inputs under the
-same masks would reveal their difference. The next attempt is a new round with new keys.
+messages arrive, too many shares are wrong or the sum is impossible. No round is retried, since
+two inputs under the same masks would reveal their difference. The next attempt is a new round
+with new keys.
 """
 
 from __future__ import annotations

@@ -180,7 +180,8 @@ class Server:
         TooFewSurvivors
             Too few messages came. Nothing has been unmasked, and the server has ended.
         RemoteProtocolError
-            Too many shares are wrong. Nothing has been unmasked, and the server has ended.
+            Too many shares are wrong, or the sum is impossible for the survivors' vectors. The
+            server has ended without a result.
         LocalProtocolError
             The round is over, or another thread uses the server.
         JournalError

@@ -81,7 +81,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
     )
 
     def __dir__() -> list[str]:
-        """List the lazy names too."""
+        """List all names, including the public names that are imported at first use."""
         return sorted({*globals(), *__all__})
 
 

@@ -1,4 +1,4 @@
-"""Errors of fedmf. `SettingError` is secagg's error for a value out of range."""
+"""Errors that fedmf raises. `FedMFError` catches all of them, and those of secagg."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SettingError = ParameterError
 
 
 class DataError(FedMFError):
-    """A data set is unknown, missing or damaged; the message names file and line."""
+    """A data set is unknown, missing or damaged; the message names the file and the line."""
 
 
 class ModelError(FedMFError):

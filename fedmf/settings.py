@@ -8,9 +8,9 @@ A class that inherits from `Settings` declares a setting by its annotation::
         reg: NotNegative = 0.12
         update: Literal["paper", "ridge"] = "ridge"
 
-Numbers with a range, ``bool``, ``Literal`` and parts with a method (`Has`) are validated;
-anything else, and relations between settings, are for `_check`. `check` validates the
-arguments of functions by the same declarations.
+Numbers with a range, ``bool``, ``Literal`` and objects with a required method (`Has`) are
+validated. A class validates anything else, such as relations between settings, in its method
+`_check`. The function `check` validates the arguments of functions by the same declarations.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Range:
 
     Parameters
     ----------
-    kind : int, or float for whole numbers and others
-    low, high : ends of the interval
-    ends : brackets: "[" and "]" where the end belongs to the interval, "(" and ")" where not
+    kind : type, int for whole numbers only, float for any real number
+    low, high : float, ends of the interval
+    ends : a bracket for each end, square if the interval includes the end, else round
     """
 
     kind: type[int] | type[float]
@@ -72,7 +72,7 @@ class Range:
     ends: Literal["[]", "[)", "(]", "()"] = "[]"
 
     def check(self, name: str, value: object) -> None:
-        """Validate a number; raises SettingError."""
+        """Raise SettingError unless the setting `name` has a number in the interval."""
         if is_whole(value) or (self.kind is float and is_number(value)):
             above = value >= self.low if self.ends[0] == "[" else value > self.low
             below = value <= self.high if self.ends[1] == "]" else value < self.high
@@ -92,52 +92,53 @@ class Range:
 
 @dataclass(frozen=True)
 class Has:
-    """Declaration of a part that must have a method, such as "sum" of an aggregation.
+    """Declaration of a setting that must be an object with a certain method.
 
     Parameters
     ----------
-    method : name of the method
-    such : example of a valid object, for the remedy in the message
+    method : name of the method, such as "sum" for an aggregation
+    such : example of a valid object, which the error message recommends
     """
 
     method: str
     such: str
 
     def check(self, name: str, value: object) -> None:
-        """Validate an object that has the method and is no class; raises SettingError."""
+        """Raise SettingError unless `value` has the method and is not a class."""
         if isinstance(value, type) or not callable(getattr(value, self.method, None)):
             raise SettingError(f"{name} = {value!r} must be an object such as {self.such}")
 
 
 Count = Annotated[int, Range(int, 1)]
-"""A number of things: 1, 2, …"""
+"""Integer of at least 1, such as a number of rounds."""
 Seed = Annotated[int, Range(int, 0)]
-"""A seed: 0, 1, …"""
+"""Integer of at least 0, the seed of a random generator."""
 Positive = Annotated[float, Range(float, 0, ends="(]")]
-"""x > 0."""
+"""Finite number x > 0."""
 NotNegative = Annotated[float, Range(float, 0)]
-"""x ≥ 0."""
+"""Finite number x ≥ 0."""
 Fraction = Annotated[float, Range(float, 0, 1, "[)")]
-"""0 ≤ x < 1: a probability of dropping out, or a decay."""
+"""Number 0 ≤ x < 1, such as the probability of a dropout, or a decay."""
 Share = Annotated[float, Range(float, 0, 1, "(]")]
-"""0 < x ≤ 1: a share of a whole, never empty."""
+"""Number 0 < x ≤ 1, such as a share of the users that may be all of them."""
 Proportion = Annotated[float, Range(float, 0, 1, "()")]
-"""0 < x < 1: a share that leaves something over."""
+"""Number 0 < x < 1, such as the share of the test part in a split."""
 
 
 class Settings:
     """Base class of objects with declared settings: dataclasses, or classes with `__init__`.
 
-    The settings are the parameters of the constructor, each stored in the attribute of its
-    name. A dataclass validates them by itself; any other class annotates the parameters and
-    calls ``self.__post_init__()`` last in `__init__`. Numpy's scalars become Python's numbers:
-    an int8 wraps, a float32 computes in 32 bits, and neither can be written as JSON.
+    The settings are the parameters of the constructor; each is stored in the attribute of the
+    same name. A dataclass validates them automatically. Any other class annotates the
+    parameters and calls ``self.__post_init__()`` at the end of `__init__`. Numpy scalars become
+    Python numbers, because an int8 overflows, a float32 computes in 32 bits, and neither can be
+    written as JSON.
 
-    A subclass inherits the declarations of its bases, also where its constructor takes
-    ``**settings`` and passes them on. An annotation that cannot be resolved, such as one that
-    is imported for type checkers alone, declares nothing.
+    A subclass inherits the declarations of its bases, also if its constructor takes
+    ``**settings`` and passes them on. An annotation that cannot be resolved, such as a name
+    that is imported for type checkers alone, validates nothing.
 
-    `set_params` changes frozen dataclasses, too: never call it on a dictionary's key.
+    `set_params` also changes frozen dataclasses, so do not use them as keys of a dictionary.
 
     Raises
     ------
@@ -149,7 +150,7 @@ class Settings:
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Return the names of the constructor's parameters, and of those it passes on."""
+        """Return the constructor's parameter names, and those behind its ``**settings``."""
         names: dict[str, None] = {}
         for base in cls.__mro__:
             if "__init__" not in vars(base):
@@ -183,7 +184,11 @@ class Settings:
         """Validate relations between settings; raises SettingError."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Return the settings by name, as scikit-learn does; `deep` adds ``part__setting``."""
+        """Return the settings by name, as scikit-learn does.
+
+        With `deep`, the settings of a part, such as a trainer's model, are added under names
+        of the form ``part__setting``.
+        """
         found = {name: getattr(self, name) for name in self._names()}
         if deep:
             for name, part in list(found.items()):
@@ -192,10 +197,11 @@ class Settings:
         return found
 
     def set_params(self, **params: object) -> Self:
-        """Change settings in place, all of them or, after an error, none.
+        """Change settings in place and return this object; after an error nothing is changed.
 
-        A part is named ``part__setting``; it is replaced by a copy, as others may share it.
-        Fitted attributes stay. Raises SettingError if a setting is unknown or out of range.
+        The name ``part__setting`` changes a setting of a part, such as a trainer's model. The
+        part is copied first, as other objects may share it. Fitted attributes stay. Raises
+        SettingError if a setting is unknown or out of range.
         """
         wanted = self.get_params(deep=False)
         known = list(wanted)
@@ -227,8 +233,8 @@ class Settings:
 def check(declared: object, **values: object) -> None:
     """Validate arguments by a declaration, such as ``check(Count, k=k)``; raises SettingError.
 
-    The declaration is a type with a `Range` or `Has`, bool, a Literal, or one of these or None;
-    any other validates nothing.
+    The declaration is a type with a `Range` or `Has`, bool, a Literal, or the union of one of
+    these with None. Any other declaration accepts every value.
     """
     for name, value in values.items():
         if NoneType in get_args(declared):
@@ -271,19 +277,18 @@ def _python_number(value: object) -> object:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return True for an integer, numpy's included; True and False are none."""
+    """Return True for an integer, also of numpy, but not for a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return True for a number, numpy's included; True and False are none."""
+    """Return True for an integer or a float, also of numpy, but not for a bool."""
     return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def part_of(fraction: float, whole: int) -> int:
-    """Return ⌈fraction · whole⌉ for the fraction that is meant.
+    """Return ⌈fraction · whole⌉, without the rounding errors of floating point.
 
-    Of .07 · 100 and of 100/943 · 943 floating point makes a hair more than 7 and 100; the next
-    whole number would be one too many.
+    In floating point 0.07 · 100 is slightly more than 7, so its plain ceiling would be 8.
     """
     return math.ceil(round(fraction * whole, 6))

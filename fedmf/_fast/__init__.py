@@ -1,7 +1,7 @@
-"""Compiled steps of the recommenders and their numpy twins, chosen at import.
+"""Inner loops of the recommenders: compiled kernels, or the same functions in numpy.
 
-Both give the same results, bit for bit. ``SECAGG_PURE=1`` forces the twins, as in secagg. They
-also run if the package was built without a compiler.
+The compiled kernels are chosen at import if they were built. ``SECAGG_PURE=1`` forces numpy, as
+in secagg. Both give the same results, bit for bit.
 """
 
 from __future__ import annotations

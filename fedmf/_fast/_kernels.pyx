@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: initializedcheck=False, freethreading_compatible=True
-"""Python's door to src/steps.c: checks shapes and ranges, releases the GIL, computes nothing.
+"""Python wrappers of src/steps.c, which validate shapes and ranges and release the GIL.
 
 Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``.
 """

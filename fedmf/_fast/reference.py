@@ -1,13 +1,12 @@
-"""Specification of the compiled kernels, in plain numpy.
+"""Reference implementation of the compiled kernels, in plain numpy.
 
-Every sum adds its terms in order, one after the other, independent of any library. So a user's
-numbers do not depend on which other users are in the block, on the machine, or on whether the
-compiled kernels run.
+Every sum adds its terms one after the other, in a fixed order. So a user's numbers do not
+depend on the other users in the block, on the machine, or on the use of the compiled kernels.
 
 A block is the ratings of n users as compressed rows: ``indptr`` (int64, n + 1, ascending from
 0), ``items`` (int32, 0 ≤ item < m) and ``values`` (float64). ``q`` is float64 (m, k) and ``p``
 float64 (n, k), row by row; k ≥ 1. The leading ``fixed`` < k columns of ``p`` are constants that
-no step moves. λ is ``reg``, and counts once per rating.
+no step changes. λ is ``reg``, the regularisation per rating; n_u is the number of u's ratings.
 """
 
 from __future__ import annotations
@@ -23,18 +22,21 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
-TINY = 2.0**-40  # below this part of itself a pivot is taken for zero
+TINY = 2.0**-40  # a pivot below this share of its diagonal element counts as zero
 
 
 def predict(p: F64, q: F64, users: I64, items: I64, out: F64) -> None:
-    """Set out_j to q_i · p_u, i = items_j and u = users_j."""
+    """Set out_j to the prediction q_i · p_u, where i = items_j and u = users_j."""
     out[:] = _dots(p[users], q[items])
 
 
 def descend(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, rate: float, reg: float
 ) -> None:
-    """Subtract from every p_u γ (λ n_u p_u − Σ_i e_ui q_i), e_ui = r_ui − q_i · p_u."""
+    """Take a gradient step of every p_u: subtract γ (λ n_u p_u − Σ_i e_ui q_i).
+
+    γ is ``rate``, and e_ui = r_ui − q_i · p_u is the error of a rating.
+    """
     errors = values - _dots(p[_users(indptr)], q[items])
     for u, (first, end) in enumerate(pairwise(indptr.tolist())):
         if first == end:
@@ -48,16 +50,16 @@ def descend(
 def solve(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, fixed: int, reg: float
 ) -> NDArray[np.bool_]:
-    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr, Q the rows q_i u rated.
+    """Set every p_u to the solution of (QᵀQ + λ n_u I) p_u = Qᵀr.
 
-    The part of r_ui that the fixed columns explain is taken off it first. Users without a
-    rating keep their p_u.
+    The rows of Q are the q_i of the items that user u rated. The part of r_ui that the fixed
+    columns explain is subtracted from r_ui first. Users without a rating keep their p_u.
 
     Returns
     -------
     solved
-        bool (n,): False where the equations are singular in floating point, which takes
-        λ = 0 or nearly; p_u is then as it was.
+        bool (n,): False for a user whose equations are singular in floating point, which
+        happens only for λ = 0 or nearly 0. That user's p_u is unchanged.
     """
     n = q.shape[1] - fixed
     table = np.zeros((p.shape[0], n + 1, n))  # QᵀQ + λ n_u I, and Qᵀr as its last row
@@ -83,7 +85,10 @@ def solve(
 def gradients(
     indptr: I64, items: I32, values: F64, q: F64, p: F64, out: F64, reg: float
 ) -> None:
-    """Set row j of out, (n_ratings, width), to the first elements of λ q_i − e_ui p_u."""
+    """Set row j of out to the first ``width`` elements of λ q_i − e_ui p_u of rating j.
+
+    The shape of out is (n_ratings, width), 1 ≤ width ≤ k.
+    """
     width = out.shape[1]
     rated, mine = q[items], p[_users(indptr)]
     errors = values - _dots(mine, rated)
@@ -91,7 +96,7 @@ def gradients(
 
 
 def add_rows(table: I64 | F64, rows: I32, values: I64 | F64) -> None:
-    """Add row j of values to row rows_j of the table, one after the other."""
+    """Add row j of values to row rows_j of the table, for j = 0, 1, … in this order."""
     np.add.at(table, rows, values)
 
 
@@ -100,7 +105,7 @@ def _users(indptr: I64) -> I64:
 
 
 def _dots(a: F64, b: F64) -> F64:
-    """Return the products row by row, added up from the first element to the last."""
+    """Return the dot products of the rows of a and b, summed from first to last element."""
     total = a[:, 0] * b[:, 0]
     for f in range(1, a.shape[1]):
         total += a[:, f] * b[:, f]
@@ -108,7 +113,7 @@ def _dots(a: F64, b: F64) -> F64:
 
 
 def _eliminate(table: F64) -> NDArray[np.bool_]:
-    """Decompose the tables' rows after Cholesky, and substitute forward in their last."""
+    """Replace each table by its Cholesky factor, and its last row by forward substitution."""
     n = table.shape[2]
     least = TINY * np.diagonal(table, axis1=1, axis2=2)
     solved = np.ones(table.shape[0], dtype=np.bool_)

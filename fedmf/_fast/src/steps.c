@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Below this part of itself a pivot of the normal equations is taken for zero. */
+/* A pivot of the normal equations below this share of its diagonal element counts as zero. */
 #define TINY 0x1p-40
 
 static inline double dot(const double *restrict a, const double *restrict b, size_t k)

@@ -3,8 +3,9 @@
 A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear,
 `SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
 homomorphic encryption. All three give the same integers, bit for bit, and leave out the same
-users. `FloatSum` adds floats for comparison. `NoisySum` clips and adds noise. `MixedSum` is the
-mixed mode of the FedMMF paper; it protects less than it seems to.
+users. `FloatSum` adds floats for comparison. `NoisySum` clips the vectors and adds noise, for
+differential privacy. `MixedSum`, the mixed mode of the FedMMF paper, protects less than it
+seems to.
 """
 
 from __future__ import annotations

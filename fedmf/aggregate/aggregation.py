@@ -1,10 +1,10 @@
-"""Interface of all aggregations: users' tables in, their exact integer sum out.
+"""Interface of all aggregations, which sum the users' tables as integers.
 
-All of them encode alike and leave out the same users. So the same training gives the same
-integers, bit for bit; `Aggregate.digest` compares them.
+All aggregations of integers encode in the same way and leave out the same users. So the same
+training gives the same integers, bit for bit; compare them by `Aggregate.digest`.
 
 To add an aggregation, inherit from `IntegerSum` and write `_add`, or implement `Aggregation`.
-Export it from `fedmf.aggregate`; ``fedmf train`` takes it once `fedmf.cli.choices` names it.
+Export it from `fedmf.aggregate`, and add it to `fedmf.cli.choices` for ``fedmf train``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PHASES: tuple[Phase, ...] = ("advertise_keys", "share_keys", "masked_input", "un
 Encoding = secagg.FixedPoint | secagg.Integers
 Progress = Callable[[str, int, int], None]
 Dropouts = Mapping[int, Phase]
-"""Dropouts: the phase before whose message each user drops out."""
+"""Ids of the users who drop out, each with the phase before whose message that happens."""
 
 
 class RoundAborted(FedMFError):
@@ -49,14 +49,15 @@ class RoundAborted(FedMFError):
 
 
 class Aggregation(Protocol):
-    """Sums or counts the tables of a cohort, looking up each once at most.
+    """Adds up the tables of a cohort's users, some of whom may drop out.
 
-    `dropouts` maps users' ids to the phase before whose message they drop out; `session` names
-    the round.
+    `vectors` computes a table at each look-up, so a table is looked up once at most. `dropouts`
+    maps the ids of users who drop out to the phase before whose message that happens. `session`
+    is the name of the round.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
-        """Sum tables of floats, as fixed-point integers; raises RoundAborted."""
+        """Add up tables of floats, as fixed-point integers; raises RoundAborted."""
         ...
 
     def count(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes) -> Aggregate:
@@ -90,7 +91,7 @@ class IntegerSum(Settings, ABC):
 
     @property
     def encoding(self) -> secagg.FixedPoint:
-        """Encoding of floats; it rounds to nearest, hence repeatably."""
+        """Fixed-point encoding of floats. It rounds to nearest, so that sums are repeatable."""
         return secagg.FixedPoint(self.clip, self.fractional_bits, rounding="nearest")
 
     @abstractmethod
@@ -100,28 +101,29 @@ class IntegerSum(Settings, ABC):
 
 
 class Stopwatch:
-    """Total of the `seconds` that it ran."""
+    """Stopwatch that adds up the time of several steps in `seconds`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     @contextmanager
     def running(self, *, for_each_of: int = 1) -> Iterator[None]:
-        """Time a step that is done once and stands for so many."""
+        """Time the body of the ``with`` statement and count its time `for_each_of` times."""
         start = perf_counter()
         yield
         self.seconds += (perf_counter() - start) * for_each_of
 
 
 def in_the_sum(vectors: Vectors, dropouts: Dropouts) -> tuple[int, ...]:
-    """Return the users who send their vector before they drop out, ascending.
+    """Return the ids of the users whose vectors are in the sum, ascending.
 
-    The vector is sent as the masked input; a user who drops out of "unmasking" has sent it.
+    A user sends the vector as the masked input. So a user who drops out before the message of
+    "unmasking" is still in the sum.
     """
     return tuple(user for user in sorted(vectors) if dropouts.get(user) in (None, "unmasking"))
 
 
 def modulus_bits(n_clients: int, encoding: Encoding) -> int:
-    """Return the b of Z_{2^b}: 32, whose lanes need no packing, or more if the sum needs it."""
+    """Return b for sums modulo 2^b: 32, which needs no packing, or more for larger sums."""
     largest = n_clients * encoding.max_encoded
     return max(32, (2 * largest if encoding.signed else largest).bit_length())

@@ -22,17 +22,17 @@ class MixedSum(Settings):
     """Sum of section 3.2 of Yang et al. 2021: plain for some users, secure for the rest.
 
     **Use it to reproduce the paper, not to protect anybody**: see `warning`, which is issued if
-    any user is exposed, and docs/privacy.md. The integers are those of a secure sum over all
-    users.
+    any user is exposed, and docs/privacy.md. The result has the same integers as a secure sum
+    over all users.
 
     Parameters
     ----------
     secure
-        Sum of the others' gradients, a `SecAggSum` or `PaillierSum`; all users share its
-        encoding.
+        Sum of the gradients of users that are not exposed, a `SecAggSum` or `PaillierSum`. Its
+        encoding is used for all users.
     exposed
-        Users whose gradients the server sees; `fedmf.masks.privacy.well_masked` is the paper's
-        choice.
+        Ids of the users whose gradients the server sees. `fedmf.masks.privacy.well_masked`
+        returns the paper's choice.
     """
 
     secure: SecAggSum | PaillierSum
@@ -49,7 +49,7 @@ class MixedSum(Settings):
 
     @property
     def warning(self) -> str:
-        """Warning for any training with this sum."""
+        """Text of the warning about exposed users."""
         return (
             f"{len(self.exposed)} users send their gradients in the clear: the server can "
             "compute their masked ratings from two rounds, and from these and the items' "
@@ -61,7 +61,7 @@ class MixedSum(Settings):
         )
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:
-        """Sum tables of floats; see `Aggregation`. RoundAborted if the secure part is."""
+        """Sum tables of floats, see `Aggregation`; RoundAborted if too few users are left."""
         there = [user for user in vectors if user in self.exposed]
         rest = [user for user in vectors if user not in self.exposed]
         plain = PlainSum(clip=self.secure.clip, fractional_bits=self.secure.fractional_bits)

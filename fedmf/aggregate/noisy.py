@@ -38,23 +38,23 @@ class NoisySum(Settings):
     ----------
     inner
         Sum of the clipped tables. Its clip must leave room for the noise that users add.
-    clip_norm : float, C > 0, the L2 norm that a longer table is scaled down to
+    clip_norm : float, C > 0, the greatest L2 norm of a table; longer tables are scaled down
     noise_multiplier
         z ≥ 0: noise of standard deviation σ = z · C, from `fedmf.models.dp.noise_multiplier`.
     where
         ``"central"``: a trusted party that knows the exact sum adds N(0, σ²).
-        ``"distributed"``: each user adds a share of it before sending. Under secure aggregation
-        no party then knows the exact sum. The accuracy is that of "central".
+        ``"distributed"``: each user adds a share of that noise before sending. Under secure
+        aggregation no party then knows the exact sum. The accuracy is the same as "central".
         ``"local"``: each user adds all of N(0, σ²), and needs no secure aggregation. The sum
-        then has √n times as much noise.
+        of n users then has √n times as much noise.
     honest
-        With "distributed": share of the cohort in (0, 1] whose noise alone is enough. A round
-        with fewer survivors is aborted. A reader of the sum and colluding users count as
-        dropped out, but cannot be detected.
+        With "distributed": share of the cohort, in (0, 1], whose noise alone is enough. A round
+        with fewer survivors is aborted. Allow for users who collude and for a user who reads
+        the sum, as if they dropped out: they cannot be detected.
     entropy
-        Source of the noise: a function from a number of bytes to as many of them. Privacy needs
-        `os.urandom`; ``np.random.default_rng(seed).bytes`` makes an experiment repeatable, and
-        lets a holder of the seed remove the noise.
+        Function that takes a number of bytes and returns as many random bytes. Privacy needs
+        `os.urandom`. With ``np.random.default_rng(seed).bytes`` an experiment is repeatable,
+        but anyone who knows the seed can remove the noise.
     """
 
     inner: IntegerSum
@@ -80,10 +80,12 @@ class NoisySum(Settings):
         Raises
         ------
         SettingError
-            If the inner clip could cut the noise off, a share of the noise is lost on the grid,
-            the grid is too fine for it, or `entropy` gives another number of bytes.
+            If the clip of `inner` is too small for the noise, its fractional_bits are too few
+            or too many for the noise, or `entropy` returns a wrong number of bytes.
         RoundAborted
-            If fewer than the honest users are left, or the inner sum is aborted.
+            If fewer users are left than `honest` requires, or the sum of `inner` is aborted.
+        MissingExtra
+            If scipy is not installed.
         """
         if self.where == "central":
             total = self.inner.sum(
@@ -125,7 +127,7 @@ class NoisySum(Settings):
         )
 
     def _clipped(self, rows: Rows) -> Rows:
-        """Return the table at a norm of at most C, on the grid, rounded towards zero."""
+        """Scale a table to a norm of at most C, and round it towards zero to the grid."""
         values = np.asarray(rows.values, dtype=np.float64)
         norm = float(np.linalg.norm(values))
         if norm > self.clip_norm:
@@ -179,7 +181,7 @@ class NoisySum(Settings):
         return noise.astype(np.int64)
 
     def _random(self, size: int) -> bytes:
-        """Return so many bytes of entropy: fewer, used again, would be noise that cancels."""
+        """Return `size` bytes of entropy. Fewer, repeated, would give noise that cancels."""
         data = self.entropy(size)
         if len(data) != size:
             raise SettingError(

@@ -34,13 +34,13 @@ FEWEST = 3  # users in a sum: of two, each could subtract their own vector
 
 @dataclass(frozen=True, kw_only=True)
 class PaillierSum(IntegerSum):
-    """Sum by Paillier encryption, in the integers that `PlainSum` and `SecAggSum` give.
+    """Sum by Paillier encryption, with the same integers as `PlainSum` and `SecAggSum`.
 
-    A user sends one message, in place of the masked input. So the same users are left out as in
-    the other aggregations. Fewer than three users make no sum.
+    A user sends one message, in the phase of the masked input. So the same users are left out
+    as in the other aggregations. A round is aborted if fewer than three users are left.
 
-    **A party that can decrypt the sum can decrypt every single vector.** So the trust model
-    must be named; there is no default.
+    **A party that can decrypt the sum can decrypt every single vector.** So `trust` has no
+    default.
 
     Parameters
     ----------
@@ -48,29 +48,31 @@ class PaillierSum(IntegerSum):
         "shared client key": all users have the private key, the server does not (Chai et al.
         2020; Basu's thesis). *One user who colludes with the server, or a server that poses as
         a user, reads every user's vector.*
-        "key holder": a party apart from users and server has it. *If it colludes with the
-        server, the two read every user's vector; and a server that deviates from the protocol
-        can have one user's vector read as if it were the sum.*
-        "threshold": trustees have shares of it, of which `threshold` decrypt together (Damgård
-        and Jurik 2001). *No single party can decrypt as long as the server follows the
-        protocol, with the same reservation; so many trustees who collude with the server read
-        every user's vector.* The dealer makes the key, hands out the shares and must forget it;
-        if no key is given, the dealer is this process.
+        "key holder": a party apart from users and server has the private key. *If it colludes
+        with the server, the two read every user's vector. A server that deviates from the
+        protocol can have one user's vector read as if it were the sum.*
+        "threshold": trustees have shares of the private key, and `threshold` of them decrypt
+        together (Damgård and Jurik 2001). *No single party can decrypt, but a server that
+        deviates from the protocol can have one user's vector read as if it were the sum.
+        `threshold` trustees who collude with the server read every user's vector.* The dealer
+        makes the key, hands out the shares and must delete the key; if `key` is None, the
+        dealer is this process.
     trustees, threshold
-        Numbers of shares, and of shares that decrypt: 2 ≤ threshold ≤ trustees ≤ 100. Required
-        for "threshold" without a key, and only then.
-    bits : int, size of the key if none is given, 2048 to 8192, a multiple of 64
+        Number of trustees, and number of them that decrypt together: 2 ≤ threshold ≤ trustees
+        ≤ 100. Required for "threshold" without a key, otherwise None.
+    bits : int, length in bits of a key that is made here, 2048 to 8192, a multiple of 64
     key
         A private key of `secagg.paillier`; for "threshold", the shares that
-        `secagg.threshold.deal` gave. None: one is made at first use.
-    progress : function of the current phase, the clients done with it and all clients
+        `secagg.threshold.deal` returned. If None, a key is made at first use.
+    progress
+        Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits
         See `IntegerSum`.
 
     Raises
     ------
     SettingError
-        If a value is out of range; settings that depend on the cohort are checked at the sum.
+        If a value is out of range. Limits that depend on the cohort are checked by the sum.
     """
 
     trust: Trust
@@ -213,7 +215,7 @@ class _Server:
         self._total = vector if self._total is None else self._total + vector
 
     def sum(self) -> bytes:
-        """Return the sum, blinded again; raises RoundAborted."""
+        """Return the encrypted sum, blinded again; RoundAborted below `FEWEST` summands."""
         summands = 0 if self._total is None else self._total.added
         if self._total is None or summands < FEWEST:
             raise RoundAborted(

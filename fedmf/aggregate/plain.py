@@ -1,4 +1,4 @@
-"""Sums in the clear, for comparison with private ones: in fixed and in floating point."""
+"""Sums in the clear, in fixed and in floating point, to compare private sums with."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ __all__ = ["FloatSum", "PlainSum"]
 class PlainSum(IntegerSum):
     """Sum in the clear: no privacy, but the same integers as the private sums.
 
-    Its bytes are those of the vectors alone. It is aborted only if no user is left. Raises
-    SettingError if the encoding is impossible.
+    `Aggregate.bytes_up` counts the encoded vectors alone. A round is aborted only if no user is
+    left. Raises SettingError if `clip` or `fractional_bits` is out of range.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ class PlainSum(IntegerSum):
 
 @dataclass(frozen=True)
 class FloatSum(Settings):
-    """Sum in the clear of float64 as they are: no privacy, no rounding, no clip.
+    """Sum in the clear of unencoded float64 numbers: no privacy, no rounding, no clip.
 
     It leaves out the same users as the other aggregations. Its `Aggregate.integers` are the
-    bits of the floats, so that digests still show equal sums.
+    bits of the floats, read as int64, so that equal sums have equal digests.
     """
 
     def sum(self, vectors: Vectors, *, dropouts: Dropouts, session: bytes = b"") -> Aggregate:

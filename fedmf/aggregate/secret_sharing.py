@@ -33,22 +33,24 @@ class SecAggSum(IntegerSum):
     Parameters
     ----------
     neighbours
-        Number of others with whom each user exchanges keys and shares: an even number (Bell et
-        al. 2020), None for all of them (Bonawitz et al. 2017), or "auto" for all of them in
-        cohorts up to 100 and 60 in larger ones.
+        Number of users with whom each user exchanges keys and shares: an even number (Bell et
+        al. 2020), or None for all users (Bonawitz et al. 2017). "auto" means all users in
+        cohorts up to 100, and 60 in larger cohorts.
     threshold
-        Number of the n (or neighbours + 1) holders of a user's shares that reconstruct them;
-        None for two thirds, rounded up. A higher one withstands more colluding users, a lower
-        one more dropouts. Of n it must be more than half; of neighbours, enough for one user in
-        twenty to collude and one to drop out (`secagg.ClientPolicy`).
-    progress : function of the current phase, the clients done with it and all clients
+        Number of shares that reconstruct a user's secret, out of the n or neighbours + 1 that
+        were handed out; None for two thirds, rounded up. A higher threshold withstands more
+        colluding users, a lower threshold more dropouts. Without neighbours it must be more
+        than half of n. With neighbours it must suit a cohort in which one user in twenty
+        colludes and one in twenty drops out (`secagg.ClientPolicy`).
+    progress
+        Function of the name of the phase, the number of finished clients and of all clients.
     clip, fractional_bits
         See `IntegerSum`.
 
     Raises
     ------
     SettingError
-        If a value is out of range; settings that depend on the cohort are checked at the sum.
+        If a value is out of range. Limits that depend on the cohort are checked by the sum.
     """
 
     neighbours: int | Literal["auto"] | None = "auto"

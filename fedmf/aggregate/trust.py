@@ -1,7 +1,7 @@
 """Trust models of homomorphic encryption, and the parties of each.
 
-The server adds ciphertexts that it cannot read. A key holder can read every single vector as
-well as the sum. The models differ in the key holder.
+The server adds ciphertexts that it cannot read. A party with the private key can read every
+single vector as well as the sum. The trust models differ in the party that has the key.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WARNINGS: Mapping[Trust, str] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class Decryption:
-    """A decrypted sum, and the seconds of each user, the server and the key holders."""
+    """Decrypted sum, and the seconds that each user, the server and the key holders took."""
 
     total: DecryptedSum
     user_seconds: float = 0.0
@@ -63,7 +63,7 @@ class Decryption:
 
 
 class Parties(ABC):
-    """The users, who encrypt, the server with the public key only, and the key holder."""
+    """Keys of the parties of a trust model: users encrypt, one or more parties decrypt."""
 
     users_decrypt: ClassVar[bool] = False
     """True if the encrypted sum goes to the users."""
@@ -74,12 +74,12 @@ class Parties(ABC):
         """Key that the server checks and adds with."""
 
     def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
-        """Encrypt as a user does; raises secagg.ParameterError."""
+        """Encrypt one user's vector; raises secagg.ParameterError."""
         return self.public_key.encrypt_vector(vector, packing)
 
     @abstractmethod
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
-        """Read the sum that the server sent."""
+        """Decrypt `data`, the server's encrypted sum of `summands` vectors."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class KeyHolder(Parties):
 
     @property
     def public_key(self) -> PublicKey:
-        """See `Parties`."""
+        """Key that the server checks and adds with; see `Parties`."""
         return self.private_key.public_key
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
-        """See `Parties`."""
+        """Decrypt the sum and time the decryption; see `Parties`."""
         watch = Stopwatch()
         with watch.running():
             vector = self.public_key.load_vector(data, packing, summands)
@@ -106,27 +106,27 @@ class KeyHolder(Parties):
 class SharedClientKey(KeyHolder):
     """Users with the private key, and a server without it (Chai et al. 2020, §4; Basu).
 
-    Users encrypt with it, which is faster than with the public key, and each of them decrypts
-    the sum. Here it is decrypted once, and the time is reported for each of them.
+    Users encrypt with the private key, which is faster than with the public key, and each user
+    decrypts the sum. A simulation decrypts once and reports that time for every user.
     """
 
     users_decrypt: ClassVar[bool] = True
 
     def encrypt(self, vector: Table, packing: Packing) -> EncryptedVector:
-        """See `Parties`."""
+        """Encrypt one user's vector with the private key; see `Parties`."""
         return self.private_key.encrypt_vector(vector, packing)
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
-        """See `Parties`."""
+        """Decrypt the sum and time the decryption; see `Parties`."""
         read = super().decrypt(data, packing, summands)
         return Decryption(total=read.total, user_seconds=read.key_holder_seconds)
 
 
 @dataclass(frozen=True)
 class Trustees(Parties):
-    """Trustees with shares of the private key; the first t answer the server.
+    """Trustees with shares of the private key; as many as the threshold decrypt together.
 
-    The trustees trust the server that a message is a sum of that many vectors; see `KeyShare`.
+    The trustees cannot check that the server's message is a sum of vectors; see `KeyShare`.
     """
 
     shares: tuple[KeyShare, ...]
@@ -138,11 +138,11 @@ class Trustees(Parties):
 
     @property
     def public_key(self) -> PublicKey:
-        """See `Parties`."""
+        """Key that the server checks and adds with; see `Parties`."""
         return self.key.public_key
 
     def decrypt(self, data: bytes, packing: Packing, summands: int) -> Decryption:
-        """See `Parties`."""
+        """Decrypt the sum and time the decryption; see `Parties`."""
         trustees, server = Stopwatch(), Stopwatch()
         answers = []
         for share in self.shares[: self.key.threshold]:

@@ -1,4 +1,4 @@
-"""Input of an aggregation, the users' tables, and its result."""
+"""Input of an aggregation, which is the users' tables, and its result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Short form of a user's message: an (m, k) table that is zero outside a few rows.
+    """Sparse form of a user's (m, k) table, which is zero outside a few rows.
 
-    The user sends `dense()`. The short form is for sums in the clear. It is faster, gives the
-    same integers, and may contain the rows of many users.
+    A user sends the full table, `dense()`. Sums in the clear add the sparse form, which is
+    faster and gives the same integers. For them it may contain the rows of many users.
 
     Parameters
     ----------
-    indices : shape (n,), the given rows, 0 ≤ index < n_rows; each once, if one user's
+    indices : shape (n,), numbers of the given rows, 0 ≤ index < n_rows, distinct for one user
     values : shape (n, k), float64 to be summed, or int64 zeros and ones to be counted
-    n_rows : int, m
+    n_rows : int, m, the number of rows of the full table
     """
 
     indices: NDArray[np.int32]
@@ -35,7 +35,7 @@ class Rows:
     n_rows: int
 
     def dense(self) -> Table:
-        """Return all m · k elements, row by row."""
+        """Return the full table as an array of shape (m · k,), row by row."""
         table = np.zeros_like(self.values, shape=(self.n_rows, self.values.shape[1]))
         table[self.indices] = self.values
         return cast(Table, table.reshape(-1))
@@ -61,7 +61,7 @@ class _Lazy(Mapping[int, Item]):
 
 
 class Vectors(_Lazy[Rows]):
-    """Tables of a cohort by user id, computed at each look-up to keep one at a time in memory.
+    """Mapping of user ids to tables. A look-up computes the table, to keep one in memory.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class Vectors(_Lazy[Rows]):
     compute : function from an id to the user's table
     shape : (m, k), the shape of every table
     compute_blocks
-        Function from ids, ascending, to all their tables in few pieces, with the rows that
-        `compute` gives, value by value. None: user by user.
+        Function of ascending ids that yields the rows of all these users in a few pieces, with
+        the same values as `compute`. If None, `compute` is called for each user.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Vectors(_Lazy[Rows]):
         self.shape, self._compute_blocks = shape, compute_blocks
 
     def blocks(self, users: Sequence[int]) -> Iterator[Rows]:
-        """Return the rows of some users in few pieces, without their owners, for plain sums."""
+        """Return the rows of some users in a few pieces, each of one or several users."""
         if self._compute_blocks is not None:
             return self._compute_blocks(users)
         return (self[user] for user in users)
@@ -103,10 +103,10 @@ class Aggregate:
     sum : float64, shape (m · k,), sum over the survivors
     integers : int64, shape (m · k,), exact sum of the encoded integers
     survivors : ids of the users whose vectors are in the sum, ascending (U3 of the protocol)
-    clipped : number of elements, over all users, beyond the encoding's clip
+    clipped : number of elements, over all users, that exceeded the encoding's clip
     client_seconds, server_seconds
         Time of all clients together, their local steps included, and of the server.
-    key_holder_seconds : time of the other parties that decrypt, 0 if there are none
+    key_holder_seconds : time of the key holder or the trustees, 0 if there are none
     bytes_up, bytes_down : mean bytes that a user sent and received, without the model itself
     """
 

@@ -1,15 +1,16 @@
 """Attacks of an honest-but-curious server, in the clear and under secure aggregation.
 
-`leakage`, `inversion` and `singletons` run attacks end to end: on a training in the clear, and
-on the same one under secure aggregation. There they do no better than guessing.
+`leakage`, `inversion` and `singletons` run attacks end to end, on a training in the clear and
+on the same training under secure aggregation. Under secure aggregation `leakage` and
+`inversion` do no better than guessing.
 
 - **Plain gradients give the ratings away.** `from_two_rounds` solves for a user's ratings with
-  the gradients of two rounds. `from_one_round` needs one, if ratings are on a grid.
+  the gradients of two rounds. `from_one_round` needs one round, if ratings are on a grid.
 - **Personalised masks do not protect.** `from_ridge` and `from_retraining` undo them, given the
   items' public features and one number per user. Indicator J (`fedmf.masks.privacy`) and the
   paper's own two attacks, `recovery` and `ranking`, do not show that.
 - **An exact sum over one user is that user's gradient.** `from_sum` reads it from secure sums
-  at items with a single rater. ``FedMF(min_raters=3)`` leaves these out.
+  at items with a single rater. ``FedMF(min_raters=3)`` leaves such items out.
 """
 
 from __future__ import annotations

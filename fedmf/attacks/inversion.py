@@ -1,4 +1,4 @@
-"""Inversion of one-order masks, by the equation that fits them.
+"""Inversion of one-order masks, by the normal equations of their ridge regression.
 
 A ridge regression of ratings r on public features x leaves the residuals ρ = r − b − Xw. These
 are the masked ratings (eq. 11 of Yang et al. 2021). Where the penalised squares are
@@ -12,7 +12,8 @@ user's mean rating gives b. It mostly gives the sign that gradients leave open
 (`from_two_rounds`), too: r and 2 · mean − r are both on the grid only if 2 · mean is.
 
 The adversary needs the masked ratings, which plain gradients give, the items' public features
-and each user's mean rating. Section 4.2.1 grants the lowest and the highest rating.
+and each user's mean rating. The paper's adversary of section 4.2.1 knows the lowest and the
+highest rating instead.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Unmasked(NamedTuple):
     penalty
         Penalty of the mask; NaN for a constant mask.
     misfit
-        Distance of the exact solution from the grid (rms), in steps; almost 0 if it is right.
+        Root mean square distance of the exact solution from the grid, in steps of the grid;
+        almost 0 if the ratings are right.
     """
 
     ratings: Floats
@@ -63,11 +65,11 @@ def from_ridge(
     x
         float64, shape (n, d): the features of the rated items.
     mean
-        The mean of the ratings.
+        The mean of the user's ratings.
     grid
         float64, ascending and evenly spaced: every possible rating.
     penalty
-        Penalty of the mask; None to search for it.
+        Penalty of the mask, > 0; None to search for it.
     """
     step, span = float(grid[1] - grid[0]), float(grid[-1] - grid[0])
     g = x @ (x.T @ masked)

@@ -1,14 +1,14 @@
-"""Ratings from gradients, computed by a server from one user's rows and its own Q.
+"""Attacks that compute a user's ratings from the gradients and the server's item factors Q.
 
 λ q_i − η_ui = e_ui p_u (eq. 6 of Yang et al. 2021) has rank 1 over the user's items. Let d be
 its unit direction and a_i its coefficients; then p_u = s d for one unknown number s, and
 
     r_ui = e_ui + q_i · p_u = a_i / s + s b_i,   b_i = q_i · d.
 
-Two rounds set two such expressions equal, a linear system in 1/s, s, 1/s', s'. Its null space
-has one dimension from three items on; s · 1/s = 1 fixes the length. Ratings on a grid need only
-one round. For each possible value of one rating, s is a root of a quadratic. Only the true s
-puts all other ratings on the grid.
+Two rounds give two such expressions for each rating. They are equal, which is a linear system
+in 1/s, s, 1/s', s'. With three items or more its null space has one dimension; s · 1/s = 1
+fixes the length. Ratings on a grid need only one round. For each possible value of one rating,
+s is a root of a quadratic. Only the true s puts all other ratings on the grid.
 
 The paper's section 2.2.2 solves for the ratings with the user's update rule (eq. 7); these
 attacks need only λ.
@@ -26,7 +26,7 @@ __all__ = ["Seen", "from_one_round", "from_sum", "from_two_rounds", "on_grid"]
 Floats = NDArray[np.float64]
 
 FEWEST = 3  # items for two rounds: three equations for four unknowns up to their length
-ANCHORS = 8  # ratings that the search starts from; more than one, for rounded gradients
+ANCHORS = 8  # ratings that the search starts from: gradients are rounded, so one may fail
 PARALLEL = 1e-4  # 1 − |cos|: rows of one user differ by the rounding, of two by p_u
 VAGUE = 0.01  # weight of a wrong length of p_u beside a rating off the grid: little
 
@@ -55,13 +55,13 @@ def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
     first, second
         Views of the same n items in the same order.
     reg
-        λ of eq. 6.
+        λ of eq. 6, ≥ 0.
 
     Returns
     -------
     ratings
-        float64, shape (n,), of a mean ≥ 0, as −r_ui and −p_u have the same gradients as r_ui
-        and p_u. NaN for fewer than three items, or if there is no s.
+        float64, shape (n,). The mean is ≥ 0: −r_ui and −p_u would have the same gradients as
+        r_ui and p_u. All are NaN for fewer than three items, or if there is no solution s.
     """
     n = first.eta.shape[0]
     if n < FEWEST:
@@ -85,14 +85,14 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
     Parameters
     ----------
     seen
-        View of n ≥ 1 items; one or two have several answers.
+        View of n ≥ 1 items; for one or two items, several answers fit.
     reg
-        λ of eq. 6.
+        λ of eq. 6, ≥ 0.
     grid
         float64, ascending and evenly spaced: every possible rating, such as 1, …, 5.
     length
-        Approximate length of p_u, known from the public start, which decides between answers;
-        None if unknown.
+        Approximate norm of p_u, which decides between answers that fit. The server knows it
+        from the public starting factors; None if unknown.
 
     Returns
     -------
@@ -121,8 +121,9 @@ def from_sum(
 ) -> tuple[NDArray[np.int64], Floats]:
     """Return the ratings of the items with one rater from an exact sum, secure or not.
 
-    The rows λ q_i − η_i = e_ui p_u of one user are parallel, which groups the items by their
-    unknown raters for `from_one_round`. P starts as Q does, so that Q gives the length of p_u.
+    The rows λ q_i − η_i = e_ui p_u of one user are parallel. So items with parallel rows are
+    taken for one user's and passed to `from_one_round` together. The norm of p_u is estimated
+    from Q, as P and Q start alike.
 
     Parameters
     ----------
@@ -157,14 +158,14 @@ def from_sum(
 
 
 def on_grid(ratings: Floats, grid: Floats) -> Floats:
-    """Return the nearest possible rating to each; NaN stays NaN."""
+    """Round each rating to the nearest number on the grid; NaN stays NaN."""
     step = grid[1] - grid[0]
     number = np.clip(np.rint((ratings - grid[0]) / step), 0, grid.size - 1)
     return np.asarray(grid[0] + step * number)
 
 
 def _rank_one(seen: Seen, reg: float) -> tuple[Floats, Floats]:
-    """Return a_i and b_i: along d, the errors and the predictions of the item factors."""
+    """Return a_i and b_i, the components along d of λ q_i − η_ui and of q_i."""
     table = reg * seen.q - seen.eta  # e_ui p_u
     d = np.linalg.svd(table, full_matrices=False)[2][0]
     return table @ d, seen.q @ d

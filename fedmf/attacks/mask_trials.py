@@ -37,10 +37,11 @@ def inversion(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Attack FedMMF, knowing the mean rating of each user.
+    """Undo the masks of FedMMF, as an attacker who knows the mean rating of each user.
 
     Against one-order masks the attack starts from the gradients of two rounds, which give the
-    masked ratings up to their sign. Against others it starts from these (section 4.2.2).
+    masked ratings up to their sign. Against other masks the attack in the clear starts from the
+    masked ratings themselves (section 4.2.2).
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ def inversion(
     Raises
     ------
     SettingError, ModelError, DataError
-        See `leakage`, `Mask.fit` and `known_features`; also if the mask is of another kind.
+        See `leakage`, `Mask.fit` and `known_features`. SettingError also if the mask is not a
+        RidgeMask, an FMMask or an NNMask.
     """
     some = attacked(ratings, users, seed)
     grid = grid_of(ratings)
@@ -101,31 +103,31 @@ def on_masked_ratings(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Try the paper's own two attacks, `ranking` and `recovery`, on masked ratings.
+    """Run one of the paper's own two attacks, `recovery` or `ranking`, on masked ratings.
 
     Parameters
     ----------
     ratings, users, features, model, progress
         See `inversion`.
     ranked
-        Try `ranking` in place of `recovery`.
+        True to run `ranking`, False to run `recovery`.
     amount
-        ``top`` of `ranking`, or ``tolerance`` of `recovery`.
+        The parameter ``top`` of `ranking`, or ``tolerance`` of `recovery`.
     mask
         Mask of every party; two-order by default, as in the paper.
     seed
-        Seed of the training, of all masks and of ties, ≥ 0.
+        Seed of the training, of all masks and of the order of ties, ≥ 0.
 
     Returns
     -------
     Outcome
-        Means over the users. Chance is the same attack on the secure run's numbers, shuffled
-        within each user, which keeps their distribution.
+        Mean rates of the attacked users. ``chance`` is the rate of the same attack on the
+        secure run's numbers, shuffled within each user, which keeps their distribution.
 
     Raises
     ------
     SettingError, ModelError, DataError
-        See `inversion`; also if `amount` is out of range.
+        See `inversion`. SettingError also if `amount` is out of range.
     """
     some = attacked(ratings, users, seed)
     two_order = FMMask() if mask is None else mask

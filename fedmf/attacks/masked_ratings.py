@@ -1,7 +1,7 @@
 """The two attacks of the FedMMF paper on masked ratings, sections 4.2.1 and 4.2.2.
 
-They only scale or rank masked ratings. So a low success rate is no sign of safety: `from_ridge`
-and `from_retraining` start from the same numbers.
+Both attacks only scale or rank masked ratings. So a low success rate is no sign of safety:
+`from_ridge` and `from_retraining` undo the masks, starting from the same numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     Parameters
     ----------
     ratings, masked
-        The ratings, and their residuals under the masks.
+        The true ratings, and the masked ratings, which are their residuals under the masks.
     tolerance
         Error level g of the paper, > 0, in the unit of the ratings.
 
@@ -57,17 +57,18 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
 def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Floats:
     """Return each user's hit ratio β (section 4.2.2).
 
-    β is the share of a user's ⌈top · n⌉ highest items by masked rating that are among as many
-    by rating. Ties, which the paper leaves open, are broken at random.
+    For each user, the ⌈top · n⌉ items with the highest masked ratings are compared with the
+    same number of items with the highest ratings. The share of common items is β. Ties, which
+    the paper leaves open, are broken at random.
 
     Parameters
     ----------
     ratings, masked
         See `recovery`.
     top
-        h, 0 < top ≤ 1.
+        h, the share of each user's n rated items to compare, 0 < top ≤ 1.
     seed
-        Seed of the ties.
+        Seed of the order of ties, ≥ 0.
 
     Returns
     -------

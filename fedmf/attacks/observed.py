@@ -62,9 +62,9 @@ def quiet(what: str, done: int, of: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRound:
-    """One round of a training in the clear, `number` 1, 2, …: gradients η_ui by user.
+    """Round `number` = 1, 2, … of a training in the clear: each user's gradients η_ui.
 
-    The item factors `q` are float64 of shape (m, k).
+    The item factors `q` before the round are float64 of shape (m, k).
     """
 
     number: int
@@ -74,9 +74,9 @@ class TrainingRound:
 
 @dataclass(frozen=True, eq=False)
 class SecureRound:
-    """The server's view of a secure aggregation: masked inputs y_u by user, and their sum.
+    """The server's view of a secure aggregation: masked inputs y_u, and the decoded sum.
 
-    All are float64 of shape (m, k); y_u is decoded as if it were η_u.
+    All tables are float64 of shape (m, k); y_u is decoded as if it were the gradient η_u.
     """
 
     masked: Mapping[int, Floats]
@@ -91,7 +91,7 @@ def train(
     Raises
     ------
     SettingError
-        If the model has biases, or its factors grow beyond all bounds.
+        If the model has biases, or its factors diverge.
     """
     if model.biases:
         raise SettingError(
@@ -111,13 +111,13 @@ def train(
 
 
 def count_raters(ratings: Ratings) -> NDArray[np.int64]:
-    """Return the raters of each item, counted by all users through secure aggregation."""
+    """Return the number of raters of each item, from a secure sum over all users."""
     everyone = np.arange(ratings.n_users)
     return Loop(SecAggSum(), Schedule(), 1).count(ratings, 1, everyone)[0].counts
 
 
 def in_the_clear(of: TrainingRound, user: int) -> Seen:
-    """Return a user's rows in a plain sum, in its fixed point; untrained items have zeros."""
+    """Return the view of a user in a plain sum: the gradients, rounded to fixed point."""
     rows = of.gradients[user]
     encoding = PlainSum().encoding
     integers, _ = encoding.encode_integers(np.asarray(rows.values, np.float64).reshape(-1))
@@ -183,7 +183,7 @@ def attacked(ratings: Ratings, users: ArrayLike, seed: int) -> Users:
 def views(
     ratings: Ratings, users: Users, model: FedMF, seed: int, progress: Progress
 ) -> tuple[View, View, View]:
-    """Train for two rounds; return views of a user's gradients, masked inputs and the sums."""
+    """Train for two rounds; return the views of plain gradients, masked inputs and sums."""
     rounds = train(model, ratings, 2, seed, progress)
     secure = [under_masks(one, set(users.tolist()), seed, progress) for one in rounds]
 
@@ -209,5 +209,5 @@ def views(
 
 
 def leaked(view: View, users: Users, model: FedMF) -> list[Floats]:
-    """Return each user's ratings by `from_two_rounds`, with 0 in place of NaN."""
+    """Return the ratings that `from_two_rounds` finds for each user, with 0 for NaN."""
     return [np.nan_to_num(from_two_rounds(*view(user), model.reg)) for user in users.tolist()]

@@ -20,7 +20,9 @@ EXACT = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Shares of ratings that an attack finds exactly; see `on_masked_ratings` for others.
+    """Success of an attack, as shares of ratings found exactly, from 0 to 1.
+
+    `on_masked_ratings` reports the mean rates of the paper's attacks instead.
 
     Parameters
     ----------
@@ -29,9 +31,9 @@ class Outcome:
     plain
         Share without secure aggregation.
     secure
-        Share with it, from a user's masked input.
+        Share with secure aggregation, found from a user's masked input.
     summed
-        Share from the sum over all users.
+        Share found from the sum over all users, which secure aggregation reveals.
     chance
         Share found by guessing the most frequent rating. For attacks on masked ratings, the
         share found with shuffled numbers.
@@ -50,7 +52,7 @@ class Outcome:
     def of(
         cls, attack: str, truth: Floats, plain: Floats, secure: Floats, summed: Floats
     ) -> Outcome:
-        """Compare the ratings found in three ways with the truth, all of one shape."""
+        """Return the outcome of three arrays of found ratings, each of the shape of `truth`."""
         return cls(
             attack=attack,
             plain=share_right(plain, truth),
@@ -67,7 +69,7 @@ def grid_of(ratings: Ratings) -> Floats:
     Raises
     ------
     DataError
-        If a rating is on neither grid: attacks would miss it, which must not pass for safety.
+        If the ratings are not in whole or half steps: an attack would fail for that reason.
     """
     low, high = ratings.scale
     if np.isfinite(high - low):
@@ -89,7 +91,7 @@ def share_right(found: Floats, truth: Floats) -> float:
 
 
 def chance(truth: Floats) -> float:
-    """Return the share of the most frequent rating."""
+    """Return the share of the most frequent rating, 0 for no ratings."""
     counts = np.unique(truth, return_counts=True)[1]
     return float(counts.max() / truth.size) if truth.size else 0.0
 

@@ -1,10 +1,10 @@
 """Inversion of masks without a closed form: guess ratings, fit the mask to them, compare.
 
-The right ratings minus the mask fitted to them are the masked ratings ρ. A guess is ρ + t D on
-the grid, with an estimate D of the mask and one of a few amplitudes t. The best guess gives the
-next D. The first D is the linear part of a factorisation machine (see `from_ridge`), whose
-interactions l2 keeps near zero. For a neural network it is one fitted to ρ with a weaker
-penalty. The penalty has left that part of the features in ρ.
+The right ratings minus the mask fitted to them are the masked ratings ρ. A guess is ρ + t D,
+rounded to the grid, where D is an estimate of the mask and t one of a few amplitudes. The best
+guess gives the next D. For a factorisation machine the first D is the linear part (see
+`from_ridge`), as l2 keeps its interactions near zero. For a neural network the first D is a
+network fitted to ρ with a weaker penalty, as the penalty has left that part in ρ.
 
 The adversary needs the masked ratings, the items' features, the public hyper-parameters of the
 mask and each user's mean rating. The seeds of the parties' starting parameters stay unknown.
@@ -49,19 +49,20 @@ def from_retraining(
     Parameters
     ----------
     masked
-        ρ in place of the ratings.
+        Masked ratings ρ of all users.
     mask
         Hyper-parameters of the mask.
     features
         A row for each item.
     means
-        float64, shape (n_users,): mean of each user's ratings, arbitrary without ratings.
+        float64, shape (n_users,): mean of each user's ratings; any number for a user without
+        ratings.
     grid
         float64, ascending and evenly spaced: every possible rating.
     passes
-        Number of estimates of the masks.
+        Number of estimates D of the masks, ≥ 1.
     seed
-        Seed of the adversary's own starting parameters; other than the parties'.
+        Seed of the adversary's own starting parameters, different from the parties' seed.
     progress
         See `leakage`.
 
@@ -80,7 +81,7 @@ def from_retraining(
         return np.asarray(values - mean(values)[users])
 
     def fitted(values: Floats, which: NDArray[np.bool_], like: FMMask | NNMask) -> Floats:
-        """Fit masks to guesses for some users; the others' predictions are void."""
+        """Fit masks to the guesses of some users; predictions of other users are unused."""
         guessed = masked.with_values(values, (-np.inf, np.inf)).take(which[users])
         return like.fit(features, guessed, seed).predict(users, masked.items)
 

@@ -68,9 +68,9 @@ def leakage(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Attack the gradients of the first two rounds of FedMF, or those of the first alone.
+    """Compute users' ratings from the gradients of the first one or two rounds of FedMF.
 
-    Plain gradients are rounded to 2^−16, the fixed point of all sums of fedmf.
+    Plain gradients are rounded to multiples of 2^−16, the default of fedmf's aggregations.
 
     Parameters
     ----------
@@ -79,13 +79,13 @@ def leakage(
     users
         Numbers of the attacked users, in any order, such as `chosen` draws.
     one_round
-        Use the gradients of the first round only.
+        True to use the gradients of the first round only.
     model
         Model in training; by default the paper's, which leaves no item out.
     seed
         Seed of the training and of the masks, ≥ 0.
     progress
-        Called with the present work, the finished steps and all steps.
+        Function of the name of the work, the finished steps and all steps.
 
     Returns
     -------
@@ -95,10 +95,10 @@ def leakage(
     Raises
     ------
     SettingError
-        If an argument is of another type or out of range, the model has biases, or no user or
-        one without ratings is attacked.
+        If an argument is of another type or out of range, the model has biases, or `users` is
+        empty or has a user without ratings.
     ModelError
-        If a user is unknown.
+        If `users` has a number that is not among the ratings' users.
     DataError
         If ratings are not in whole or half steps.
     """
@@ -127,29 +127,29 @@ def singletons(
     seed: int = 0,
     progress: Progress = quiet,
 ) -> Outcome:
-    """Attack the sum over all users, at the items that one of them rated.
+    """Compute ratings from the exact sum over all users, at items with a single rater.
 
-    Secure aggregation gives exactly this sum, so that ``secure`` equals ``plain``; the remedy
+    Secure aggregation reveals exactly this sum, so that ``secure`` equals ``plain``. The remedy
     is to leave out items with few raters.
 
     Parameters
     ----------
     ratings
-        Ratings of all users. Simulated ones have next to no such items.
+        Ratings of all users. Simulated ratings have next to no items with a single rater.
     min_raters
-        Least raters, before dropouts, of an item that is not left out.
+        Least number of raters of a trained item, counted before dropouts, ≥ 1.
     dropout
-        Probability, 0 ≤ dropout < 1, of each user to drop out between the count of raters and
-        the sum. The server knows the items with one rater left, and attacks these.
+        Probability, 0 ≤ dropout < 1, with which each user drops out between the count of raters
+        and the sum. The server knows the items with one rater left, and attacks them.
     model, progress
-        See `leakage`; the model is trained with `min_raters`.
+        See `leakage`. The model is trained with `min_raters` in place of its own.
     seed
         Seed of the training, of the masks and of the dropouts, ≥ 0.
 
     Returns
     -------
     Outcome
-        Shares of the ratings by lone raters.
+        Shares of the ratings of items with a single rater left.
 
     Raises
     ------

@@ -35,7 +35,7 @@ HEADS = ("against plain", "against secure aggregation", "the sum", "chance")
 
 
 class Kind(StrEnum):
-    """The attacks of `fedmf.attacks`."""
+    """Names of the attacks of `fedmf.attacks`, for the option --kind."""
 
     LEAKAGE = "leakage"
     ONE_ROUND = "one-round"

@@ -27,14 +27,14 @@ LAST = 3  # ratings per user in the test part of --split last
 
 
 class ModelName(StrEnum):
-    """The models that can be trained."""
+    """Names of the models that can be trained."""
 
     FEDMF = "fedmf"
     FEDMMF = "fedmmf"
 
 
 class MaskName(StrEnum):
-    """Masks of FedMMF, which users fit to their own ratings first."""
+    """Names of FedMMF's masks, which users fit to their own ratings before the training."""
 
     RIDGE = "ridge"
     FM = "fm"
@@ -43,7 +43,7 @@ class MaskName(StrEnum):
 
 
 class SumName(StrEnum):
-    """Sums of the users' gradients."""
+    """Names of the aggregations that sum the users' gradients."""
 
     SECAGG = "secagg"
     PAILLIER = "paillier"
@@ -51,7 +51,7 @@ class SumName(StrEnum):
 
 
 class SplitName(StrEnum):
-    """Splits of the ratings."""
+    """Names of the splits of the ratings into training and test part."""
 
     RANDOM = "random"
     LAST = "last"
@@ -76,7 +76,7 @@ REMEDIES: Mapping[SumName, str] = {
     SumName.PAILLIER: "lower --dropout or raise --cohort",
     SumName.PLAIN: "lower --dropout or raise --cohort",
 }
-"""Remedies for a training of which every round was aborted."""
+"""Remedies in the message for a training in which every round was aborted."""
 
 
 def aggregation(
@@ -89,9 +89,10 @@ def aggregation(
     bits: int | None = None,
     progress: Progress,
 ) -> PlainSum | SecAggSum | PaillierSum:
-    """Return an aggregation; options that are None have their default.
+    """Return the aggregation of that name; None selects the default of an option.
 
-    An option that is missing, unknown or another aggregation's raises SettingError.
+    Raises SettingError if a required option is missing, an option belongs to another
+    aggregation, or a value is out of range.
     """
     options = {
         "neighbours": neighbours,
@@ -127,7 +128,7 @@ def aggregation(
 
 
 def _trust(text: str | None) -> Trust:
-    """Return the trust model of a name with hyphens or spaces."""
+    """Return the trust model of a name with hyphens or spaces; raises SettingError."""
     if text is None:
         models = "; ".join(f"{name}: {WARNINGS[model]}" for name, model in TRUST.items())
         raise SettingError(f"--aggregation paillier needs --trust, one of {models}")
@@ -159,7 +160,7 @@ def _check_trustees(trust: Trust, trustees: int | None, threshold: int | None) -
 
 
 def cohort(text: str | None) -> int | float | None:
-    """Return the number or the fraction of users in a text; raises SettingError."""
+    """Parse --cohort: an int is a number of users, a float a fraction; raises SettingError."""
     if text is None:
         return None
     try:
@@ -171,7 +172,7 @@ def cohort(text: str | None) -> int | float | None:
 
 
 def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
-    """Return the split of that name; raises SettingError or DataError."""
+    """Split the ratings by the method of that name; raises SettingError or DataError."""
     if name is SplitName.RANDOM:
         return random_split(ratings, seed=seed)
     if name is SplitName.LAST:
@@ -182,7 +183,7 @@ def split(ratings: Ratings, name: SplitName, seed: int) -> Split:
 def chosen(
     model: ModelName, mask: MaskName | None, preset_name: str
 ) -> tuple[Preset, Recipe | None]:
-    """Return the model to train, and FedMMF's mask and offset or None; raises SettingError."""
+    """Return the preset to train, and FedMMF's recipe or else None; raises SettingError."""
     if model is ModelName.FEDMMF:
         masked = recipe((mask or MaskName.RIDGE).value, preset_name)
         return masked.preset, masked
@@ -192,7 +193,7 @@ def chosen(
 
 
 def fit(trainer: Trainer, parts: Split, masked: Recipe | None, *, head: bool) -> Model:
-    """Train, on masked ratings if there are masks, and let the users fit their heads."""
+    """Train on the ratings or on `masked` ratings; with `head`, users then fit local heads."""
     model: Model
     known = known_features(parts.train) if masked is not None or head else None
     if masked is None:

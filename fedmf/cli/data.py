@@ -180,10 +180,10 @@ def _row(name: str) -> dict[str, object]:
 
 
 def figures(ratings: Ratings) -> dict[str, Any]:
-    """Return the figures of a data set with at least one rating, by their names in the JSON.
+    """Return the figures of a data set with at least one rating, as in ``--json``.
 
     ``per_user`` and ``per_item`` are the least, the median and the greatest number of ratings.
-    ``singletons`` are the items with one rater; no secure sum hides that user's gradient.
+    ``singletons`` is the number of items with one rater, whose gradient no secure sum hides.
     """
     of_users = np.diff(ratings.indptr)
     of_items = np.bincount(ratings.items, minlength=ratings.n_items)

@@ -19,13 +19,13 @@ Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 
 
 def stderr() -> Console:
-    """Return the console for progress, warnings and errors."""
+    """Return a console that writes progress, warnings and errors to stderr."""
     return Console(stderr=True, highlight=False, markup=False)
 
 
 @contextmanager
 def errors_in_one_line(interrupted: str) -> Iterator[None]:
-    """End the command with 2 on an error of fedmf, and with 130 on Ctrl-C.
+    """End the command with exit status 2 on an error of fedmf, and with 130 on Ctrl-C.
 
     `interrupted` completes the message for Ctrl-C, such as "before the end; nothing is kept".
     """
@@ -40,7 +40,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
 
 
 def make_folder(out: Path) -> None:
-    """Make a folder and try to write to it, before the work; raises SettingError."""
+    """Make a folder and check that it is writable; raises SettingError if it is not."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=out):

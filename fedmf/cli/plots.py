@@ -18,10 +18,10 @@ from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, pla
 def learning_curve(
     history: History, path: str | os.PathLike[str], *, title: str = "FedMF"
 ) -> None:
-    """Write an SVG of the errors per round above the time of a user and the server.
+    """Write an SVG with two plots over the rounds: errors, and times of a user and the server.
 
-    The axis of the errors omits first rounds that would flatten the rest. Without a round, or
-    if the file cannot be written, it raises ModelError.
+    The axis of the errors omits first rounds that would flatten the rest. Raises ModelError if
+    the history has no round, or the file cannot be written.
     """
     if not len(history):
         raise ModelError("the learning curve is empty: finish at least one round")
@@ -64,7 +64,7 @@ def _errors(axes: Axes, history: History) -> None:
 
 
 def _times(axes: Axes, history: History) -> None:
-    """Draw milliseconds per round; an aborted round, of unknown time, leaves a gap."""
+    """Draw milliseconds per round, with gaps at aborted rounds, whose time is unknown."""
     rounds = [record.round for record in history]
     users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
     server = [1000 * one.server_seconds or math.nan for one in history]
@@ -83,7 +83,7 @@ def _times(axes: Axes, history: History) -> None:
 
 
 def _window(errors: Sequence[float]) -> tuple[float, float]:
-    """Return the range to show: up to twice the spread of all but the highest tenth."""
+    """Return the range to show, up to twice the spread of all errors but the highest tenth."""
     known = sorted(error for error in errors if math.isfinite(error))
     low, typical, high = known[0], known[(9 * len(known)) // 10], known[-1]
     top = min(high, typical + (typical - low)) if typical > low else high

@@ -72,7 +72,7 @@ def recommend(
 
 
 def _loaded(path: Path) -> Factors:
-    """Load the model, or explain why a training has not saved it."""
+    """Load the model; raises ModelError, also for a training whose mask cannot be saved."""
     if not path.exists() and (_recorded(path, "mask") or "").startswith("NNMask"):
         raise ModelError(
             f"{path} was not saved: {HISTORY} records the mask nn, which has no factor form; "
@@ -82,7 +82,7 @@ def _loaded(path: Path) -> Factors:
 
 
 def _recorded(path: Path, name: str) -> str | None:
-    """Return a setting in the history.json beside the model, or None if it has no such text."""
+    """Return a setting from history.json beside the model, or None if it is not there."""
     try:
         found = json.loads(path.with_name(HISTORY).read_bytes())["settings"][name]
     except (OSError, ValueError, KeyError, TypeError):

@@ -18,13 +18,13 @@ from fedmf.models import Factors
 from fedmf.training import RoundRecord, Trainer
 from secagg.bench.table import write_atomically
 
-LINES = 60  # about the most lines of progress, for any number of rounds
+LINES = 60  # of progress, about the most for any number of rounds
 SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
-"""Settings in the document, of those aggregations that have them."""
+"""Settings of secure aggregations, written to the document if an aggregation has them."""
 
 
 class LiveReport(Progress):
-    """One line per finished round, and on a terminal a bar with the current phase."""
+    """Progress of a training: a line per finished round, and on a terminal a bar."""
 
     def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class LiveReport(Progress):
         self._training = self.add_task("training".ljust(30), total=rounds)
 
     def phase(self, name: str, done: int, clients: int) -> None:
-        """Show the number of clients that are through a phase of the protocol."""
+        """Show the number of clients that have finished a phase of the protocol."""
         text = f"{name.replace('_', ' ')} {done}/{clients}"
         self.update(self._training, description=text.ljust(30))
 
@@ -65,7 +65,7 @@ class LiveReport(Progress):
 
 
 class StageReport(Progress):
-    """One line per started stage, and on a terminal a bar with its progress."""
+    """Progress of a work in stages: a line per started stage, and on a terminal a bar."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class StageReport(Progress):
 
 
 def key_line(aggregation: PaillierSum) -> str:
-    """Describe the making of a key, which may take half a minute of the first round."""
+    """Return a line that announces the key, whose making may take half a minute."""
     key = f"a key of {aggregation.bits} bits"
     if aggregation.trust == "threshold":
         return f"dealing {key} to {aggregation.trustees} trustees"
@@ -99,9 +99,9 @@ def key_line(aggregation: PaillierSum) -> str:
 def document(
     settings: dict[str, object], trainer: Trainer, more: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return a run after its training as plain values: settings, result and history.
+    """Return settings, result and history of a finished training, as values for JSON.
 
-    `settings` and `more` are settings and results beside the trainer's own.
+    `settings` and `more` are added to the trainer's own settings and results.
     """
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
@@ -146,7 +146,7 @@ def document(
 
 
 def print_summary(console: Console, run: dict[str, object]) -> None:
-    """Print the final table of a run's `document`."""
+    """Print the final table of a training; `run` is the value that `document` returns."""
     result, settings = run["result"], run["settings"]
     if not isinstance(result, dict) or not isinstance(settings, dict):
         raise TypeError("print_summary takes the value of document")
@@ -194,8 +194,8 @@ def save(
 ) -> None:
     """Write model.fedmf, history.json and, where matplotlib is installed, curve.svg.
 
-    Without a model, as it has no factor form, an older model.fedmf is deleted. A file that
-    cannot be written raises ModelError.
+    If `model` is None, as it has no factor form, an older model.fedmf is deleted. Raises
+    ModelError if a file cannot be written.
     """
     written = ["history.json"]
     if model is None:
@@ -222,7 +222,7 @@ def save(
 
 
 def _holder(trust: str | None) -> str:
-    """Return the name of the parties that decrypt, neither users nor server."""
+    """Return the name of the party other than users and server that decrypts."""
     return "trustees" if trust == "threshold" else "key holder"
 
 

@@ -1,4 +1,7 @@
-"""``fedmf reproduce`` and ``python -m fedmf.experiments`` of 0.4 print their replacements."""
+"""Former commands ``fedmf reproduce`` and ``python -m fedmf.experiments`` of version 0.4.
+
+Both print the command that replaces them and end with 2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fedmf train``: results on stdout, progress and errors on stderr."""
+"""``fedmf train``: train a recommender, print its errors, and save the model and history."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Federated context models: one shared model of profiles and item features, no factors.
+"""Federated context models, which predict ratings from features of users and items.
 
-A `ContextModel` predicts a rating from the features x of its user and its item. Its parameters
-θ are the server's; in each round users send their summed gradients and numbers of ratings.
+A `ContextModel` has one vector of parameters θ for all users and no factors. The server has θ;
+in each round every user sends the sum of their gradients and their number of ratings.
 """
 
 from __future__ import annotations

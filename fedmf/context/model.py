@@ -1,6 +1,7 @@
-"""Context models: a vector of parameters, predictions from features, and their gradient.
+"""Context models `FedLR`, `FedFM` and `FedNN` of Yang et al. 2021, table 4.
 
-`FedLR`, `FedFM` and `FedNN` of Yang et al. 2021, table 4, which gives no settings for them.
+Each has a vector of parameters, predictions from features, and the gradient of their squared
+error. The paper gives no settings for them.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ContextModel(Settings, ABC):
-    """Model of one rating from its features x = (user's features, item's features).
+    """Model that predicts a rating from its features x = (user's features, item's features).
 
-    Its parameters θ are one vector, shared by all users. The intercept θ_0 starts at `centre`,
-    a public constant, and is not regularised; all others are.
+    The parameters θ are one vector, shared by all users. The intercept θ_0 starts at `centre`,
+    a public constant, and is not regularised; all other parameters are.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class ContextModel(Settings, ABC):
         ----------
         n_features : int, length of x, ≥ 0
         centre : float, starting θ_0, a rating in the middle of the scale
-        rng : generator of the others, if they are drawn
+        rng : generator of all other parameters, if they are drawn at random
         """
 
     @abstractmethod
@@ -52,7 +53,10 @@ class ContextModel(Settings, ABC):
 
     @abstractmethod
     def gradient(self, theta: Floats, x: Floats, values: Floats) -> Floats:
-        """Return Σ_j ∇_θ ½ (ŷ_j − r_j)² over one user's n ratings r; zero for n = 0."""
+        """Return Σ_j ∇_θ ½ (ŷ_j − r_j)² over one user's n ratings, the array `values`.
+
+        The result is float64, of the shape of θ, and zero for n = 0.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +81,15 @@ class FedLR(ContextModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FedFM(ContextModel):
-    """ŷ = b + w · x + Σ_{f<g} (v_f · v_g) x_f x_g with θ = (b, w, V), V in rows of v_f.
+    """Factorisation machine ŷ = b + w · x + Σ_{f<g} (v_f · v_g) x_f x_g.
 
-    The second-order machine of Rendle, "Factorization Machines", ICDM 2010, eq. 1, computed as
-    its lemma 3.1 does in O(k · n_features).
+    θ = (b, w, V), V row by row with a row v_f per feature. See Rendle, "Factorization
+    Machines", ICDM 2010, eq. 1; by its lemma 3.1 the sum takes O(k · n_features).
 
     Parameters
     ----------
-    k : int, length of the v_f, ≥ 1
-    spread : float, > 0: V starts from N(0, spread²); at V = 0 its gradient would stay zero
+    k : int, length of each v_f, ≥ 1
+    spread : float, > 0: V starts from N(0, spread²), as its gradient is zero at V = 0
     rate, reg
         See `ContextModel`.
     """
@@ -125,7 +129,9 @@ class FedFM(ContextModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FedNN(ContextModel):
-    """ŷ = b + a · max(0, W x + c) with θ = (b, a, c, W), W in rows of a feature each.
+    """Neural network ŷ = b + a · max(0, W x + c), with one hidden layer.
+
+    θ = (b, a, c, W); W is stored with a row of `hidden` weights for each feature.
 
     Parameters
     ----------

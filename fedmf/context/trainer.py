@@ -1,4 +1,4 @@
-"""Training of a context model by full federated gradients, one secure sum a round."""
+"""Training of a context model: each round is one secure sum of the users' full gradients."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ["ContextTrainer"]
 UNIT = 256.0
 """Divisor of every user's values before they are sent, a power of two.
 
-So a number of ratings up to 4,096 and the sum of as many gradients fit the clip of 16 that an
-aggregation has by default, and the number is a multiple of its 2^-16, hence exact.
+So up to 4,096 ratings of a user fit the default clip of 16 of an aggregation, and so does the
+sum of their gradients. The divided number is a multiple of 2^-16, so it is encoded exactly.
 """
 
 SUCH = "FedLR(); FedMF() and FedALS() are for Trainer"
 
 
 class ContextTrainer(Scheduled):
-    """Trains a `ContextModel` on ratings; each user is a client of the aggregation.
+    """Trainer of a `ContextModel`; each user is a client of the aggregation.
 
-    In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256: the gradient
-    summed over their own ratings, and the number of these. The server divides one sum by the
-    other and takes a step of Adam. The items' features are public; a user's own features and
-    rated items stay with the user.
+    In a round each user of the cohort sends one vector (Σ_j ∇_j, n_u) / 256. It is the gradient
+    summed over their own ratings, and the number of these ratings. The server divides the sum
+    of the gradients by the sum of the numbers and takes a step of Adam. The items' features are
+    public; a user's own features and rated items stay with the user.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class ContextTrainer(Scheduled):
 
     Attributes
     ----------
-    parameters_ : float64 array, θ as `model` lays it out
+    parameters_ : float64 array, the trained θ, in the order that `model` documents
     recommender_ : Recommender, the model at θ for the users and items of the training
     history_ : History, a record of each round, without errors
     """
@@ -83,18 +83,19 @@ class ContextTrainer(Scheduled):
         self.__post_init__()
 
     def fit(self, train: Ratings, items: Features, users: Features | None = None) -> Self:
-        """Train from the start; interrupts and errors leave the same as in `Trainer.fit`.
+        """Train from the start. After Ctrl-C and after an error, see `Trainer.fit`.
 
         Parameters
         ----------
         train : ratings of all users
-        items, users : features, a row per item and per user; None if users have no profile
+        items : features with a row per item
+        users : features with a row per user; None if users have no profile
 
         Raises
         ------
         SettingError
-            If the features are no `Features` or of other items or users, or the settings do not
-            fit. Or if a user's numbers diverge or exceed the aggregation's clip.
+            If `items` or `users` is not `Features` or has another number of rows. Also if the
+            cohort does not fit, or a user's numbers diverge or exceed the aggregation's clip.
         """
         self._forget()
         check_ratings(train=train)
@@ -121,7 +122,7 @@ class ContextTrainer(Scheduled):
 
     @property
     def digests_(self) -> tuple[str, ...]:
-        """`Aggregate.digest` of each round's sum; "" if the round was aborted."""
+        """`Aggregate.digest` of the sum of each round; "" for an aborted round."""
         return tuple(record.digest or "" for record in self.history_)
 
     @property
@@ -150,7 +151,7 @@ class _Fitted(Trained):
 
 
 class _ContextSteps(LocalSteps):
-    """Gradients of the users at θ, and their numbers of ratings."""
+    """Vectors that users send: their gradients at θ, and their numbers of ratings."""
 
     def __init__(self, training: _ContextTraining, theta: Floats) -> None:
         super().__init__(training.ratings, (theta.size + 1, 1), at_once=1)

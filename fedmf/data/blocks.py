@@ -1,4 +1,4 @@
-"""Blocks of a few users' ratings, the input of the kernels."""
+"""Blocks of a few users' ratings in compressed rows, the input of the kernels in `_fast`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Block:
     Parameters
     ----------
     users
-        int64, shape (n,).
+        int64, shape (n,), numbers of the users.
     indptr
         int64, shape (n + 1,), ascending from 0: ratings of ``users[j]`` start at indptr[j].
     items, values
-        int32 and float64, shape (indptr[n],).
+        int32 and float64, shape (indptr[n],), the rated items and their ratings.
     """
 
     users: NDArray[np.int64]
@@ -36,7 +36,7 @@ class Block:
 
     @classmethod
     def of(cls, ratings: Ratings, users: NDArray[np.int64]) -> Block:
-        """Return the ratings of `users`, int64, 0 ≤ user < n_users, in their order."""
+        """Return the ratings of `users`, int64, 0 ≤ user < n_users, in the given order."""
         starts, ends = ratings.indptr[users], ratings.indptr[users + 1]
         indptr = np.concatenate(([0], np.cumsum(ends - starts)))
         if (starts[1:] == ends[:-1]).all():  # neighbours: no need to copy
@@ -47,7 +47,7 @@ class Block:
 
     @classmethod
     def of_one(cls, items: NDArray[np.int32], values: NDArray[np.float64]) -> Block:
-        """Return a block of one user, number 0, of items and values of shape (n_u,)."""
+        """Return the block of a single user, number 0, with n_u items and values."""
         indptr = np.array([0, items.size])
         return cls(np.zeros(1, dtype=np.int64), indptr, items, values)
 
@@ -58,9 +58,9 @@ class Block:
 
 
 def blocks(ratings: Ratings, users: NDArray[np.int64], width: int) -> Iterator[Block]:
-    """Yield users in blocks that fit into the cache at `width` ≥ 1 floats for each rating.
+    """Yield users in blocks that fit into the cache with `width` ≥ 1 floats per rating.
 
-    A user with more ratings than that is a separate block; see `Block.of` for `users`.
+    A user with too many ratings for the cache is a separate block. See `Block.of` for `users`.
     """
     ends = np.cumsum(np.diff(ratings.indptr)[users])
     first = done = 0

@@ -1,4 +1,4 @@
-"""Validation of ratings: type, users, items, and at least one rating."""
+"""Checks of ratings: their type, equal users and items, and at least one rating."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
 
 
 class Identified(Protocol):
-    """Object for users and items with ids of the data set."""
+    """Object that knows the data set's own ids of its users and items."""
 
     @property
     def user_ids(self) -> NDArray[np.int64]:
@@ -41,12 +41,12 @@ def same_ids(one: Identified, other: Identified) -> bool:
 
 
 def check_parts(train: Ratings, test: Ratings | None = None) -> None:
-    """Validate the parts of a `Split`.
+    """Validate a training part and, if given, a test part over the same users and items.
 
     Raises
     ------
     SettingError
-        If a part is not `Ratings`, or their users or items differ.
+        If a part is not `Ratings`, or the two parts differ in users or items.
     DataError
         If a part has no rating.
     """

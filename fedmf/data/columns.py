@@ -1,4 +1,4 @@
-"""Ratings from columns: the caller's data, and every file of a data set."""
+"""Construction of `Ratings` from columns of users, items and values: `from_triples`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def from_triples(
 ) -> Ratings:
     """Build `Ratings` from parallel columns of users, items and values, as arrays or lists.
 
-    Names become ids by ``user_names, users = np.unique(users, return_inverse=True)``; then
-    ``user_names[u]`` is the name of user number u.
+    Ids are integers. Turn names into ids by ``user_names, users = np.unique(users,
+    return_inverse=True)``; then ``user_names[u]`` is the name of user number u.
 
     Parameters
     ----------
     users, items
-        Integers, shape (n_ratings,), in the file's order: the data set's own ids.
+        Integers, shape (n_ratings,): the data set's own ids, one of each per rating.
     values
         Numbers, shape (n_ratings,), within `scale`.
     scale
@@ -43,12 +43,12 @@ def from_triples(
     name
         Name of the data set, for messages and reports.
     times
-        Integers, shape (n_ratings,): seconds since 1970, or only each user's order. By default
-        0, so that the order of the rows counts.
+        Integers, shape (n_ratings,): seconds since 1970, or any numbers that order each user's
+        ratings. By default 0, so that the order of the rows counts.
     item_ids
-        Integers, ascending: ids of all items, rated or not. By default those in `items`.
+        Integers, ascending: ids of all items, rated or not. By default the ids in `items`.
     catalogue
-        Facts of the items, in the order of `item_ids`. By default the ids are the titles.
+        Titles, years and genres in the order of `item_ids`. By default the ids are the titles.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def _numbers(name: str, what: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
-    """Return the error for one entry."""
+    """Return the DataError for one wrong entry of a column."""
     shown = f"{name}: {what}[{position}] = {entry!r}"
     if what == "values":
         return DataError(f"{shown} is not a number")
@@ -186,7 +186,7 @@ def _wrong(name: str, what: str, position: int, entry: object) -> DataError:
 
 
 def titles_alone(titles: Iterable[str]) -> Catalogue:
-    """Return a catalogue without years and genres."""
+    """Return a catalogue of titles without years and genres."""
     known = tuple(titles)
     n_items = len(known)
     return Catalogue(known, np.zeros(n_items, np.int16), np.zeros((n_items, 0), np.bool_), ())

@@ -1,4 +1,4 @@
-"""Side information as numbers, one row of features per item or user, with named columns."""
+"""Features of items and users as numbers: genres, year, tags, age, gender and occupation."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Features:
     Parameters
     ----------
     matrix
-        Numbers or flags, shape (n, d), finite; kept as float64.
+        Finite numbers or flags, shape (n, d); converted to float64.
     names
-        One name per column, such as "genre:Drama", "year" or "tag:0"; kept as a tuple.
+        One name per column, such as "genre:Drama", "year" or "tag:0"; converted to a tuple.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Features:
         return len(self.matrix)
 
     def beside(self, other: Features) -> Features:
-        """Return these columns and those of `other`; DataError unless the rows are as many."""
+        """Return the columns of both; raises DataError if `other` has more or fewer rows."""
         if len(self) != len(other):
             raise DataError(
                 f"features of {len(self)} rows and of {len(other)} differ: pass the same rows"
@@ -102,9 +102,11 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
 
     Parameters
     ----------
+    ratings
+        Ratings whose catalogue has the genres and years.
     year
-        Add the year of release, standardised over the items of known year (mean 0, standard
-        deviation 1), 0 if unknown. A catalogue without any year has no such column.
+        True to add the year of release, standardised to mean 0 and standard deviation 1 over
+        the items of known year; an unknown year is 0. If no year is known, there is no column.
 
     Returns
     -------
@@ -126,23 +128,24 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
 
 
 def known_features(ratings: Ratings) -> Features:
-    """Return the items' features in a data set: tags of Last.fm, else `item_features`.
+    """Return the usual features of a data set's items: tags for Last.fm, else genres and year.
 
     Parameters
     ----------
     ratings
-        Ratings from `fedmf.data.load`, or a part. The tags are read from their files.
+        Ratings from `fedmf.data.load`, or a part of them. Tags are read from the data set's
+        files.
 
     Raises
     ------
     DataError, MissingExtra
-        For Last.fm; see `read_tags` and `tag_features`.
+        For Last.fm only; see `read_tags` and `tag_features`.
     """
     return tag_features(read_tags(ratings)) if ratings.name in BINS else item_features(ratings)
 
 
 def user_features(profiles: Profiles) -> Features:
-    """Return the users' age, gender and occupation, each row from its own profile alone.
+    """Return the users' age, gender and occupation; a user's row needs no other user's data.
 
     Returns
     -------
@@ -166,16 +169,20 @@ def tag_features(
 ) -> Features:
     """Return principal components of TF-IDF weights of tags (Yang et al. 2021, section 5.1).
 
-    The tags of an item are one document of weights tf · (ln((1 + n) / (1 + df)) + 1), scaled to
-    length 1. Untagged documents count among the n. Tags of items are public, those of users as
-    private as the ratings. The same tags give the same features, with signs, up to rounding.
+    The tags of an item, or of a user, are one document. Its weights are
+    tf · (ln((1 + n) / (1 + df)) + 1), scaled to length 1; the n documents include untagged
+    ones. An item's tags are public; a user's tags are as private as the ratings. The same tags
+    give the same features, including signs, up to rounding.
 
     Parameters
     ----------
+    tags
+        Tags from `read_tags`.
     components
-        d, 1 ≤ d < the numbers of documents and of different tags; the paper does not give it.
+        d, the number of components, ≥ 1 and less than the number of documents and of different
+        tags. The paper does not give d.
     of
-        Subject of a row.
+        "items" for a row per item, "users" for a row per user.
 
     Returns
     -------

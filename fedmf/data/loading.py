@@ -1,4 +1,4 @@
-"""Loading of named data sets."""
+"""Loading of data sets by name: `load`, `NAMES` and their published `SIZES`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ def load(name: str, root: Path | None = None) -> Ratings:
         One of `NAMES`. "simulated" needs no file: 20,000 ratings 1 to 5 of 500 items by 300
         users, from `fedmf.data.sets.simulated.simulate` with seed 0.
     root
-        The folder with the sets' own folders ("ml-100k", "ml-10M100K", …). By default the one
-        that the environment variable ``FEDMF_DATA`` names, then that of ``fedmf data fetch``.
+        The folder that contains the folders of the sets ("ml-100k", "ml-10M100K", …). By
+        default the folder in the environment variable ``FEDMF_DATA``, then the cache of ``fedmf
+        data fetch``.
 
     Raises
     ------
     DataError
         If the name is unknown, or the data set is missing, damaged or incomplete. The message
-        has a remedy, the file and the line.
+        names the remedy and, for a damaged file, the line.
     """
     if name == "simulated":
         return simulate(SIMULATED_USERS, SIMULATED_ITEMS, SIMULATED_RATINGS, seed=0)
@@ -61,7 +62,7 @@ def source_of(name: str) -> Source:
 
 
 def read(name: str, folder: Path) -> Ratings:
-    """Return a data set from just this folder; see `load`."""
+    """Return the data set of that name from its own folder; see `load`."""
     if name in lastfm.BINS:
         return lastfm.read(name, folder)
     return movielens.read(FORMATS[name], folder)

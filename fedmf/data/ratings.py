@@ -1,4 +1,4 @@
-"""Ratings in compressed rows, the type of ratings throughout fedmf."""
+"""`Ratings`, the type of ratings throughout fedmf, its `Catalogue` of items, and `Split`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Catalogue", "Ratings", "Split", "check_size", "seal"]
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Public facts of every item.
+    """Titles, years and genres of all items, which are public.
 
     Parameters
     ----------
     titles
-        One title per item, as the data set writes it (MovieLens' end with the year).
+        One title per item, as in the data set; a title of MovieLens ends with the year.
     years
         int16, shape (n_items,): year of release, 0 where it is unknown.
     genres
@@ -63,9 +63,9 @@ class Catalogue:
 class Ratings:
     """Ratings as compressed rows, one row per user; immutable, compared by identity.
 
-    Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. Within a user
-    the order is the file's. Users and items are numbered 0, 1, ... by ascending original id.
-    A subset (`take`) keeps the numbers, also of users and items that lose all ratings.
+    Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. A user's ratings
+    are in the order of the file. Users and items are numbered 0, 1, ... by ascending original
+    id. A subset (`take`) has the same numbers, even if users or items lose all ratings.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ class Ratings:
     values
         float64, shape (n_ratings,), within `scale`.
     times
-        int64, shape (n_ratings,): seconds since 1970, or only each user's order.
+        int64, shape (n_ratings,): seconds since 1970, or any numbers that order each user's
+        ratings.
     n_items
         Number of items, rated or not.
     scale
@@ -91,7 +92,7 @@ class Ratings:
     Raises
     ------
     DataError
-        If a dtype, shape or range is another, or a user rates an item twice.
+        If a dtype, shape or range is wrong, or a user rates an item twice.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Ratings:
         self._check_pairs()
 
     def _check_pairs(self) -> None:
-        """Raise DataError for a repeated pair: a user's update has one row per item."""
+        """Raise DataError if a user rates an item twice, as an update has one row per item."""
         first = np.arange(self.n_users, dtype=np.int64) * self.n_items
         pairs = np.repeat(first, np.diff(self.indptr)) + self.items
         pairs.sort()  # np.unique takes fifty times as long
@@ -147,7 +148,7 @@ class Ratings:
 
     @property
     def n_users(self) -> int:
-        """Number of users, with or without a rating here."""
+        """Number of users, including users without a rating in this subset."""
         return self.user_ids.size
 
     @property
@@ -163,25 +164,25 @@ class Ratings:
         return users
 
     def of_user(self, user: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return one user's items and values, read-only; IndexError for an unknown user."""
+        """Return the items and values of one user, read-only; IndexError if out of range."""
         if not 0 <= user < self.n_users:
             raise IndexError(f"user {user} is not in 0 <= user < {self.n_users}")
         row = slice(self.indptr[user], self.indptr[user + 1])
         return self.items[row], self.values[row]
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Ratings:
-        """Return some of the ratings, in the same order, over the same users and items.
+        """Return a subset of the ratings, in the same order, over the same users and items.
 
         Parameters
         ----------
         which
-            Mask, bool of shape (n_ratings,), or positions of the ratings as integers, in any
-            order; a repeated position is taken once.
+            Mask, bool of shape (n_ratings,), True for the ratings to take. Or positions of the
+            ratings as integers, in any order; a repeated position is taken once.
 
         Raises
         ------
         IndexError
-            If the mask has another length or a position lies outside.
+            If the mask has another length or a position is out of range.
         """
         mask = np.zeros(self.n_ratings, dtype=np.bool_)
         mask[which] = True
@@ -216,19 +217,19 @@ class Ratings:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Two disjoint parts of the same ratings, over the same users and items."""
+    """Training and test part of the same ratings, disjoint, over the same users and items."""
 
     train: Ratings
     test: Ratings
 
 
 def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:
-    """Compare ratings with the published numbers of users, items and ratings.
+    """Validate the numbers of users, items and ratings against the published ones, `expected`.
 
     Raises
     ------
     DataError
-        If one of the numbers is another; the message names `files`.
+        If a number differs; the message names `files`, the files that were read.
     """
     found = (ratings.n_users, ratings.n_items, ratings.n_ratings)
     if found != expected:
@@ -240,7 +241,7 @@ def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> 
 
 
 def seal(owner: object, **dtypes: type[np.generic]) -> None:
-    """Replace a dataclass's arrays by read-only views; DataError for another dtype."""
+    """Replace arrays of a dataclass by read-only views; raises DataError for a wrong dtype."""
     for field, dtype in dtypes.items():
         array = getattr(owner, field)
         if not isinstance(array, np.ndarray) or array.dtype != dtype:

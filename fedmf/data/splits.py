@@ -22,10 +22,12 @@ FOLDS = range(1, 6)
 
 
 def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
-    """Put ratings to the test at random; a user may lose all training ratings.
+    """Draw the test part at random from all ratings; a user may lose all training ratings.
 
     Parameters
     ----------
+    ratings
+        Ratings to split.
     test_fraction
         0 < test_fraction < 1; the test part has round(test_fraction · n_ratings) ratings.
     seed
@@ -47,15 +49,17 @@ def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) ->
 
 
 def leave_last(ratings: Ratings, k: int = 1) -> Split:
-    """Put each user's last `k` ratings by time to the test.
+    """Put the last `k` ratings of each user, by time, into the test part.
 
     The order in the file breaks ties. A user with `k` ratings or fewer has all of them in the
     training part.
 
     Parameters
     ----------
+    ratings
+        Ratings to split.
     k
-        Number of ratings per user, ≥ 1.
+        Number of test ratings per user, ≥ 1.
 
     Raises
     ------
@@ -73,15 +77,18 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
 
 
 def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
-    """Put a fraction of each user's ratings to the test, drawn at random (FCF, section 6.3).
+    """Draw a fraction of each user's ratings for the test part at random (FCF, section 6.3).
 
-    The paper's 60/20/20 is a fifth for the test, then a quarter of the rest for validation.
+    For the paper's 60/20/20, split off a fifth for the test, then a quarter of the rest for
+    validation.
 
     Parameters
     ----------
+    ratings
+        Ratings to split.
     test_fraction
-        0 < test_fraction < 1; round(test_fraction · n) of a user's n ratings go to the test, a
-        half to the even number.
+        0 < test_fraction < 1. Of a user's n ratings, round(test_fraction · n) are test ratings;
+        a half is rounded to the even number.
     seed
         Seed of the generator, ≥ 0; the same ratings and seed give the same split.
 
@@ -103,12 +110,12 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
 
 
 def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
-    """Split ml-100k by its own files u1.base, u1.test, …, u5.test, a 5-fold cross-validation.
+    """Split ml-100k by its own files u1.base, u1.test, …, for a 5-fold cross-validation.
 
     Parameters
     ----------
     ratings
-        All 100,000 ratings from `fedmf.data.load`; 20,000 go to the test.
+        All 100,000 ratings from `fedmf.data.load`; 20,000 are test ratings.
     fold
         Number of the fold, 1 to 5.
     root
@@ -119,8 +126,8 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
     SettingError
         If an argument is of another type or out of range.
     DataError
-        If `ratings` are of another data set, a file is missing or damaged, or the two files
-        do not hold just these ratings.
+        If `ratings` are of another data set, a file is missing or damaged, or the two files of
+        the fold do not have exactly these ratings.
     """
     check_ratings(ratings=ratings)
     if not is_whole(fold) or fold not in FOLDS:

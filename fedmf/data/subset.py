@@ -13,20 +13,23 @@ __all__ = ["most_rated"]
 
 
 def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Ratings:
-    """Return the most rated items, and the ratings by the users who rated most of those.
+    """Return the ratings of the most rated items by the users who rated most of these items.
 
-    The items have the most ratings by all users, the users the most ratings of these items;
-    the lower number breaks ties. Users and items are renumbered by ascending original id.
+    The lower number breaks ties. Users and items are renumbered by ascending original id.
 
     Parameters
     ----------
-    n_items, n_users
-        1 ≤ n_items ≤ the rated items, 1 ≤ n_users ≤ the users who rated one of the chosen.
+    ratings
+        Ratings to choose from.
+    n_items
+        Number of items, from 1 to the number of rated items.
+    n_users
+        Number of users, from 1 to the number of users who rated one of these items.
 
     Raises
     ------
     SettingError
-        If there are not so many.
+        If `n_items` or `n_users` is out of range.
     """
     items = _largest(np.bincount(ratings.items, minlength=ratings.n_items), n_items, "items")
     of_items = np.isin(ratings.items, items)
@@ -52,7 +55,7 @@ def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Rating
 
 
 def _largest(counts: NDArray[np.int64], wanted: int, what: str) -> NDArray[np.int64]:
-    """Return, ascending, the positions of the `wanted` largest counts."""
+    """Return the positions of the `wanted` largest counts, ascending; raises SettingError."""
     there = np.count_nonzero(counts)
     if not 1 <= wanted <= there:
         raise SettingError(f"{wanted} {what} are out of range: choose from 1 to {there}")

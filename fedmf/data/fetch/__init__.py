@@ -1,4 +1,4 @@
-"""Download, validation and unpacking of data sets: all files of a set, or none."""
+"""Download, validation and unpacking of data sets; after an error nothing is left behind."""
 
 from __future__ import annotations
 

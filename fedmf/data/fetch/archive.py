@@ -23,21 +23,23 @@ UNSOUND = (
 
 
 def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
-    """Unpack the files of one folder of a zip file, at any depth.
+    """Unpack the files of one folder of a zip file; the folder may be at any depth.
 
     Parameters
     ----------
+    archive
+        The zip file.
     folder
         Existing and empty folder for the files.
     needed
-        Names of the files that must be there; the first one's folder is unpacked.
+        Names of the files that must be in the archive. The folder of the first is unpacked.
 
     Raises
     ------
     DataError
-        If it is not a sound zip file, a needed file is missing, or it exceeds `LARGEST` bytes.
-        A path out of the folder, a link, a password, a repeated name and a rare compression
-        raise it, too.
+        If the zip file is damaged, lacks a needed file, or unpacks to more than `LARGEST`
+        bytes. Also if a member has a path out of the folder, a link, a password, a repeated
+        name or a rare compression.
     OSError
         If a file cannot be written.
     """
@@ -86,7 +88,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
 def _of_one_folder(
     members: list[zipfile.ZipInfo], needed: list[str]
 ) -> dict[str, zipfile.ZipInfo]:
-    """Return the members beside the first needed file, by their bare names."""
+    """Return the members in the folder of the first needed file, by their bare names."""
     files = {PurePosixPath(one.filename): one for one in members if not one.is_dir()}
     homes = sorted((path.parent for path in files if path.name == needed[0]), key=str)
     if not homes:

@@ -29,26 +29,30 @@ REMEDY = (
 )
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes so far and, if the server announces it, their number."""
+"""Function of the number of bytes so far, and the number of all bytes or None if unknown."""
 
 
 def download(
     address: str, target: Path, *, md5: str | None = None, progress: Progress | None = None
 ) -> None:
-    """Write the bytes at an address to a new file, or leave none after an error.
+    """Download the bytes at an address into a new file; after an error there is no file.
 
     Parameters
     ----------
     address
-        https, or http to this machine.
+        Address with https, or with http on this machine.
+    target
+        Path of the new file.
     md5
-        Expected MD5 of the bytes; None accepts any.
+        Expected MD5 of the bytes in hexadecimal; None accepts any bytes.
+    progress
+        See `Progress`.
 
     Raises
     ------
     DataError
-        If an address is not allowed, or the answer is an error, cut short, too long or not
-        the expected bytes.
+        If an address is not allowed, or the response is an error, cut short, too long or has
+        another MD5.
     MissingExtra
         If pooch is not installed.
     OSError
@@ -90,7 +94,7 @@ def download(
 
 
 def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
-    """Yield the bytes at an address, and with each chunk their announced number."""
+    """Yield chunks of the bytes at an address, each with the announced number of all bytes."""
     from requests import RequestException, Session
     from requests.exceptions import SSLError
 
@@ -124,7 +128,7 @@ def _chunks(address: str) -> Generator[tuple[bytes, int | None]]:
 
 
 def _check_answer(answer: Response) -> None:
-    """Validate an answer before it is read or its redirection is followed."""
+    """Validate a response before its body is read or its redirection is followed."""
     if answer.is_redirect:
         there = urljoin(answer.url, answer.headers["Location"])
         _check_address(there)
@@ -141,7 +145,7 @@ def _check_answer(answer: Response) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Validate an https address, or an http one of this machine, which no network sees."""
+    """Raise DataError unless the address has https, or has http and is on this machine."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url  # as requests does: no second reading of an address
 

@@ -1,4 +1,4 @@
-"""Fetching of a data set into the cache, and validation of its files: all or nothing."""
+"""Fetching of a data set into the cache, and validation of its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["State", "check_content", "check_files", "fetch"]
 
 
 class State(Enum):
-    """The outcome of comparing a file with its known checksum."""
+    """Result of comparing a file with its known checksum."""
 
     KNOWN = "as known"
     DIFFERENT = "different from the known content"
@@ -30,7 +30,7 @@ class State(Enum):
 
     @property
     def good(self) -> bool:
-        """True unless the file is missing or another."""
+        """True unless the file is missing or differs from the known content."""
         return self in (State.KNOWN, State.UNRECORDED)
 
 
@@ -39,11 +39,13 @@ def fetch(
 ) -> Path:
     """Download an archive, validate it, unpack it into the cache, and return the folder.
 
-    Known checksums of archive and files are compared, and all files are read (`check_content`);
-    then the folder appears in one step. A cached set is not fetched again.
+    Known checksums of archive and files are compared, and all files are read (`check_content`).
+    Then the folder is put into the cache in one step. A cached set is not fetched again.
 
     Parameters
     ----------
+    source
+        Source of the data set.
     address
         Address of a copy of the archive; by default ``source.archive``.
     progress
@@ -52,7 +54,7 @@ def fetch(
     Raises
     ------
     DataError
-        If any of this fails; the cache is then as before.
+        If the download, a check or the unpacking fails; the cache is then unchanged.
     MissingExtra
         If pooch is not installed.
     """
@@ -87,7 +89,7 @@ def fetch(
 
 
 def check_files(source: Source, folder: Path) -> dict[str, State]:
-    """Compare each file of a source with its SHA-256; DataError if one cannot be read."""
+    """Compare each file of a source with its SHA-256; DataError for an unreadable file."""
     return {name: _state(folder / name, sha256) for name, sha256 in source.files.items()}
 
 
@@ -97,8 +99,8 @@ def check_content(source: Source, folder: Path) -> Ratings:
     Raises
     ------
     DataError
-        If the ratings, items, profiles or tags are damaged, do not fit together, or are not
-        as many as published.
+        If the ratings, items, profiles or tags are damaged or do not fit together, or their
+        numbers differ from the published ones.
     """
     ratings = read(source.sets[0], folder)
     if ratings.name in FORMS:

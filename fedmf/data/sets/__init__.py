@@ -1,1 +1,1 @@
-"""Readers of the data sets' files; use them through `fedmf.data`."""
+"""Readers of the data sets' files, and simulated data; usually called by `fedmf.data.load`."""

@@ -12,10 +12,10 @@ __all__ = ["cache_folder", "folder_of", "found_folder"]
 
 
 def cache_folder() -> Path:
-    """Return the folder that ``fedmf data fetch`` fills; it need not exist.
+    """Return the folder into which ``fedmf data fetch`` puts data sets; it may not exist yet.
 
-    The environment variable ``FEDMF_CACHE`` names it; else it is "fedmf" in
-    ``XDG_CACHE_HOME`` or in "~/.cache".
+    It is the value of the environment variable ``FEDMF_CACHE``. By default it is the folder
+    "fedmf" in ``XDG_CACHE_HOME``, or else in "~/.cache".
     """
     if named := os.environ.get("FEDMF_CACHE", ""):
         return Path(named)
@@ -25,9 +25,9 @@ def cache_folder() -> Path:
 
 
 def found_folder(source: Source, root: Path | None = None) -> Path | None:
-    """Return the folder that holds this source's files, or None if there is none.
+    """Return the folder with the files of a source, or None if there is none.
 
-    It is sought in `root` alone; if that is None, in ``FEDMF_DATA`` and then in the cache.
+    The search is in `root` alone; if `root` is None, in ``FEDMF_DATA`` and then in the cache.
     """
     named = os.environ.get("FEDMF_DATA", "")
     roots = [root] if root else [*([Path(named)] if named else []), cache_folder()]
@@ -35,7 +35,7 @@ def found_folder(source: Source, root: Path | None = None) -> Path | None:
 
 
 def folder_of(source: Source, root: Path | None = None) -> Path:
-    """Return the folder that `found_folder` returns, or raise DataError if there is none."""
+    """Return the folder with the files of a source; raises DataError if there is none."""
     if folder := found_folder(source, root):
         return folder
     named = os.environ.get("FEDMF_DATA", "")

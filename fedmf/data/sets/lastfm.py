@@ -4,9 +4,9 @@ FedMMF (Yang et al. 2021, section 5.1) does not specify its "bins for the listen
 each choice is a separate data set:
 
 - ``lastfm``: by fifths of all counts, which the users have to compute together. A rating mostly
-  reflects the user: heavy listeners have high ones.
-- ``lastfm-user``: by fifths of the user's own counts, that is by taste.
-- ``lastfm-log``: 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more.
+  reflects the user, as heavy listeners have high ratings.
+- ``lastfm-user``: by fifths of the user's own counts. A rating reflects the user's taste.
+- ``lastfm-log``: counts of 1 to 9, 10 to 99, 100 to 999, 1,000 to 9,999, and more.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Column = NDArray[np.int64]
 
 
 def _fifths(groups: Column, counts: Column) -> NDArray[np.float64]:
-    """Return 1 to 5 by each count's rank in its group; equal counts share the middle rank."""
+    """Return the fifth, 1 to 5, of each count in its group; equal counts share a rank."""
     by_group = np.lexsort((counts, groups))
     key = groups * 10**9 + counts
     ordered = key[by_group]
@@ -59,7 +59,7 @@ def _of_all(users: Column, counts: Column) -> NDArray[np.float64]:
 
 
 def _by_tens(users: Column, counts: Column) -> NDArray[np.float64]:
-    """Return the number of digits, at most 5."""
+    """Return the number of digits of each count, at most 5."""
     digits = 1 + np.searchsorted([10, 100, 1000, 10_000], counts, side="right")
     return digits.astype(np.float64)
 
@@ -71,20 +71,24 @@ BINS: Mapping[str, Callable[[Column, Column], NDArray[np.float64]]] = MappingPro
 
 
 def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> Ratings:
-    """Read Last.fm from its folder, with the `BINS` of this name.
+    """Read Last.fm from its folder, with listening counts as ratings by `BINS` of `name`.
 
     The catalogue has the artists' names as titles, no years and no genres. Times are all 0.
 
     Parameters
     ----------
+    name
+        "lastfm", "lastfm-user" or "lastfm-log".
+    folder
+        Folder with the unpacked files.
     size
         Expected numbers of users, artists and ratings; None accepts any.
 
     Raises
     ------
     DataError
-        If a file is missing or damaged, an artist is unknown, or the size is another; the
-        message names file and line.
+        If a file is missing or damaged, an artist is unknown, or the size differs. The message
+        names file and line.
     """
     artist_ids, names = _artists(folder / ARTISTS)
     path = folder / COUNTS

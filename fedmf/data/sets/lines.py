@@ -1,4 +1,4 @@
-"""Strict reading of text tables: an error names the file and the first damaged line."""
+"""Strict readers of text tables; their errors name the file and the first damaged line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 class RatingTable:
     """The four columns of a file of ratings, in the file's order, each of shape (n_ratings,).
 
-    `users`, `items` and `times` are int64 as written, 0 ≤ id < 10**9; `values` is float64.
+    `users`, `items` and `times` are int64, as in the file, 0 ≤ id < 10**9. `values` is float64.
     """
 
     users: NDArray[np.int64]
@@ -56,12 +56,12 @@ class RatingTable:
 
 
 def damaged(path: Path, line: int, what: str) -> DataError:
-    """Return the error for one line of a file, counted from 1."""
+    """Return the DataError for a line of a file, numbered from 1; `what` says what is wrong."""
     return DataError(f"{path.name}, line {line}: {what}; unpack the data set again ({path})")
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's content, which ends with a line end, or raise DataError."""
+    """Return a file's content; raises DataError if it is missing, empty or cut short."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def read_lines(path: Path, encoding: str) -> list[str]:
     Raises
     ------
     DataError
-        See `read_bytes`; also if a line is not printable text in this encoding.
+        See `read_bytes`. Also if a line is not printable text in this encoding.
     """
     lines = []
     for number, raw in enumerate(read_bytes(path).split(b"\n")[:-1], start=1):
@@ -117,12 +117,12 @@ def read_fields(
     header
         First line, which is not yielded, or "" if the file has none.
     free
-        Position of the field that may hold the separator.
+        Position of a field that may contain the separator; None if there is none.
 
     Raises
     ------
     DataError
-        See `read_lines`; also if the header or a number of fields is another.
+        See `read_lines`. Also if the header, or the number of fields in a line, is wrong.
     """
     for line, text in enumerate(read_lines(path, encoding), start=1):
         if header and line == 1:
@@ -145,7 +145,7 @@ def read_fields(
 
 
 def read_id(path: Path, line: int, what: str, field: str) -> int:
-    """Return an id, 0 ≤ id < 10**9, or raise DataError."""
+    """Return the id in a field, 0 ≤ id < 10**9, or raise DataError."""
     if not re.fullmatch("[0-9]{1,9}", field):
         what = f"the {what} id {field[:60]!r} is not a number as expected"
         raise damaged(path, line, what)
@@ -157,8 +157,8 @@ def read_rating_table(
 ) -> RatingTable:
     """Read a file of lines "user, item, rating, time", with `read_numbers`.
 
-    Ratings are multiples of the lowest one within the scale. Another one, and a second rating
-    of an item by a user, raise DataError.
+    A rating must be in the scale and a multiple of its lowest rating. Any other rating, and a
+    second rating of an item by a user, raises DataError.
     """
     first, numbers = read_numbers(path, FIELDS, separator=separator, header=header)
     users, items, times = (numbers[:, column].astype(np.int64) for column in (0, 1, 3))
@@ -176,9 +176,9 @@ def read_rating_table(
 def read_numbers(
     path: Path, fields: tuple[Field, ...], *, separator: str, header: str
 ) -> tuple[int, NDArray[np.float64]]:
-    """Read a file of which each line holds these numbers and nothing else.
+    """Read a file in which each line has these numbers and nothing else.
 
-    Every number must be one that float64 holds exactly; see `read_fields` for the rest.
+    Numbers must be exact in float64. See `read_fields` for separator, header and errors.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def read_numbers(
 def check_distinct(
     path: Path, first: int, users: NDArray[np.int64], items: NDArray[np.int64], verb: str
 ) -> None:
-    """Raise DataError for the first line that repeats a pair; line `first` has the first."""
+    """Raise DataError for the first line that repeats a pair; pair 0 is in line `first`."""
     pair = users * 10**9 + items  # unique, as ids are below 10**9
     order = np.argsort(pair, kind="stable")
     again = order[1:][pair[order[1:]] == pair[order[:-1]]]
@@ -224,12 +224,12 @@ def check_distinct(
 
 
 def _shown(raw: bytes) -> str:
-    """Return bytes from a file in a form fit for a message."""
+    """Return bytes from a file as printable text for a message."""
     return repr(raw[:60].decode("ascii", "backslashreplace"))
 
 
 def _complaint(line: bytes, fields: tuple[Field, ...], separator: str) -> str:
-    """Describe the first flaw of a line that is not these numbers."""
+    """Describe the first flaw of a line that does not match `fields`."""
     found = line.split(separator.encode())
     if len(found) != len(fields):
         names = separator.join(name for name, _ in fields)

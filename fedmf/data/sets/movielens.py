@@ -48,7 +48,7 @@ Item = tuple[int, int, str, list[str]]
 
 @dataclass(frozen=True)
 class Format:
-    """Form of one data set's files.
+    """Format of the files of one data set.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Format:
     ratings, items
         Names of the two files that are read.
     read_items
-        Yields the items of a file of items.
+        Function that yields the items of the file `items`.
     genres
         Names of all genres.
     counts
@@ -65,7 +65,7 @@ class Format:
     separator, header, scale
         See `fedmf.data.sets.lines.read_rating_table`.
     keep_unrated
-        True if items without a rating are numbered, too.
+        True if items without a rating are in the catalogue, too.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Format:
     keep_unrated: bool = False
 
     def read_table(self, path: Path) -> RatingTable:
-        """Read a file of ratings; see `read_rating_table`."""
+        """Read a file of ratings in this format; see `read_rating_table`."""
         return read_rating_table(
             path, separator=self.separator, header=self.header, scale=self.scale
         )
@@ -159,8 +159,8 @@ def read(form: Format, folder: Path) -> Ratings:
     Raises
     ------
     DataError
-        If a file is missing or damaged, a rated item is unknown, or the size is not
-        ``form.counts``, for ml-100k that of u.info. The message names file and line.
+        If a file is missing or damaged, or a rated item is unknown. Also if the size differs
+        from ``form.counts``, or for ml-100k from u.info. The message names file and line.
     """
     table = form.read_table(folder / form.ratings)
     rated = np.unique(table.items)
@@ -211,7 +211,7 @@ def _catalogue(
 
 
 def _counts(form: Format, info: Path) -> tuple[int, int, int] | None:
-    """Return the expected size: a file may be cut off between two lines."""
+    """Return the expected size, to detect a file that is cut off between two lines."""
     if form.name != "ml-100k" or not info.exists():
         return form.counts
     text = "\n".join(read_lines(info, "ascii"))

@@ -1,6 +1,6 @@
 """Age, gender and occupation of the users of ml-100k and ml-1m, read on request.
 
-In a federation each row stays on its user's device, private like the ratings. Zip codes are
+In a deployment each row stays on its user's device, private like the ratings. Zip codes are
 validated and skipped: nearly all differ, and no paper describes how to use them.
 """
 
@@ -44,19 +44,19 @@ class Profiles:
     Parameters
     ----------
     ages
-        int16, shape (n_users,), in years; in ml-1m the lowest of the user's age group (1 for
-        "under 18", 18, 25, 35, 45, 50 or 56).
+        int16, shape (n_users,), in years. In ml-1m the lowest age of the user's age group: 1
+        for "under 18", 18, 25, 35, 45, 50 or 56.
     genders
-        int8, shape (n_users,): place in `GENDERS`.
+        int8, shape (n_users,): index in `GENDERS`, 0 for "F" and 1 for "M".
     occupations
-        int16, shape (n_users,): place in `occupation_names`.
+        int16, shape (n_users,): index in `occupation_names`.
     occupation_names
-        Names of all occupations, also of those that no user has.
+        Names of all occupations, including occupations that no user has.
 
     Raises
     ------
     DataError
-        If a dtype, shape or range is another.
+        If a dtype, shape or range is wrong.
     """
 
     ages: NDArray[np.int16]
@@ -82,7 +82,7 @@ class Profiles:
 
 @dataclass(frozen=True)
 class _Form:
-    """Form of one file of users; `fields` finds id, age, gender and occupation."""
+    """Format of one file of users; `fields` matches id, age, gender and occupation."""
 
     file: str
     fields: re.Pattern[str]
@@ -125,8 +125,8 @@ def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     Raises
     ------
     DataError
-        If the data set comes without profiles, the file is missing or damaged, or its users
-        are not those of the ratings. The message names file and line.
+        If the data set comes without profiles, the file is missing or damaged, or the file and
+        the ratings have different users. The message names file and line.
     """
     form = FORMS.get(ratings.name)
     if form is None:

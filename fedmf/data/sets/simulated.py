@@ -1,7 +1,7 @@
-"""Ratings drawn from a model of MovieLens, with a known structure and without a download.
+"""Simulated ratings, drawn from a model of MovieLens; they need no download.
 
-A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` are
-mostly those of its genres. The five ratings are as frequent as in MovieLens 100K.
+A rating is a step function of ``b_u + b_i + p_u·q_i + noise``. An item's factors ``q_i`` come
+mostly from its genres. The five ratings are as frequent as in MovieLens 100K.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ LAST_WORDS = (
 def simulate(
     n_users: int = 943, n_items: int = 1682, n_ratings: int = 100_000, seed: int = 0
 ) -> Ratings:
-    """Draw ratings 1 to 5 in MovieLens' shape; the same arguments give the same ratings.
+    """Draw ratings 1 to 5 that resemble MovieLens; the same arguments give the same ratings.
 
-    Every user has at least 20 ratings (or the mean, if lower) and, if there are enough
-    ratings, every item has one. Users rate more items that they like. `times` are seconds and
-    ascend within each user.
+    Every user has at least 20 ratings, or the mean number if that is lower. Every item has a
+    rating if there are enough ratings. Users rate more items that they like. `times` are
+    seconds and ascend within each user.
 
     Parameters
     ----------
     n_users, n_items, n_ratings
-        Shape, with 1 ≤ n_users ≤ n_ratings ≤ n_users · n_items.
+        Numbers of users, items and ratings: 1 ≤ n_users ≤ n_ratings ≤ n_users · n_items.
     seed
         Seed of the generator, ≥ 0.
 
     Raises
     ------
     SettingError
-        If the shape is impossible or the seed negative.
+        If the numbers do not fit together or the seed is negative.
     """
     if n_users < 1 or n_items < 1 or not n_users <= n_ratings <= n_users * n_items:
         raise SettingError(
@@ -130,7 +130,7 @@ def _catalogue(rng: np.random.Generator, n_items: int) -> Catalogue:
 def _counts(
     rng: np.random.Generator, n_users: int, n_items: int, n_ratings: int
 ) -> NDArray[np.int64]:
-    """Draw each user's number of ratings: long-tailed, n_ratings in all."""
+    """Draw each user's number of ratings from a long-tailed distribution, n_ratings in all."""
     # at most half of the items, unless the mean is near that
     most = min(n_items, max(n_items // 2, 2 * n_ratings // n_users))
     counts = np.full(n_users, min(LEAST_PER_USER, n_ratings // n_users), dtype=np.int64)

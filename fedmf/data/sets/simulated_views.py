@@ -1,4 +1,4 @@
-"""Views drawn in blocks, the simulated data of the FCF paper."""
+"""Simulated views of items, which stand for the simulated data of the FCF paper."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ STRAY = 0.12
 def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Ratings:
     """Draw eight views per user and at least one per item (Ammad-ud-din et al. 2019, 5.1).
 
-    The paper does not state how its zeros and ones are drawn; independent ones leave nothing to
-    learn. Here the items form four blocks and every user belongs to one. Each of the user's
-    views is of another block with probability .12, which comes near to the paper's figures.
+    The paper does not state how its zeros and ones are drawn; independent draws leave nothing
+    to learn. Here the items form four blocks and every user belongs to one block. Each view is
+    of another block with probability .12, which comes near to the paper's figures.
 
     Parameters
     ----------
     n_users, n_items
-        Shape; n_items a multiple of 4, at least 32, and 8 · n_users ≥ n_items.
+        Numbers of users and items: n_items a multiple of 4, at least 32, and 8 · n_users ≥
+        n_items.
     seed
         Seed of the generator, ≥ 0; the same arguments give the same views.
 
     Raises
     ------
     SettingError
-        If the shape is impossible or the seed negative.
+        If the numbers do not fit together or the seed is negative.
     """
     if n_items < BLOCKS * VIEWS or n_items % BLOCKS or VIEWS * n_users < n_items:
         raise SettingError(
@@ -68,7 +69,7 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
 
 
 def _reach_every_item(viewed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> None:
-    """Give each unviewed item a view in place of one of the most viewed item."""
+    """Move one view of the most viewed item to each item without a view."""
     for item in np.flatnonzero(~viewed.any(axis=0)):
         most = int(viewed.sum(axis=0).argmax())
         user = int(viewed[:, most].argmax())

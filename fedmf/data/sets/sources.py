@@ -1,8 +1,9 @@
 """Sources of the data sets: archives, terms of use, and checksums of files.
 
 GroupLens publishes the MD5 of an archive, which detects damage; authenticity rests on https.
-The SHA-256 of a file is that of the copy behind this library's figures. A file listed with ""
-has none, as editions differ in line ends or time stamps. Its size is validated instead.
+The SHA-256 of a file is from the copy that gave this library's published figures. A file listed
+with "" has no checksum, as editions differ in line ends or time stamps. Its content is
+validated instead, by the published numbers of users, items and ratings.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NO_COPIES = _MOVIELENS + "do not redistribute it, " + _NO_COMMERCE
 
 @dataclass(frozen=True)
 class Source:
-    """Archive of one or several data sets.
+    """Archive on the web that contains one or several data sets.
 
     Parameters
     ----------
@@ -38,9 +39,9 @@ class Source:
     page
         Address of a description with the full terms.
     terms
-        Gist of the terms of use.
+        Summary of the terms of use.
     files
-        The files that are read, each with its SHA-256 in hexadecimal, or "" for none.
+        Names of the files that are read, each with its SHA-256 in hexadecimal, or "".
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Tags that users gave to items in ml-10m, ml-latest-small and Last.fm, read on request.
 
-`fedmf.data.features.tag_features` turns them into numbers.
+`fedmf.data.features.tag_features` turns the tags into features.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Tags:
     Parameters
     ----------
     users, items
-        Numbers in the `fedmf.data.ratings.Ratings` that the tags belong to.
+        Numbers of the user and the item in the data set's `fedmf.data.ratings.Ratings`.
     words
-        Place of the tag in `vocabulary`.
+        Index of the tag in `vocabulary`.
     n_users, n_items
-        Size of those ratings, tagged or not.
+        Numbers of all users and items of these ratings, with or without tags.
     vocabulary
-        The different tags, in small letters, ascending.
+        The different tags, in lower case, ascending.
     """
 
     users: Numbers
@@ -60,13 +60,13 @@ class Tags:
 def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
     """Read the tags that come with a data set.
 
-    Tags that differ in case or outer blanks only are one. Tags of unrated items are left out,
-    as are, in ml-10m, those by users who rated nothing.
+    Tags that differ only in case or outer blanks are the same tag. Tags of unrated items are
+    left out, and in ml-10m also the tags by users without ratings.
 
     Parameters
     ----------
     ratings
-        Ratings of ml-10m, ml-latest-small or Last.fm from `fedmf.data.load`, or a part.
+        Ratings of ml-10m, ml-latest-small or Last.fm from `fedmf.data.load`, or a part of them.
     root
         See `fedmf.data.load`.
 

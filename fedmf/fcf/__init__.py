@@ -2,8 +2,8 @@
 
 FCF is Ammad-ud-din et al., "Federated Collaborative Filtering for Privacy-Preserving
 Personalized Recommendation System", 2019; CF is Hu, Koren and Volinsky, ICDM 2008. Users of
-`FCF` send gradients, many sums an epoch. Users of `FederatedCF` send moments, one sum an epoch,
-and the server finds the factors of `CF` exactly.
+`FCF` send gradients, and an epoch takes many sums. Users of `FederatedCF` send moments, and an
+epoch takes one sum; the server finds the same factors as `CF`.
 """
 
 from __future__ import annotations

@@ -20,14 +20,16 @@ Floats = NDArray[np.float64]
 
 
 class CF(Estimator):
-    """Centralised collaborative filtering on all ratings (Hu, Koren and Volinsky 2008).
+    """Centralised collaborative filtering, with all ratings in one place.
+
+    The method is that of Hu, Koren and Volinsky 2008.
 
     Parameters
     ----------
     model : hyper-parameters, `Implicit()` by default
-    epochs : int, passes that solve for all x_u (eq. 7) and then all y_i (eq. 9), ≥ 1
+    epochs : int, number of passes; each solves for all y_i (eq. 9) and all x_u (eq. 7), ≥ 1
     seed : int, seed of the starting Y, ≥ 0
-    progress : function of the current phase, the finished epochs and all epochs
+    progress : function of the name of the phase, the finished epochs and all epochs
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class CF(Estimator):
         DataError, SettingError
             If a rating, or the seed, is negative.
         KeyboardInterrupt
-            On Ctrl-C; ``factors_`` are then those of the last finished epoch.
+            On Ctrl-C; ``factors_`` is then the result of the last finished epoch.
         """
         self._forget()
         for done, (x, y) in enumerate(self.iterate(ratings), start=1):
@@ -59,9 +61,9 @@ class CF(Estimator):
         return self
 
     def iterate(self, ratings: Ratings) -> Iterator[tuple[Floats, Floats]]:
-        """Yield X (n_users, k) and Y (n_items, k) after each epoch, X exact for Y.
+        """Yield X (n_users, k) and Y (n_items, k) after each epoch; X is exact for Y.
 
-        Ratings and errors are those of `fit`; nothing is kept.
+        `ratings` and errors are the same as in `fit`; no fitted attribute is set.
         """
         users = self.model.confidence(ratings).tables()
         items = users[0].T, users[1].T

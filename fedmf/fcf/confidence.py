@@ -1,8 +1,8 @@
-"""Model of implicit feedback, common to CF, FCF and exact federated CF.
+"""Model of implicit feedback that CF, FCF and exact federated CF share.
 
-Symbols and equations are those of section 3 of FCF (see `fedmf.fcf`), taken from Hu, Koren and
-Volinsky 2008. The paper's Cᵘ is of size M × M and its Cⁱ of size N × N; it has the two sizes
-exchanged.
+Symbols and equations are from section 3 of the FCF paper (see `fedmf.fcf`), which follows Hu,
+Koren and Volinsky 2008. Here Cᵘ has the size M × M and Cⁱ the size N × N; the paper exchanges
+the two sizes.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class SparseTable(Protocol):
 
 
 def views(ratings: Ratings) -> Ratings:
-    """Return the ratings as views: every one becomes 1, whatever its value (section 5.2).
+    """Return the ratings as views: every value becomes 1 (section 5.2).
 
-    Users, items, order and times stay; raises SettingError if it is no `Ratings`.
+    Users, items, order and times stay. Raises SettingError if the argument is not `Ratings`.
     """
     check_ratings(ratings=ratings)
     return replace(ratings, values=np.ones(ratings.n_ratings), scale=(0.0, 1.0))
@@ -64,9 +64,9 @@ class Confidence:
     Parameters
     ----------
     excess, weighted
-        Shape (n_ratings,): c_ui − 1 = α r_ui and c_ui p_ui of each rating, in the ratings'
-        order. Where there is no rating both are 0, as p = 0 and c = 1.
-    ratings : the ratings
+        Shape (n_ratings,): c_ui − 1 = α r_ui and c_ui p_ui of each rating, in the order of the
+        ratings. For a pair without a rating both are 0, as p = 0 and c = 1.
+    ratings : the ratings, of users and items
     """
 
     excess: Floats
@@ -74,9 +74,9 @@ class Confidence:
     ratings: Ratings
 
     def of_users(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the ratings of some users: places in `users`, and places in `ratings`.
+        """Return indices into `users` and into the ratings, one pair for each of their ratings.
 
-        Both are int64 arrays with an element for each rating of these users, in any order.
+        Both are int64 arrays, in any order.
         """
         first = self.ratings.indptr[users]
         counts = self.ratings.indptr[users + 1] - first
@@ -85,7 +85,7 @@ class Confidence:
         return row, first[row] + within
 
     def tables(self) -> tuple[SparseTable, SparseTable]:
-        """Return c − 1 and c · p as sparse tables, one row per user and a column per item."""
+        """Return c − 1 and c · p as sparse tables of shape (n_users, n_items)."""
         ratings = self.ratings
         shape = (ratings.n_users, ratings.n_items)
         excess, weighted = (
@@ -104,10 +104,11 @@ class Implicit(Settings):
     k : int, K, number of latent factors, ≥ 1
     alpha
         α of eq. 4, > 0: a rating r has the confidence 1 + α r. For counts take logarithms, or
-        an α such that α times the largest is 10 to 50. FCF's default clip fits 5.
+        an α such that α times the largest count is 10 to 50. For `FCF` with its default
+        aggregation, α r should not exceed about 5.
     reg : float, λ of eq. 5, per user and per item, not per rating as in FedMF, > 0
     spread
-        Standard deviation of the starting item factors around 0, > 0. The paper gives none.
+        Standard deviation of the starting item factors around 0, > 0. The paper gives no value.
     """
 
     k: Count = 4
@@ -116,7 +117,7 @@ class Implicit(Settings):
     spread: Positive = 0.1
 
     def start(self, ratings: Ratings, seed: int) -> Floats:
-        """Draw the starting item factors Y, float64 (n_items, k); the users' follow by eq. 7.
+        """Draw the starting item factors Y, float64 (n_items, k); X follows from Y by eq. 7.
 
         Raises SettingError if the seed is not an integer of at least 0.
         """
@@ -125,14 +126,14 @@ class Implicit(Settings):
         return rng.normal(scale=self.spread, size=(ratings.n_items, self.k))
 
     def confidence(self, ratings: Ratings) -> Confidence:
-        """Return preferences and confidences of ratings (eq. 3 and 4); a rating of 0 is none.
+        """Return preferences and confidences (eq. 3 and 4); a rating of 0 counts as unrated.
 
         Raises
         ------
         DataError
-            If a rating is negative, or there is none.
+            If a rating is negative, or there is no rating.
         SettingError
-            If `ratings` is something else, such as a `Split`.
+            If `ratings` is not `Ratings`, but for example a `Split`.
         """
         check_parts(ratings)
         if ratings.values.min() < 0:
@@ -145,13 +146,16 @@ class Implicit(Settings):
 
 
 def packed_products(vectors: Floats) -> Floats:
-    """Return the upper triangles of x xᵀ, shape (n, k(k+1)/2), of the rows x, shape (n, k)."""
+    """Return the upper triangle of x xᵀ for each row x of `vectors`, shape (n, k).
+
+    The result has the shape (n, k(k+1)/2).
+    """
     first, second = np.triu_indices(vectors.shape[1])
     return np.asarray(vectors[:, first] * vectors[:, second])
 
 
 def symmetric(packed: Floats, k: int) -> Floats:
-    """Return tables of shape (n, k, k) from their upper triangles, shape (n, k(k+1)/2)."""
+    """Return symmetric tables (n, k, k) from their upper triangles, shape (n, k(k+1)/2)."""
     first, second = np.triu_indices(k)
     tables = np.empty((len(packed), k, k))
     tables[:, first, second] = packed
@@ -160,16 +164,16 @@ def symmetric(packed: Floats, k: int) -> Floats:
 
 
 def solve(fixed: Floats, excess: SparseTable, weighted: SparseTable, reg: float) -> Floats:
-    """Return every row's exact factors given the other side's (eq. 7, transposed: eq. 9).
+    """Return the exact X for a fixed Y (eq. 7), or with transposed tables Y for X (eq. 9).
 
-    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row. The sum over *all* columns is
-    YᵀY, made once; a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row without
-    ratings becomes 0.
+    x = (Σ_i c_i y_i y_iᵀ + λI)⁻¹ Σ_i c_i p_i y_i for each row. YᵀY, the sum over *all* columns,
+    is computed once; a row adds (c − 1) y yᵀ of its ratings (Hu et al., section 4). A row
+    without ratings becomes 0.
 
     Parameters
     ----------
-    fixed : Y, shape (columns, k)
-    excess, weighted : c − 1 and c · p, a row for each row of the result
+    fixed : the fixed factors Y, shape (columns, k)
+    excess, weighted : tables of c − 1 and c · p, with a row for each row of the result
     reg : float, λ > 0, so that there always is a solution
     """
     k = fixed.shape[1]

@@ -2,9 +2,9 @@
 
 Symbols and equations are those of Ammad-ud-din et al. 2019, section 4. The points that it
 leaves open are decided as follows. An epoch is one update of the x_u (eq. 7) and then several
-sums of gradients, 10 by default, over which the x_u are held fixed. Adam restarts in each
-epoch. Without restarts it ends further from CF (table fcf-2 has both). It has the powers t that
-eq. 15 and 16 omit.
+sums of gradients, 10 by default, during which the x_u are fixed. Adam restarts in each epoch;
+without restarts the result is further from CF (table fcf-2 has both). Adam has the powers t
+that eq. 15 and 16 omit.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ BLOCK = 1 << 18  # elements of a block of users' gradients: two megabytes
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """State after one sum of gradients, the `step`-th of an epoch; both count from 1.
+    """State after one sum of gradients; `epoch` and the `step` in it count from 1.
 
-    X, shape (n_users, k), gave the gradients. Y, shape (n_items, k), is the result of the
-    server's step. `aggregate` is None if the sum was lost, as too few users were left.
+    `user_factors` is the X, shape (n_users, k), of the gradients. `item_factors` is the Y,
+    shape (n_items, k), after the server's step. `aggregate` is None if the round was aborted.
     """
 
     epoch: int
@@ -56,18 +56,18 @@ class Step:
 class FCF(FederatedRecommender):
     """Federated collaborative filtering (FCF, algorithm 1).
 
-    Every user sends f(u, i) of *all* items, m · K elements: an unrated item has p = 0, c = 1,
-    and pulls the prediction to 0. The paper has no minimum of raters, as with `min_raters=1`.
-    Dropouts within an epoch expose users; see docs/privacy.md.
+    Every user sends the gradients f(u, i) of *all* items, m · K elements: an unrated item has
+    p = 0 and c = 1 and pulls the prediction to 0. ``min_raters=1`` is the paper's method, which
+    leaves no item out. Dropouts within an epoch expose users; see docs/privacy.md.
 
     Parameters
     ----------
     model, epochs, min_raters, dropout, seed, progress
         See `FederatedRecommender`.
     aggregation
-        Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. An
-        element is at most (1 + α r) · |x| in size or so.
-    optimiser : step of the server, `Adam` by default, or plain `Descent` (eq. 10)
+        Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. Its
+        clip must exceed the elements of a gradient, about (1 + α r) · |x| at most.
+    optimiser : step of the server, `Adam()` by default, or plain `Descent` (eq. 10)
     steps : int, number of sums of gradients in an epoch, ≥ 1
     reset : bool, True if the optimiser restarts with each epoch
     """
@@ -108,12 +108,12 @@ class FCF(FederatedRecommender):
         DataError
             If a rating is negative, or no item has enough raters.
         SettingError
-            If the users' numbers exceed the aggregation's clip, or the factors diverge.
+            If a gradient exceeds the aggregation's clip, or the factors diverge.
         RoundAborted
-            If the raters cannot be counted, or no sum at all comes about.
+            If the count of raters is aborted in every attempt, or all sums are aborted.
         KeyboardInterrupt
-            On Ctrl-C before the first sum came about, with nothing fitted. Later it ends the
-            training early and keeps the finished sums.
+            On Ctrl-C before the first sum is finished; nothing is fitted then. Later Ctrl-C
+            ends the training early without an error and keeps the finished sums.
         """
         self._forget()
         training = _Descent(self, self._confidence(ratings))
@@ -130,7 +130,7 @@ class FCF(FederatedRecommender):
 
 
 class _Gradients(LocalSteps):
-    """Gradients of all items, a row for each factor."""
+    """Users' gradients of all items; the table that a user sends has a row for each factor."""
 
     def __init__(self, state: XY, confidence: Confidence) -> None:
         m, k = state.y.shape
@@ -145,7 +145,7 @@ class _Gradients(LocalSteps):
 
 
 class _Descent(ImplicitTraining[_Gradients]):
-    """Steps of the optimiser along the gradient of Y (eq. 12), X held fixed over an epoch."""
+    """Steps of the optimiser along the gradient of Y (eq. 12); X is fixed during an epoch."""
 
     clip_remedy = (
         "raise that, as in aggregation=SecAggSum(clip=256, fractional_bits=24), or lower "
@@ -168,7 +168,7 @@ class _Descent(ImplicitTraining[_Gradients]):
         return XY(x, y - self._move(slope))
 
     def round_over(self, state: XY, number: int) -> XY:
-        """Let an epoch end: the users update x_u, and the optimiser may start again."""
+        """At the end of an epoch, update all x_u and, with `reset`, restart the optimiser."""
         if number % self._fcf.steps:
             return state
         if self._fcf.reset:
@@ -177,19 +177,19 @@ class _Descent(ImplicitTraining[_Gradients]):
 
 
 def gradients(x: Floats, y: Floats, confidence: Confidence, users: ArrayLike) -> Floats:
-    """Return users' f(u, i) = c_ui (p_ui − x_u · y_i) x_u of every item i (eq. 11).
+    """Return some users' gradients f(u, i) = c_ui (p_ui − x_u · y_i) x_u of all items (eq. 11).
 
     Parameters
     ----------
-    x, y : shapes (n_users, k) and (m, k)
+    x, y : float64, user factors (n_users, k) and item factors (m, k)
     confidence : confidences of all ratings
-    users : the b users whose gradients to return
+    users : numbers of the b users whose gradients to return
 
     Returns
     -------
     float64 array, shape (b, k, m)
-        A row for each factor, as the paper's Y has: long rows are quicker to multiply and to
-        add up than short ones.
+        A user's table has a row for each factor, as the paper's Y has: long rows are quicker to
+        multiply and to add up than short rows.
     """
     numbers = np.asarray(users, dtype=np.int64)
     mine = x[numbers]

@@ -1,4 +1,4 @@
-"""Federated recommenders for implicit feedback: raters counted once, then one sum a round."""
+"""Common part of `FCF` and `FederatedCF`: raters are counted once, then a round is one sum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class XY(NamedTuple):
 
 
 class ImplicitTraining(Training[XY, Steps]):
-    """Training on implicit feedback; dropped-out users update x_u, too."""
+    """Steps of a training on implicit feedback. Users who drop out still update their x_u."""
 
     def __init__(self, model: Implicit, confidence: Confidence, seed: int) -> None:
         self.model, self.confidence, self.ratings = model, confidence, confidence.ratings
@@ -43,28 +43,28 @@ class ImplicitTraining(Training[XY, Steps]):
         return XY(solve(y, *self._tables, self.model.reg), y)
 
     def of_all(self, total: Aggregate) -> Floats:
-        """Return a sum over the survivors, scaled to all users."""
+        """Scale a sum over the survivors to all users, by n_users / number of survivors."""
         return total.sum * (self.ratings.n_users / len(total.survivors))
 
 
 class FederatedRecommender(Scheduled):
-    """Recommender that learns from sums over users; each may drop out of any sum.
+    """Base class of recommenders for implicit feedback that learn from sums over users.
 
     Ratings of items with fewer than `min_raters` raters are left out of the training;
-    docs/privacy.md has the reason and its limits. Users count the raters first, by a separate
+    docs/privacy.md has the reason and its limits. The raters are counted first, by a separate
     sum.
 
     Parameters
     ----------
     model : hyper-parameters, as in `CF`; `Implicit()` by default
-    aggregation : sum of the users' vectors
+    aggregation : sum of the users' vectors; ``PlainSum(clip=256, fractional_bits=32)`` if None
     epochs : int, number of epochs, ≥ 1
-    min_raters : int, least number of raters of a trained item; 1 counts nothing
+    min_raters : int, least number of raters of a trained item, ≥ 1; with 1 nothing is counted
     dropout
-        Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum of
-        the others is scaled to all users. A sum that is lost leaves Y as it is.
-    seed : int, seed of the starting Y, which is that of `CF`, and of the dropouts, ≥ 0
-    progress : function of the current phase, the finished sums and all sums
+        Probability in [0, 1) with which a user drops out of a sum; see `Schedule`. The sum over
+        the survivors is scaled to all users. An aborted sum leaves Y unchanged.
+    seed : int, seed of the dropouts and of the starting Y, the same Y as in `CF`, ≥ 0
+    progress : function of the name of the phase, the finished sums and all sums
 
     Attributes
     ----------
@@ -96,9 +96,9 @@ class FederatedRecommender(Scheduled):
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str
     ) -> Self:
-        """Train by so many rounds, called `what` in `progress`, and keep the result.
+        """Train for `number` rounds, which `progress` gets as `what`, and set the attributes.
 
-        A second KeyboardInterrupt, while X is solved for, leaves Y and the X before fitted.
+        A second Ctrl-C, while X is solved for Y, leaves Y and the earlier X as the result.
         """
         state, history = keep(
             self._rounds(training, number),
@@ -114,7 +114,7 @@ class FederatedRecommender(Scheduled):
         return self
 
     def _rounds(self, training: ImplicitTraining[Steps], number: int) -> Iterator[Round[XY]]:
-        """Yield so many rounds; RoundAborted after the last if every sum was lost."""
+        """Yield `number` rounds; raises RoundAborted after the last if all were aborted."""
         learnt, lost = False, ""
         for one in self._loop(number).iterate(training, training.start):
             learnt, lost = learnt or one.total is not None, one.record.aborted or lost
@@ -123,7 +123,7 @@ class FederatedRecommender(Scheduled):
             raise _nothing_learnt(lost)
 
     def _confidence(self, ratings: Ratings) -> Confidence:
-        """Return the confidences of items with enough raters, counted up to `epochs` times."""
+        """Return the confidences of items with enough raters; try to count `epochs` times."""
         confidence = self.model.confidence(ratings)  # validates all ratings before the sums
         if self.min_raters == 1:
             return confidence

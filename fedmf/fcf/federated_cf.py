@@ -33,8 +33,8 @@ BLOCK = 64  # users whose moments are computed at once
 class FederatedCF(FederatedRecommender):
     """Alternating least squares on implicit feedback with one secure sum per epoch.
 
-    With a `min_raters` of 1 the result is CF's on all ratings. Once x_u hardly moves, a user
-    missing from one sum is exposed by its difference to the next; see docs/privacy.md.
+    With ``min_raters=1`` the result is that of `CF` on all ratings. Once the x_u hardly change,
+    the difference of two sums exposes a user who is in only one of them; see docs/privacy.md.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class FederatedCF(FederatedRecommender):
 
 
 class _Moments(LocalSteps):
-    """Moments of the users' factors."""
+    """Moments of the users' factors, which are the tables that users send."""
 
     def __init__(self, x: Floats, confidence: Confidence) -> None:
         ratings, k = confidence.ratings, x.shape[1]
@@ -65,7 +65,7 @@ class _Moments(LocalSteps):
 
 
 class _Alternating(ImplicitTraining[_Moments]):
-    """Exact Y from the summed moments (eq. 9), and exact X from Y."""
+    """Steps that solve for Y from the summed moments (eq. 9), and then for X."""
 
     clip_remedy = (
         "raise that, as in aggregation=SecAggSum(clip=4096, fractional_bits=32), or lower alpha"
@@ -86,10 +86,10 @@ class _Alternating(ImplicitTraining[_Moments]):
 
 
 def moments(x: Floats, confidence: Confidence, users: ArrayLike) -> Rows:
-    """Return users' parts of the sums of eq. 9, from X, shape (n_users, k), and confidences.
+    """Return some users' summands of eq. 9, from X, shape (n_users, k), and the confidences.
 
-    They have m + 1 rows of k(k+1)/2 + k numbers. Row i holds the upper triangle of
-    (c − 1) x xᵀ and then c p x; the last one the upper triangle of x xᵀ, and zeros.
+    A user's table has m + 1 rows of k(k+1)/2 + k numbers. Row i < m is the upper triangle of
+    (c − 1) x xᵀ, then c p x of item i. The last row is the upper triangle of x xᵀ, then zeros.
     """
     numbers = np.asarray(users, dtype=np.int64)
     row, rated = confidence.of_users(numbers)

@@ -1,8 +1,8 @@
-"""Measures of the items recommended first, as in FCF's paper.
+"""Measures of the k items recommended first, with the names of the FCF paper.
 
-The paper (Ammad-ud-din et al. 2019, section 6.3) keeps their definitions in a supplement that
-is not available. Those here are the usual ones (Bobadilla et al. 2013). Among several, the one
-closest to the paper's figures is used.
+The paper (Ammad-ud-din et al. 2019, section 6.3) defines them in a supplement that is not
+available. The definitions here are the usual ones (Bobadilla et al. 2013). Where several are
+usual, the definition closest to the paper's figures is used.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BLOCK = 512  # users whose predictions of all items are in memory at once
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """Measures of the k items recommended first; all but the RMSE averaged over users.
+    """Measures of the k items recommended first; all but the RMSE are means over users.
 
-    Users without test ratings do not count. For one user, h_j is 1 if the j-th recommended item
-    is among the user's n test items, else 0. H = Σ_j h_j.
+    Users without test ratings are left out. For one user, h_j is 1 if the j-th recommended item
+    is among the user's n test items, else 0. H = Σ_j h_j is the number of hits.
 
     Parameters
     ----------
@@ -38,11 +38,12 @@ class Ranking:
         2 · precision · recall / (precision + recall) of each user, 0 where H = 0. (The F1 of
         the averages would be higher: the paper's .155 is not that of .301 and .134.)
     map
-        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j over min(k, n), its greatest value.
+        Mean average precision: Σ_j h_j (Σ_{i ≤ j} h_i) / j, divided by min(k, n), its greatest
+        value.
     rmse
-        √(mean (1 − r̂)²) over the test items of all users together, whose preference is 1; it
-        depends on no k. (Averaged over users it would be about .82 on MovieLens, and over the
-        k recommended items with preference h_j about .41, where the paper has .70.)
+        √(mean (1 − r̂)²) over the test items of all users together, whose preference is 1. It
+        does not depend on k. (On MovieLens, the mean over users would be about .82, and the
+        error of the k recommended items with preference h_j about .41; the paper has .70.)
     """
 
     precision: float
@@ -53,25 +54,25 @@ class Ranking:
 
 
 def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ranking:
-    """Judge the k items that each user would be recommended first.
+    """Compare the k items recommended first to each user with the user's test items.
 
     Parameters
     ----------
     factors : trained factors, which predict r̂
-    test : ratings to be found, whatever their values
+    test : ratings whose items should be recommended; their values are not used
     hidden
-        Ratings that are not recommended, those of training and validation: over the same users
-        and items, and without those of `test`.
+        Ratings whose items are not recommended, those of training and validation. They have
+        the same users and items as `test`, and no rating of `test`.
     k : int, 1 ≤ k ≤ n_items; equal predictions are ordered by item number
 
     Raises
     ------
     DataError
-        If no user has a test rating, or the three are not over the same users and items.
+        If no user has a test rating, or the arguments differ in numbers of users or items.
     SettingError
-        If `k` is not an integer in that range.
+        If `k` is not an integer from 1 to n_items.
     ModelError
-        If a factor is not finite, as after a training that diverged.
+        If a factor is NaN or infinite, as after a training that diverged.
     """
     shape = (factors.n_users, factors.n_items)
     if shape != (test.n_users, test.n_items) or shape != (hidden.n_users, hidden.n_items):
@@ -106,7 +107,7 @@ def ranking(factors: Factors, test: Ratings, hidden: Ratings, k: int = 10) -> Ra
 def _of_users(
     factors: Factors, test: Ratings, hidden: Ratings, k: int, start: int, stop: int
 ) -> NDArray[np.float64]:
-    """Return the four measures of each of the users start, … who has test ratings."""
+    """Return four measures of the users start to stop − 1 who have test ratings."""
     # Add the factors from first to last, as `Factors.predict` does: a matrix product may round
     # items with equal factors differently, and ties must be broken by item number.
     p, q = factors.user_factors[start:stop], factors.item_factors.T.copy()
@@ -127,7 +128,7 @@ def _of_users(
 
 
 def _marked(ratings: Ratings, start: int, stop: int) -> NDArray[np.bool_]:
-    """Return the marks of the items that the users start, … rated."""
+    """Return a bool table of the items rated by the users start to stop − 1, a row per user."""
     row = slice(ratings.indptr[start], ratings.indptr[stop])
     marks = np.zeros((stop - start, ratings.n_items), dtype=np.bool_)
     marks[ratings.users[row] - start, ratings.items[row]] = True

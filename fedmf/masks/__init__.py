@@ -1,12 +1,12 @@
 """Personalised masks: one model per user, trained on the user's own ratings alone.
 
-Section 3.2 of Yang et al. 2021 (FedMMF): each party trains its mask f_u (eq. 10) on its own
-data and subtracts it from its ratings (eq. 11). One-order, two-order and high-order masks
-of section 4.1 are `RidgeMask`, `FMMask` and `NNMask`; `MeanMask` is the user's mean. Their own
-predictions are the paper's LocalLR, LocalFM and LocalNN.
+In FedMMF (Yang et al. 2021, section 3.2) each party trains its mask f_u (eq. 10) on its own
+ratings and subtracts the predictions from them (eq. 11). The one-order, two-order and
+high-order masks of section 4.1 are `RidgeMask`, `FMMask` and `NNMask`; `MeanMask` is the user's
+mean. Alone, without factors, the first three are the paper's LocalLR, LocalFM and LocalNN.
 
 A mask makes the recommender better, but does not protect against a server that sees plain
-gradients. These give the masked ratings. The masked ratings give the ratings, as a trained mask
+gradients. Gradients give the masked ratings. Masked ratings give the ratings, as a trained mask
 is a known function of its training data. Use secure aggregation for protection.
 """
 

@@ -1,4 +1,4 @@
-"""Recommender plus a private part of each user: a mask, or a head."""
+"""Recommender that adds a private model of each user, a mask or a head, to a shared one."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = ["Base", "Combined", "around", "check_same_data"]
 
 Floats = NDArray[np.float64]
 
-WIDTH = 2.0**20  # width of the scale of differences, a public bound on all of them
+WIDTH = 2.0**20  # width of the scale of masked ratings and residuals, wide enough for all
 
 
 class Base(Identified, Protocol):
     """Recommender with the ids of users and items: `Factors`, or `Combined`."""
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂ of each pair."""
+        """Return r̂ of each pair of a user and an item."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Combined(Trained):
-    """Sum of a recommender, each user's private model and a public constant.
+    """Recommender whose prediction is a sum: a base, a user's private model, and a constant.
 
     Parameters
     ----------
-    base : the recommender
-    private : each user's private model
-    constant : float, added to every prediction
-    train : ratings that both were fitted on; rated items are not recommended
+    base : recommender that all users share
+    private : private models of the users, such as masks or heads
+    constant : float, public number that is added to every prediction
+    train : ratings on which both were fitted; rated items are not recommended
 
     Raises
     ------
@@ -82,10 +82,11 @@ class Combined(Trained):
         return f"<Combined: {self.base!r} and a private model of each user>"
 
     def factors(self) -> Factors:
-        """Return the same model as `Factors`, to be saved: the private part as more columns.
+        """Return the same model as `Factors`, which can be saved.
 
-        b_u + w_u · x_i is the product of the user's (b_u, w_u) and the public (1, x_i). Raises
-        ModelError if the private models are not linear in their parameters (`NNMask`).
+        The private models become more columns: b_u + w_u · x_i is the product of the user's
+        (b_u, w_u) and the public (1, x_i). Raises ModelError if the private models are not
+        linear in their parameters (`NNMask`).
         """
         base = self.base.factors() if isinstance(self.base, Combined) else self.base
         if not isinstance(base, Factors):
@@ -104,7 +105,7 @@ class Combined(Trained):
 
 
 def around(centre: float) -> tuple[float, float]:
-    """Return a scale for values beyond the ratings' own, with its neutral point at `centre`."""
+    """Return a scale (low, high) of width `WIDTH`, with its neutral point at `centre`."""
     return centre - NEUTRAL_PART * WIDTH, centre + (1 - NEUTRAL_PART) * WIDTH
 
 

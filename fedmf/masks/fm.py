@@ -22,16 +22,17 @@ SPREAD = 0.1  # deviation of the starting interaction factors; zeros would never
 
 @dataclass(frozen=True, kw_only=True)
 class FMMask(Settings):
-    """Factorisation machine (Rendle 2010, eq. 1): LocalFM of section 4.1.
+    """Factorisation machine of each user (Rendle 2010, eq. 1), the paper's LocalFM.
 
-    f_u(x) = w0 + w·x + Σ_{i<j} <v_i, v_j> x_i x_j, from w0 at the user's mean, w = 0 and v at
-    random. Each user minimises the mean of eq. 10, plus l2 · (|w|² + |V|²).
+    f_u(x) = w0 + w·x + Σ_{i<j} <v_i, v_j> x_i x_j. w0 starts at the user's mean, w at 0 and the
+    v_i at random. Each user minimises the mean of eq. 10, plus l2 · (|w|² + |V|²).
 
     Parameters
     ----------
-    k : int, length of the v_i, ≥ 1
+    k : int, length of each v_i, ≥ 1
     l2 : float, weight of the penalty, ≥ 0
-    rate, steps : step and number of steps of Adam on all of a user's ratings at once
+    rate : float, learning rate of Adam, ≥ 0
+    steps : int, number of steps of Adam, each on all of a user's ratings, ≥ 1
     """
 
     k: Count = 4
@@ -60,7 +61,7 @@ class FMMask(Settings):
 
 
 def _descent(block: Padded, l2: float) -> Gradient:
-    """Return the gradient of a block's losses."""
+    """Return a function that computes the gradients of the losses of a block's users."""
     squares, x_t = block.x**2, np.swapaxes(block.x, 1, 2)
     squares_t = np.swapaxes(squares, 1, 2)
 
@@ -80,7 +81,7 @@ def _descent(block: Padded, l2: float) -> Gradient:
 
 
 class FittedFMMask(FittedMask):
-    """Each user's factorisation machine.
+    """Trained factorisation machines of all users.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class FittedFMMask(FittedMask):
         return np.asarray(self.constants[users] + products + pairs)
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return w0, w and all <v_i, v_j>, and 1, x and all x_i x_j; see `FittedMask`."""
+        """Return rows (w0, w, all <v_i, v_j>) and (1, x, all x_i x_j); see `FittedMask`."""
         x = self.features
         first, second = np.triu_indices(x.shape[1], k=1)
         v = self.interactions

@@ -19,12 +19,12 @@ class LocalHead(Settings):
     """Ridge regression of each user's own training residuals on the items' features.
 
     It needs no communication, so it reveals nothing more. It works with any fitted recommender.
-    FedMMF fits the private model first and the factors to its residuals; the head is fitted to
-    the residuals of the factors. Not in the papers.
+    FedMMF fits the masks first, and the factors to their residuals; a head is fitted last, to
+    the residuals of the finished recommender. The head is not in the papers.
 
     Parameters
     ----------
-    penalty : float, on the squared weights as in `RidgeMask`, ≥ 0; the intercept is free
+    penalty : float, weight of the squared weights as in `RidgeMask`, ≥ 0
     """
 
     penalty: NotNegative = 20.0
@@ -36,20 +36,20 @@ class LocalHead(Settings):
 
         Parameters
         ----------
-        base : fitted recommender, ``trainer.factors_`` or ``fedmmf.model_``
-        train : ratings that it was fitted on
+        base : fitted recommender, such as ``trainer.factors_`` or ``fedmmf.model_``
+        train : ratings on which `base` was fitted
         features
-            A row for each item; by default genres and year. Without a feature, as for Last.fm
-            without its tags, the head is an intercept only.
+            Features with a row for each item; by default genres and year. Without any feature,
+            as for Last.fm without its tags, the head is the mean residual of a user.
 
         Raises
         ------
         ModelError
-            If `base` is of other users or items.
+            If `base` and `train` have different users or items.
         DataError
-            If the features are of other items, or there is no rating.
+            If `features` has not one row per item, or `train` has no rating.
         SettingError
-            If `train` is not ratings, or `features` something else, such as an array.
+            If `train` is not `Ratings`, or `features` is not `Features`, such as an array.
         """
         check_parts(train)
         check_same_data(base, train)

@@ -15,21 +15,21 @@ from fedmf.settings import NotNegative, Settings
 
 __all__ = ["FittedMeanMask", "FittedRidgeMask", "MeanMask", "RidgeMask"]
 
-TINY = 2.0**-40  # below this part of all squares a penalty counts as none
+TINY = 2.0**-40  # a penalty below this share of the trace of XᵀX counts as zero
 
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeMask(Settings):
-    """Linear regression with a squared penalty on the weights (LocalLR; section 4.1).
+    """Ridge regression of each user on the items' features, the paper's LocalLR (section 4.1).
 
     Each user u minimises Σ_i (r_ui − b − w·x_i)² + penalty · |w|², as
-    ``sklearn.linear_model.Ridge(alpha=penalty)`` does; the intercept b is free. Eq. 10 has no
-    penalty; without one, users with fewer ratings than features would fit their ratings exactly
-    and leave zero residuals to train on.
+    ``sklearn.linear_model.Ridge(alpha=penalty)`` does. The intercept b has no penalty. In the
+    paper's eq. 10 there is no penalty at all. Users with fewer ratings than features would then
+    fit their ratings exactly and leave residuals of zero to train on.
 
     Parameters
     ----------
-    penalty : float, ≥ 0
+    penalty : float, weight of the squared weights, ≥ 0
     """
 
     penalty: NotNegative = 4.0
@@ -57,7 +57,7 @@ class RidgeMask(Settings):
 
 
 class FittedRidgeMask(FittedMask):
-    """Each user's regression.
+    """Fitted regressions of all users.
 
     Parameters
     ----------
@@ -86,7 +86,9 @@ class FittedRidgeMask(FittedMask):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanMask(Settings):
-    """Mean of the user's ratings, shrunk towards the neutral constant if they are few.
+    """Mean of each user's ratings; with few ratings it is shrunk towards a neutral constant.
+
+    The constant is 5/8 of the way up the scale, 3.5 for ratings from 1 to 5.
 
     Parameters
     ----------
@@ -110,13 +112,13 @@ class MeanMask(Settings):
 
 
 class FittedMeanMask(FittedMask):
-    """Each user's mean.
+    """Means of all users.
 
     Parameters
     ----------
     features
         See `FittedMask`.
-    means : shape (n_users,)
+    means : shape (n_users,), the shrunk mean of each user's ratings
     """
 
     def __init__(self, features: Floats, means: Floats) -> None:
@@ -127,5 +129,5 @@ class FittedMeanMask(FittedMask):
         return np.asarray(self.means[users], dtype=np.float64)
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the means, and a one for each item; see `FittedMask.linear`."""
+        """Return the means as a column, and a column of ones; see `FittedMask.linear`."""
         return self.means[:, None], np.ones((self.features.shape[0], 1))

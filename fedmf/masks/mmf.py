@@ -1,4 +1,4 @@
-"""FedMMF: federated matrix factorisation of the residuals of each party's own mask.
+"""FedMMF: federated matrix factorisation of masked ratings, the residuals of private masks.
 
 Yang et al. 2021, "Practical and Secure Federated Recommendation with Personalized Masks",
 section 3.2 and algorithm 2 (whose output q_1…n is to be read q_1…m).
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 class FedMMF(Estimator):
-    """Trains a federated model on masked ratings, under the trainer's aggregation.
+    """Recommender that fits a mask for each user and a federated model on the masked ratings.
 
     Each party fits its mask f_u on its own ratings, without any communication. The trainer gets
     r_ui − f_u(i) (eq. 11) in place of the ratings; the prediction is q_i · p_u + f_u(i) (eq.
@@ -36,19 +36,19 @@ class FedMMF(Estimator):
 
     Parameters
     ----------
-    mask : personalised mask of every party, `RidgeMask()` by default
-    trainer : `Trainer` of the masked ratings
+    mask : hyper-parameters of every party's mask, `RidgeMask()` by default
+    trainer : `Trainer` of the federated model, `Trainer()` by default
     offset
-        True to train on r − f + 3.5 (the neutral point of the ratings' scale, a public
-        constant) and to subtract 3.5 afterwards. With ``FedMF(start="neutral")`` the factors
-        then start where their product is 3.5, and not at zero, where the gradients are zero.
-        Not in the paper.
+        True to train on r − f + 3.5 and to subtract 3.5 from the predictions. 3.5 stands for
+        the neutral point of the scale, a public constant. With ``FedMF(start="neutral")`` the
+        starting predictions are then 3.5, and not 0, where all gradients are zero. The offset
+        is not in the paper.
 
     Attributes
     ----------
-    mask_ : FittedMask, the parties' masks; they predict as LocalLR, LocalFM and LocalNN
-    model_ : Combined, the trained model
-    history_ : History of the federated training, whose errors are those of eq. 12
+    mask_ : FittedMask, the parties' masks, which alone are LocalLR, LocalFM or LocalNN
+    model_ : Combined, the trained model with its masks
+    history_ : History of the federated training; its errors are those of eq. 12
     """
 
     mask_: FittedMask
@@ -81,17 +81,17 @@ class FedMMF(Estimator):
 
         Parameters
         ----------
-        train, test : parts over the same users and items; see `Split`
+        train, test : training and test part over the same users and items; see `Split`
         features
-            A row for each item, for the masks; by default genres and year. A user's profile is
-            the same in all of the user's ratings: a mask could learn nothing from it.
+            Features of the items for the masks, with a row per item; by default genres and
+            year. A user's profile is useless here, as it is the same for all of their ratings.
 
         Raises
         ------
         SettingError
-            As in `Trainer.fit`; also if `features` is something else, or a mask diverged.
+            See `Trainer.fit`. Also if `features` is not `Features`, or a mask diverged.
         DataError
-            As in `Trainer.fit` and `Mask.fit`.
+            See `Trainer.fit` and `Mask.fit`.
         """
         self._forget()
         check_parts(train, test)
@@ -118,9 +118,9 @@ class FedMMF(Estimator):
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:
     """Return r − f_u(i) + centre (eq. 11) in place of each rating.
 
-    The constant `centre` becomes the neutral point of the new scale, which has no other
-    meaning, as masked ratings are not bounded. Raises DataError if one is beyond half a million
-    or no number.
+    The new scale is very wide, as masked ratings are not bounded; its neutral point is
+    `centre`. Raises DataError if a masked rating is NaN or outside that scale, about a million
+    wide.
     """
     f = mask.predict(ratings.users, ratings.items)
     return ratings.with_values(ratings.values - f + centre, around(centre))

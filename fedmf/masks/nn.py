@@ -20,18 +20,19 @@ __all__ = ["FittedNNMask", "NNMask"]
 
 @dataclass(frozen=True, kw_only=True)
 class NNMask(Settings):
-    """One hidden layer of rectified linear units: LocalNN of section 4.1.
+    """Neural network of each user with one hidden layer, the paper's LocalNN (section 4.1).
 
-    f_u(x) = c + a · max(0, W x + b), from c at the user's mean, b = 0, and a and W at random
-    after He et al. 2015 (variance 2 and 1 per input). Each user minimises the mean of eq. 10,
-    plus l2 · (|a|² + |W|²). Unlike ``sklearn.neural_network.MLPRegressor`` it trains many users
-    at a time.
+    f_u(x) = c + a · max(0, W x + b). The constant c starts at the user's mean and b at 0. W and
+    a start at random, with the variances 2 / d for d features and 1 / hidden (He et al. 2015).
+    Each user minimises the mean of eq. 10, plus l2 · (|a|² + |W|²). Unlike
+    ``sklearn.neural_network.MLPRegressor`` it trains many users at a time.
 
     Parameters
     ----------
-    hidden : int, number of units, ≥ 1
+    hidden : int, number of rectified linear units, ≥ 1
     l2 : float, weight of the penalty, ≥ 0
-    rate, steps : step and number of steps of Adam on all of a user's ratings at once
+    rate : float, learning rate of Adam, ≥ 0
+    steps : int, number of steps of Adam, each on all of a user's ratings, ≥ 1
     """
 
     hidden: Count = 16
@@ -69,7 +70,7 @@ class NNMask(Settings):
 
 
 def _descent(block: Padded, l2: float) -> Gradient:
-    """Return the gradient of a block's losses."""
+    """Return a function that computes the gradients of the losses of a block's users."""
     x_t = np.swapaxes(block.x, 1, 2)
 
     def gradient(parameters: Sequence[Floats]) -> tuple[Floats, ...]:
@@ -89,14 +90,14 @@ def _descent(block: Padded, l2: float) -> Gradient:
 
 
 class FittedNNMask(FittedMask):
-    """Each user's network.
+    """Trained networks of all users.
 
     Parameters
     ----------
     features
         See `FittedMask`.
     inner, biases, outer, constants
-        Shapes (n_users, d, hidden), twice (n_users, hidden) and (n_users,): W, b, a and c.
+        W, shape (n_users, d, hidden), b and a, each (n_users, hidden), and c, (n_users,).
     """
 
     def __init__(

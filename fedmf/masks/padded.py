@@ -1,4 +1,4 @@
-"""Padded arrays of many users' small regressions, and the descent that trains them."""
+"""Training of many users' small models at once, on arrays padded to a common length."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ELEMENTS = 1 << 17  # elements of features in a block: 1 MB, which stays in a pr
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """Users with similar numbers of ratings, each a slice of every array.
+    """Ratings of b users with similar numbers n_u of ratings, padded with zeros to n each.
 
     Parameters
     ----------
-    users : shape (b,), their numbers; each has a rating
-    x : shape (b, n, d), features of the items that they rated, zero beyond n_u
-    values : shape (b, n), ratings less the user's mean, zero beyond n_u
-    means : shape (b,)
-    share : shape (b, n), 1 / n_u for each rating, zero beyond: Σ share · e² is eq. 10's mean
+    users : shape (b,), numbers of the users, each with a rating
+    x : shape (b, n, d), features of the items that each user rated
+    values : shape (b, n), ratings minus the user's mean
+    means : shape (b,), mean rating of each user
+    share : shape (b, n), 1 / n_u for each rating, so that Σ share · e² is eq. 10's mean
     """
 
     users: NDArray[np.int64]
@@ -41,7 +41,7 @@ class Padded:
 
 
 def padded(features: Floats, ratings: Ratings) -> Iterator[Padded]:
-    """Part the users that have a rating into blocks, those with few ratings first."""
+    """Yield the users that have a rating in blocks, users with few ratings first."""
     rated = np.diff(ratings.indptr)
     order = np.argsort(rated, kind="stable")
     order = order[rated[order] > 0]
@@ -70,10 +70,10 @@ def _block(users: NDArray[np.int64], features: Floats, ratings: Ratings) -> Padd
 
 
 def adam(parameters: Sequence[Floats], gradient: Gradient, steps: int, rate: float) -> None:
-    """Move the parameters, arrays of any shapes, in place by Adam with its usual decays.
+    """Train the parameters, arrays of any shapes, in place by Adam with its usual decays.
 
-    Every element has its own step, so users side by side in one array do not touch each other.
-    `gradient` returns the loss' derivative with respect to each array.
+    Adam moves each element by that element's gradients alone. So users in one array do not
+    influence each other. `gradient` returns the derivative of the loss by each array.
     """
     adam = Adam(rate=rate, beta1=BETA_1, beta2=BETA_2)
     moves = [adam.fresh() for _ in parameters]

@@ -22,26 +22,26 @@ __all__ = ["indicator", "mean_indicator", "samples_needed", "well_masked"]
 
 
 def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
-    """Return each user's J: the mean of (R − f_u)², ratings scaled to [0, 1].
+    """Return each user's J, the mean of (R − f_u)² with ratings scaled to [0, 1].
 
-    On the ratings that the mask was fitted on it is eq. 15; on ratings that were held out it
-    estimates the expectation of eq. 13. The paper calls a small J well protected.
+    For the ratings on which the mask was fitted, J is eq. 15. For held-out ratings J estimates
+    the expectation of eq. 13. The paper calls a user with a small J well protected.
 
     Parameters
     ----------
-    ratings : ratings over the users and items that the masks were fitted on
-    mask : the parties' masks, as `Mask.fit` returns them
+    ratings : ratings over the same users and items as those of `mask`
+    mask : masks of all users, as `Mask.fit` returns them
 
     Returns
     -------
-    j : float64, shape (n_users,), ≥ 0; NaN for users without a rating here
+    j : float64, shape (n_users,), ≥ 0; NaN for users without a rating in `ratings`
 
     Raises
     ------
     SettingError
-        If something else than `Ratings` is passed.
+        If `ratings` is not `Ratings`.
     ModelError
-        If the mask was fitted on other users or items.
+        If a user or item of a rating is unknown to `mask`.
     """
     check_ratings(ratings=ratings)
     low, high = ratings.scale
@@ -54,7 +54,7 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
 
 
 def mean_indicator(ratings: Ratings, mask: FittedMask) -> float:
-    """Return the mean of `indicator` over the users with a rating; NaN if there is none."""
+    """Return the mean of `indicator` over the users with a rating; NaN without any rating."""
     j = indicator(ratings, mask)
     there = j[~np.isnan(j)]
     return float(there.mean()) if there.size else math.nan
@@ -63,10 +63,10 @@ def mean_indicator(ratings: Ratings, mask: FittedMask) -> float:
 def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int, ...]:
     """Return the users, ascending, whose `indicator` is ≤ `at_most`: the paper's "good" masks.
 
-    In the paper's mixed mode they send plain gradients (`MixedSum`). A party's own ratings show
-    that its mask fits well, but not that it cannot be undone. It can be. Users without a rating
-    are left out. Raises SettingError if the bound is no number of at least 0, and as
-    `indicator` does.
+    In the paper's mixed mode (`MixedSum`) these users send plain gradients. A small J shows
+    that a mask fits well, but a mask that fits well can still be undone. Users without a rating
+    are left out. Raises SettingError if `at_most` is not a number of at least 0; for other
+    errors see `indicator`.
     """
     if not is_number(at_most) or not at_most >= 0:  # infinity is valid: all users
         raise SettingError(f"at_most = {at_most!r} must be a number of at least 0")
@@ -74,19 +74,20 @@ def well_masked(ratings: Ratings, mask: FittedMask, at_most: float) -> tuple[int
 
 
 def samples_needed(epsilon: float, delta: float, bits: float) -> int:
-    """Return how many ratings theorem 1 needs: J within ε of the best with probability 1 − δ.
+    """Return the number of ratings for J to be within ε of the best with probability 1 − δ.
 
-    n ≥ 2 ln(2|F| / δ) / ε²: eq. 18 with the ε/2 that eq. 20 needs. Eq. 23 has half of it.
+    Theorem 1 with its sample size corrected: n ≥ 2 ln(2|F| / δ) / ε², which is eq. 18 with the
+    ε/2 that eq. 20 needs. The paper's eq. 23 has half of that.
 
     Parameters
     ----------
     epsilon, delta : float, 0 < ε < 1 and 0 < δ < 1
-    bits : float, log₂ |F| ≥ 0, the numbers of a mask times the bits of each
+    bits : float, ≥ 0, log₂ |F|: the number of a mask's parameters times the bits of each
 
     Raises
     ------
     SettingError
-        A value is out of range.
+        If a value is out of range.
     """
     check(Proportion, epsilon=epsilon, delta=delta)
     check(NotNegative, bits=bits)

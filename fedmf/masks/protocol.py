@@ -1,4 +1,7 @@
-"""Interface of masks, fitted on each party's own ratings to predict for that party."""
+"""Interface of masks: `Mask` has the hyper-parameters, `FittedMask` the models of all parties.
+
+Each party fits its model on its own ratings, and predicts with it for itself only.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +24,23 @@ PAIRS = 8192  # predicted at a time: a neural network's weights are then some 20
 
 
 class Mask(Protocol):
-    """Hyper-parameters of a personalised mask."""
+    """Hyper-parameters of a personalised mask, such as `RidgeMask`, and its training."""
 
     def fit(self, features: Features, ratings: Ratings, seed: int = 0) -> FittedMask:
         """Train every party's mask on that party's ratings alone (eq. 10).
 
         Parameters
         ----------
-        features : a row for each item, publicly known
-        ratings : ratings of all parties; each sees its own row only
+        features : public features of the items, with a row for each item
+        ratings : ratings of all parties; each party uses its own row only
         seed : int, ≥ 0; each party draws its starting parameters from (seed, user)
 
         Raises
         ------
         SettingError
-            If `features` is something else, such as an array.
+            If `features` is not `Features`, but for example an array.
         DataError
-            If there is not one row of features per item, or no feature in it; `MeanMask` needs
-            none.
+            If `features` has not one row per item, or no column (`MeanMask` needs no column).
         """
         ...
 
@@ -48,10 +50,10 @@ class FittedMask(ABC):
 
     Parameters
     ----------
-    features : shape (n_items, d), the matrix of the features of the fit
+    features : shape (n_items, d), the matrix of the features that the masks were fitted on
     n_users
-        Number of parties. The mask of one without a rating is the neutral constant, 3.5 on a
-        scale of 1 to 5.
+        Number of parties. For a party without a rating the mask predicts the neutral constant,
+        3.5 on a scale of 1 to 5.
     """
 
     def __init__(self, features: Floats, n_users: int) -> None:
@@ -73,9 +75,9 @@ class FittedMask(ABC):
         """Return f_u(x) of each user, shape (n,), and its item's features, shape (n, d)."""
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return tables A (n_users, l) and B (n_items, l) with f_u(i) = A_u · B_i.
+        """Return tables A (n_users, l) and B (n_items, l) such that f_u(i) = A_u · B_i.
 
-        Raises ModelError if the mask is not linear in its parameters.
+        Raises ModelError if the mask has no such form, as it is not linear in its parameters.
         """
         raise ModelError(
             f"{type(self).__name__} has no factor form, as it is not linear in its parameters: "
@@ -84,10 +86,10 @@ class FittedMask(ABC):
 
 
 def check_features(features: Features, ratings: Ratings, *, some: bool = True) -> Floats:
-    """Return the matrix of features.
+    """Validate the features of a mask and return their matrix.
 
-    Raises SettingError if `features` is something else, and DataError unless it has a row per
-    item and, if `some`, a feature; only `MeanMask` needs none.
+    Raises SettingError if `features` is not `Features`, and DataError unless it has one row per
+    item. With `some`, DataError is also raised for features without a column.
     """
     check_are_features(features=features)
     if some and not features.names:

@@ -1,4 +1,4 @@
-"""FedMMF's presets: a mask and a federated part for each mask and each preset of FedMF."""
+"""Presets of FedMMF: a tuned mask and a federated model for each mask and preset of FedMF."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Recipe", "recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """Mask and offset of a `FedMMF`, and the preset that is trained on its masked ratings."""
+    """Settings of a `FedMMF`: its mask, its offset, and the preset for the masked ratings."""
 
     mask: Mask
     offset: bool
@@ -57,19 +57,19 @@ TUNED_MASKS: Mapping[str, Mask] = {
 
 
 def recipe(mask: str, preset_name: str) -> Recipe:
-    """Return the FedMMF of a mask and a preset, with new copies of its parts.
+    """Return the settings of FedMMF for a mask and a preset; the caller may change them.
 
     Parameters
     ----------
     mask : "ridge", "fm", "nn" or "mean"
     preset_name
-        ``"paper"`` reproduces the paper. The name of any other preset of `FedMF`, such as
-        ``"tuned"`` or ``"fast"``, trains that one, with the offset, on tuned masks.
+        ``"paper"`` reproduces the paper. Any other name of `fedmf.models.PRESETS`, such as
+        ``"tuned"`` or ``"fast"``, selects that preset with the offset and a tuned mask.
 
     Raises
     ------
     SettingError
-        If there is no such mask or preset.
+        If the mask or the preset is unknown.
     """
     masks = PAPER_MASKS if preset_name == "paper" else TUNED_MASKS
     if mask not in masks:

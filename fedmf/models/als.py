@@ -1,10 +1,11 @@
-"""Exact federated ALS for explicit ratings: users send moments where FedMF sends gradients.
+"""Exact federated ALS for explicit ratings, in which users send moments instead of gradients.
 
-Alternating least squares on eq. 2 of the FedMMF paper, λ once per rating: weighted-λ of Zhou et
-al. 2008, "Large-scale Parallel Collaborative Filtering for the Netflix Prize". With P held
-fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over its raters u. Both
-sides are sums over users. So secure aggregation gives the server the exact step, with
-k(k+1)/2 + k numbers per item. It takes some ten rounds; gradients take tens or hundreds.
+Alternating least squares on eq. 2 of the FedMMF paper, with λ per rating. This is the
+weighted-λ method of Zhou et al. 2008, "Large-scale Parallel Collaborative Filtering for the
+Netflix Prize". With P fixed, the best q_i solves (Σ_u (p_u p_uᵀ + λ I)) q_i = Σ_u r_ui p_u over
+the raters u of item i. Both sides are sums over users. So secure aggregation gives the server
+the exact step, with k(k+1)/2 + k numbers per item. ALS takes some ten rounds; gradients take
+tens or hundreds.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class FedALS(Settings):
-    """Hyper-parameters and steps of exact federated ALS.
+    """Model for `fedmf.Trainer` that learns by exact federated alternating least squares.
 
-    Moments reveal more than gradients: take a `min_raters` of k (docs/privacy.md). The trainer
+    Moments reveal more than gradients: set `min_raters` to k (docs/privacy.md). The trainer
     raises SettingError if the aggregation clips a moment; a clip of 64 suits ratings up to 5.
 
     The defaults were chosen on ml-100k, on a fifth of the training part of splits 0 to 2: λ of
@@ -44,8 +45,8 @@ class FedALS(Settings):
     ----------
     k, min_raters
         See `FedMF`.
-    reg : float, λ of eq. 2 per rating, > 0, well above the aggregation's resolution
-    spread : float, standard deviation of the starting factors around a neutral start, > 0
+    reg : float, λ of eq. 2 per rating, > 0, well above the aggregation's 2^−fractional_bits
+    spread : float, standard deviation of the starting factors; see ``start`` of `FedMF`, > 0
     """
 
     k: Count = 20
@@ -58,12 +59,12 @@ class FedALS(Settings):
 
     @cached_property
     def _users(self) -> FedMF:
-        """FedMF with the same exact local solution and start."""
+        """FedMF with the same start and the same exact solution for p_u."""
         return FedMF(k=self.k, reg=self.reg, spread=self.spread, min_raters=self.min_raters)
 
     @property
     def width(self) -> int:
-        """Numbers that a user sends per item, k (k + 1) / 2 + k."""
+        """Number of floats that a user sends per item, k (k + 1) / 2 + k."""
         return self.k * (self.k + 3) // 2
 
     @property
@@ -73,7 +74,7 @@ class FedALS(Settings):
 
     @property
     def remedy(self) -> str:
-        """Remedy if the factors diverge."""
+        """Remedy for the error message if the factors diverge."""
         wide = f", or spread = {self.spread} too wide: halve that" if self.spread > WIDE else ""
         return f"reg = {self.reg} is too low for these ratings; raise it{wide}"
 
@@ -107,10 +108,10 @@ class FedALS(Settings):
         return p, Rows(block.items, sent, q.shape[0])
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
-        """Return the best Q for the P behind the summed moments, shape (m, width).
+        """Return the best Q for the users' P, given `total`, the sum of moments (m, width).
 
-        Items without moments keep their factors; `raters` is unused, as λ comes with the
-        moments. Raises SettingError if rounding or noise hides λ.
+        Items without moments keep their factors. `raters` is unused, as the moments contain λ.
+        Raises SettingError if λ is smaller than the rounding or noise of the moments.
         """
         a, b = np.tril_indices(self.k)
         seen = np.flatnonzero(total.any(axis=1))
@@ -118,7 +119,7 @@ class FedALS(Settings):
         normal[:, a, b] = normal[:, b, a] = total[seen, : a.size]
         moved = q.copy()
         try:
-            # Of exact sums Σ (p pᵀ + λ I) no eigenvalue is below λ: half of it must be left
+            # The eigenvalues of exact sums Σ (p pᵀ + λ I) are λ or more: rounding may take half
             np.linalg.cholesky(normal - self.reg / 2 * np.eye(self.k))
             moved[seen] = np.linalg.solve(normal, total[seen, a.size :, None])[:, :, 0]
         except np.linalg.LinAlgError as error:

@@ -1,12 +1,12 @@
-"""Differential privacy for whole users: noisy sums, their noise, and FedMF under it.
+"""Differential privacy for whole users: the noise that a training needs, and FedMF under noise.
 
-Each user's vector is clipped to norm C and Gaussian noise is added to the sum. So all published
-Q together are (ε, δ)-differentially private for a user's *whole* history.
+`fedmf.aggregate.NoisySum` clips each user's vector to norm C and adds Gaussian noise to the
+sum. So all published Q together are (ε, δ)-differentially private for a user's *whole* history.
 
 The idea is that of Hua, Xia and Zhong, "Differentially private matrix factorization", IJCAI
 2015: an untrusted recommender, noise in shares from the users, private user factors. According
-to its abstract (the paper was not available) they perturb the objective. Here every round's
-gradients are perturbed and accounted for, and all data of a user are protected.
+to its abstract (the paper was not available) they perturb the objective. Here the gradients of
+every round are perturbed and accounted for, and all data of a user are protected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ __all__ = ["DPFedMF", "NoisySum", "noise_multiplier"]
 
 Floats = NDArray[np.float64]
 
-ORDERS = (*range(2, 17), 20, 24, 32, 48, 64)  # any bound; more take longer and tighten little
+# Rényi orders: each gives a valid bound; more orders take longer and tighten the bound little.
+ORDERS = (*range(2, 17), 20, 24, 32, 48, 64)
 
 
 def noise_multiplier(
@@ -39,18 +40,20 @@ def noise_multiplier(
     sampling_rate: float = 1.0,
     where: Where = "distributed",
 ) -> float:
-    """Return the z of `NoisySum` with which `rounds` sums are (ε, δ)-differentially private.
+    """Return the noise multiplier z of `NoisySum` for (ε, δ)-differentially private training.
 
     Neighbouring data differ in all ratings of one user. Without sampling ε is exact (Balle and
-    Wang, ICML 2018). Sampled cohorts are bounded by Rényi accounting (Wang, Balle and
-    Kasiviswanathan, AISTATS 2019, theorem 27), valid while the cohort stays secret: keep the
+    Wang, ICML 2018). For sampled cohorts it is a bound by Rényi accounting (Wang, Balle and
+    Kasiviswanathan, AISTATS 2019, theorem 27). The bound needs a secret cohort: keep the
     training's seed secret (docs/privacy.md).
 
     Parameters
     ----------
     epsilon, delta : float, ε > 0 and 0 < δ < 1, δ well below 1 / n_users
-    rounds : int, number of released sums, ≥ 1; aborted rounds release none
-    sampling_rate : float, ``schedule.size(n_users) / n_users`` of a `Schedule`, in (0, 1]
+    rounds : int, number of released sums, ≥ 1; an aborted round releases none
+    sampling_rate
+        Share of the users in a cohort, in (0, 1]: ``schedule.size(n_users) / n_users`` of a
+        `Schedule`.
     where
         See `NoisySum`.
 
@@ -105,19 +108,19 @@ def noise_multiplier(
 
 @dataclass(frozen=True, kw_only=True)
 class DPFedMF(FedMF):
-    """FedMF for training with `NoisySum`: users send only their part of the sum.
+    """FedMF for training with `NoisySum`: users send nothing but their summand.
 
     **With any other aggregation, such as PlainSum(), it trains without noise, without privacy
     and without a warning**; docs/privacy.md lists the private outputs.
 
-    Users solve for p_u exactly; the server subtracts γ times the sum, not divided by raters,
-    whose counts would need noise, too. Noise also moves unrated items, hence few rounds, few
-    factors and small steps.
+    Users solve for p_u exactly. The server subtracts γ times the sum and does not divide it by
+    the raters, whose counts would need noise, too. Noise also moves unrated items; this is why
+    the defaults have few factors and small steps. Train for few rounds, too.
 
     Parameters
     ----------
     k, reg, rate, start, spread, biases
-        See `FedMF`; `update` must stay "ridge" and `min_raters` 1.
+        See `FedMF`. `update` must stay "ridge" and `min_raters` 1.
     """
 
     k: Count = 2
@@ -133,7 +136,7 @@ class DPFedMF(FedMF):
 
     @property
     def needs_counts(self) -> bool:
-        """False: DPFedMF counts nothing."""
+        """False, as counts of raters would not be private."""
         return False
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:

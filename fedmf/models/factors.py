@@ -1,4 +1,4 @@
-"""Trained factors, which predict and recommend, and can be saved and loaded."""
+"""`Factors`, the trained model: it predicts and recommends, and can be saved and loaded."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ class Factors(Recommender):
     """Item and user factors, and the items that each user rated.
 
     In a deployment the server has only Q, and each user has their p_u and ratings. A simulation
-    and its file have all of them: protect that file like the ratings.
+    has all of them, and so has a saved file: protect that file like the ratings.
 
     Parameters
     ----------
     user_factors
-        P, float64, shape (n_users, k), k ≥ 1: row u is p_u of the FedMMF paper's eq. 1.
+        P, real numbers (converted to float64), shape (n_users, k), k ≥ 1. Row u is p_u of the
+        FedMMF paper's eq. 1.
     item_factors
-        Q, float64, shape (n_items, k): row i is q_i. Other number types are converted.
+        Q, real numbers (converted to float64), shape (n_items, k). Row i is q_i.
     seen_indptr, seen_items
-        int64 (n_users + 1,) and int32: the items each user rated in training; see `Ratings`.
+        int64, shape (n_users + 1,), and int32: the items that each user rated in training, in
+        the layout of ``indptr`` and ``items`` of `Ratings`.
     user_ids, item_ids : int64, the data set's own ids
 
     Raises
     ------
     ModelError
-        If the shapes do not match, or the factors are no real numbers.
+        If the shapes do not match, or the factors are not real numbers.
     """
 
     user_factors: Floats
@@ -69,7 +71,7 @@ class Factors(Recommender):
 
     @classmethod
     def of(cls, user_factors: Floats, item_factors: Floats, ratings: Ratings) -> Factors:
-        """Return the factors of a training on `ratings`; raises ModelError if they misfit."""
+        """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
         of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
         return cls(user_factors, item_factors, *of_ratings)
 
@@ -105,7 +107,7 @@ class Factors(Recommender):
         return f"<Factors: {self.n_users} users, {self.n_items} items, k = {self.k}>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the factors to `path` atomically: readers see the old file or the new one.
+        """Write the factors to `path`; a concurrent reader sees the old file or the new file.
 
         Raises ModelError if the file cannot be written, as in a folder that does not exist.
         """
@@ -118,8 +120,8 @@ class Factors(Recommender):
         Raises
         ------
         ModelError
-            If the file is missing, no model, of another version or damaged, or its tables
-            differ from those of `save`. The message names the reason.
+            If the file is missing, damaged, not a model or of another version, or its tables
+            are inconsistent. The message names the reason.
         """
         factors = cls(**read_tables(path))
         _check_numbers(factors, path)
@@ -127,7 +129,7 @@ class Factors(Recommender):
 
 
 def _table(factors: ArrayLike) -> Floats:
-    """Return factors in the layout of the kernels: float64, row by row."""
+    """Convert factors to the layout of the kernels, float64 row by row; raises ModelError."""
     table = np.asarray(factors)
     if table.ndim != 2 or table.dtype.kind not in "fiu":
         raise ModelError(

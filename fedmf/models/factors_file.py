@@ -37,7 +37,7 @@ TABLES = {
 
 
 def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
-    """Write the tables of `TABLES` atomically; raises ModelError."""
+    """Write the tables named in `TABLES` to a file, atomically; raises ModelError."""
     payload = io.BytesIO()
     np.savez(payload, **tables)
     body = payload.getvalue()
@@ -58,7 +58,7 @@ def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
 
 
 def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of a file in their saved types; raises ModelError as `Factors.load`."""
+    """Return the tables of a file by name; raises ModelError, see `Factors.load`."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -92,7 +92,7 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
 
 
 def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of the archive, each of its saved type."""
+    """Return the tables of the archive by name; ModelError if a name or dtype is wrong."""
     found = {}
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as packed:

@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Raters:
-    """Number of users who rated each item, among the users that were counted.
+    """Number of raters of each item, counted over the users who did not drop out.
 
     Parameters
     ----------
-    counts : int64, shape (m,), raters among the counted users, ≤ n_i
-    share : float, share of the cohort that was counted, 0 < share ≤ 1; the others dropped out
+    counts : int64, shape (m,), counted raters, at most n_i, the raters in the cohort
+    share : float, share of the cohort that was counted, 0 < share ≤ 1
     """
 
     counts: NDArray[np.int64]
@@ -36,16 +36,16 @@ class Raters:
 
     @property
     def bound(self) -> NDArray[np.float64]:
-        """Bound that n_i hardly exceeds: two deviations above count / share, at least 1.
+        """Divisor of an item's step: n_i if no user dropped out, else a bound on n_i, ≥ 1.
 
-        It is n_i itself if no user dropped out. A step divided by a count of half the raters
-        would be twice as long, and the item would never settle.
+        The bound is two standard deviations above count / share. A step divided by a count of
+        half the raters would be twice as long, and the item's factors would never converge.
         """
         spread = np.sqrt(self.counts * (1 - self.share))
         return np.asarray(np.maximum((self.counts + 2 * spread) / self.share, 1.0))
 
     def at_least(self, least: int) -> NDArray[np.bool_]:
-        """Return the items with so many raters, as bool, shape (m,)."""
+        """Return True for each item with at least `least` counted raters: bool, shape (m,)."""
         return np.asarray(self.counts >= least)
 
 
@@ -56,16 +56,16 @@ class FederatedModel(Protocol):
     each user computes and sends a table of m rows. The server computes the next Q from the sum
     of the tables. A model is a frozen dataclass of hyper-parameters only.
 
-    Users' steps take a block of users. A user's numbers must not depend on the rest of the
-    block. Then plain sums (in large blocks) and private sums (user by user) give the same
-    integers.
+    A method for users takes a block of users. A user's result must not depend on the other
+    users in the block. Then plain sums, computed in large blocks, and private sums, computed
+    user by user, give the same integers.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def width(self) -> int:
-        """Numbers that a user sends per item."""
+        """Number of floats that a user sends per item."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class FederatedModel(Protocol):
 
     @property
     def solves_users(self) -> bool:
-        """True if p_u follows from Q alone, so that users find it without a round."""
+        """True if each user can compute p_u from Q and their ratings alone, at any time."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class FederatedModel(Protocol):
 
     @property
     def remedy(self) -> str:
-        """Remedy if the factors diverge, in an error message after a colon."""
+        """Remedy for the error message if the factors diverge, such as "halve the rate"."""
         ...
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -93,7 +93,7 @@ class FederatedModel(Protocol):
         ...
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return the trained items as bool, shape (m,); all if nothing was counted."""
+        """Return True for each item to train: bool, shape (m,); for all if `raters` is None."""
         ...
 
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
@@ -102,20 +102,20 @@ class FederatedModel(Protocol):
         Parameters
         ----------
         q : float64, shape (m, k)
-        p : float64, shape (n, k), their current factors; a user without ratings keeps them
+        p : float64, shape (n, k), current factors of the users; without ratings they are kept
         block : ratings of the n users
 
         Returns
         -------
         p : float64, shape (n, k)
-            A diverged user's row is NaN; the trainer raises SettingError.
+            If a user's factors diverge, the row is NaN, and the trainer raises SettingError.
         """
         ...
 
     def local_steps(
         self, q: Floats, p: Floats, block: Block, trained: NDArray[np.bool_]
     ) -> tuple[Floats, Rows]:
-        """Do the part of a block's users in a round.
+        """Compute the new factors and the messages of a block's users in a round.
 
         Parameters
         ----------
@@ -128,11 +128,11 @@ class FederatedModel(Protocol):
         p
             The users' new factors.
         rows
-            Their messages, one row of `width` floats for each rating in the order of the block;
-            zeros where the item is not trained.
+            The users' messages: a row of `width` floats for each rating, in the order of the
+            block. The row of an item that is not trained is zero.
         """
         ...
 
     def server_step(self, q: Floats, total: Floats, raters: Raters | None) -> Floats:
-        """Return the next Q from Q, (m, k), and the sum of the users' rows, (m, width)."""
+        """Return the next Q from Q, shape (m, k), and the sum of all tables, (m, width)."""
         ...

@@ -1,9 +1,9 @@
-"""FedMF: a user's local step, and the server's step of the item factors.
+"""FedMF, federated matrix factorisation: the local step of a user and the step of the server.
 
 Symbols and equations are those of Yang et al., "Practical and Secure Federated Recommendation
-with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points differ or are left open
-there. Eq. 7 steps *against* the gradient. Its λ counts once per rating, as in eq. 4. And e_ui
-of eq. 6 is recomputed from the p_u of eq. 7.
+with Personalized Masks" (FedMMF), sections 2.1 and 2.2. Three points differ or are open there.
+Here eq. 7 is a step *against* the gradient. Its λ counts once per rating, as in eq. 4. And e_ui
+of eq. 6 is computed from the new p_u, the result of eq. 7.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ WIDE = 10.0  # a spread too wide for any ratings
 
 @dataclass(frozen=True, kw_only=True)
 class FedMF(Settings):
-    """Hyper-parameters and steps of federated matrix factorisation.
+    """Model for `fedmf.Trainer` that learns by federated matrix factorisation.
 
     Parameters
     ----------
     k : int, number of latent factors, ≥ 1
     reg : float, λ of eq. 2 per rating, ≥ 0
-    rate : float, γ, the step of the server (and with ``update="paper"`` of the users), > 0
+    rate : float, γ, learning rate of the server, with ``update="paper"`` also of the users, > 0
     update
         ``"paper"``: p_u takes one gradient step (eq. 7), the server subtracts γ Σ_u η_ui.
         ``"ridge"``: p_u is the exact minimiser of the user's part of eq. 2. The server divides
         the sum by the number n_i of the item's raters, so γ does not depend on the data size.
-        It converges in some forty rounds instead of some four hundred. It needs γ · |p_u|² < 2;
-        after a neutral start |p_u|² is about the mean rating.
+        "ridge" converges in some forty rounds, "paper" in some four hundred. "ridge" needs
+        γ · |p_u|² < 2; after a neutral start |p_u|² is about the mean rating.
     start
-        ``"zero-mean"``: all factors from N(0, spread²). ``"neutral"``: around √(v/k), such
-        that every first prediction is about v, a public constant at 5/8 of the scale.
+        ``"zero-mean"``: factors are drawn from N(0, spread²). ``"neutral"``: factors are drawn
+        around √(v/k), so that the first predictions are about v, 5/8 of the way up the scale.
     spread : float, standard deviation of the starting factors, > 0
     biases
         True for r̂_ui = b_i + b_u + q_i · p_u. Then p_u is stored as (1, p_u, b_u) and q_i as
-        (b_i, q_i, 1), k + 2 columns with fixed constants. b_u stays with the user, b_i is
-        summed like q_i, and λ applies to both.
+        (b_i, q_i, 1), in k + 2 columns. b_u stays with the user, b_i is summed like q_i, and λ
+        applies to both.
     min_raters
-        Least number of raters of an item in a cohort, ≥ 1; items with fewer are not trained, as
-        a sum over one rater is that user's gradient. **3 is not enough where users drop out
-        between the count and the sum**; docs/privacy.md has the number to take.
+        Least number of raters of a trained item in a cohort, ≥ 1. Items with fewer raters are
+        not trained, as a sum over one rater is that user's gradient. **3 is not enough if users
+        drop out between the count and the sum**; docs/privacy.md has the number to take.
     """
 
     k: Count = 20
@@ -75,12 +75,12 @@ class FedMF(Settings):
 
     @property
     def width(self) -> int:
-        """Numbers that a user sends per item, k, and one more with biases."""
+        """Number of floats that a user sends per item, k, and one more with biases."""
         return self.k + self.biases
 
     @property
     def remedy(self) -> str:
-        """Remedy if the factors diverge."""
+        """Remedy for the error message if the factors diverge."""
         wide = "" if self.spread <= WIDE else f", or spread = {self.spread} too wide"
         return f"rate = {self.rate} is too high for these ratings{wide}; halve it"
 
@@ -91,14 +91,14 @@ class FedMF(Settings):
 
     @property
     def solves_users(self) -> bool:
-        """True if p_u follows from Q alone; see `FederatedModel`."""
+        """True if users compute p_u from Q and their ratings alone; see `FederatedModel`."""
         return self.update == "ridge"
 
     def initial(self, ratings: Ratings, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw P (n_users, k) and Q (n_items, k), the items' factors first; biases are zero.
+        """Draw P (n_users, k) and Q (n_items, k), Q first; biases start at zero.
 
-        Only the ratings' scale and numbers of users and items matter. A scale with a negative
-        neutral point has no neutral start: the factors are then drawn around zero.
+        The result depends on the scale and the numbers of users and items, not on ratings. If
+        the neutral point of the scale is negative, all factors are drawn around zero.
         """
         mean = max(neutral(ratings), 0.0)
         centre = math.sqrt(mean / self.k) if self.start == "neutral" else 0.0
@@ -114,8 +114,8 @@ class FedMF(Settings):
     def find_users(self, q: Floats, p: Floats, block: Block) -> Floats:
         """Return the new factors of a block's users; see `FederatedModel`.
 
-        They take a step of eq. 7, or solve (QᵀQ + λ n_u I) p_u = Qᵀ r, where the gradient of
-        eq. 2 with respect to p_u is zero. A diverged p_u is NaN.
+        With ``update="paper"`` users take a step of eq. 7. With ``"ridge"`` they solve (QᵀQ +
+        λ n_u I) p_u = Qᵀ r, where the gradient of eq. 2 by p_u is zero. A diverged p_u is NaN.
         """
         p = p.copy()
         fixed = int(self.biases)  # the leading 1 of p_u
@@ -139,14 +139,14 @@ class FedMF(Settings):
         values: Floats,
         trained: NDArray[np.bool_],
     ) -> tuple[Floats, Rows]:
-        """Do one user's part of a round: `local_steps` of a block of one.
+        """Compute one user's new factors and message in a round; see `local_steps`.
 
         Parameters
         ----------
         q, trained
             See `FederatedModel.local_steps`.
-        p_u : float64, shape (k,)
-        items, values : shape (n_u,), the rated items and their ratings
+        p_u : float64, shape (k,), the user's factors
+        items, values : shape (n_u,), the user's rated items and their ratings
         """
         p, rows = self.local_steps(q, p_u[None], Block.of_one(items, values), trained)
         return p[0], rows
@@ -156,8 +156,8 @@ class FedMF(Settings):
     ) -> tuple[Floats, Rows]:
         """Do the users' part of a round (steps 2 and 3 of section 2.2.1); see `FederatedModel`.
 
-        They send η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of trained rated items, and zero
-        in all others: m · k elements, whatever a user rated.
+        A user's message has m · k elements: η_ui = λ q_i − e_ui p_u (eq. 6) in the rows of
+        trained items that the user rated, and zero in all other rows.
         """
         p = self.find_users(q, p, block)
         eta = np.empty((block.items.size, self.width))
@@ -167,7 +167,7 @@ class FedMF(Settings):
         return p, Rows(block.items, eta, q.shape[0])
 
     def trained_items(self, raters: Raters | None, n_items: int) -> NDArray[np.bool_]:
-        """Return the items with enough raters, or all if nothing was counted."""
+        """Return True for items with enough raters, or for all if `raters` is None."""
         if raters is None:
             return np.ones(n_items, dtype=np.bool_)
         return raters.at_least(self.min_raters)
@@ -190,13 +190,13 @@ class FedMF(Settings):
 
 
 def neutral(ratings: Ratings) -> float:
-    """Return the public constant for an unknown rating, 5/8 of the scale."""
+    """Return the public constant for an unknown rating: 3.5 on 1 to 5, 5/8 up any scale."""
     low, high = ratings.scale
     return low + NEUTRAL_PART * (high - low)
 
 
 def _shortest(rated: Floats, rest: Floats) -> Floats:
-    """Return the shortest least-squares solution, or NaN if there is none in floating point."""
+    """Return the least-squares solution of least norm, or NaN if it cannot be computed."""
     if (
         np.isfinite(rated).all() and np.isfinite(rest).all()
     ):  # LAPACK prints errors on infinite numbers

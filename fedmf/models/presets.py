@@ -1,4 +1,4 @@
-"""Named hyper-parameters that work well."""
+"""Presets of FedMF: named hyper-parameters and numbers of rounds that work well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["PRESETS", "Preset", "preset"]
 
 @dataclass(frozen=True)
 class Preset:
-    """Model, number of rounds, and one line about it for help texts."""
+    """Model with its hyper-parameters, number of rounds, and a line about them for help."""
 
     model: FedMF
     rounds: int
@@ -53,7 +53,7 @@ _FOUND = {
 
 
 class _Presets(Mapping[str, Preset]):
-    """Presets; each look-up returns a copy, whose settings may be changed."""
+    """Mapping of names to presets; a look-up returns a copy, whose settings may be changed."""
 
     def __getitem__(self, name: str) -> Preset:
         return replace(_FOUND[name], model=copy.copy(_FOUND[name].model))
@@ -69,15 +69,15 @@ class _Presets(Mapping[str, Preset]):
 
 
 PRESETS = _Presets()
-"""Presets by name, found on validation parts of training ratings; each look-up is a copy.
+"""Presets by name, chosen on validation parts of training ratings; each look-up is a copy.
 
-On ml-100k the test ratings of seed 0 were never used; four fifths of any other split's were
-among those training ratings. ``paper`` was not searched for: it is the setting that comes to
-the RMSE of the paper's FedMF, which names no hyper-parameters. Test RMSE / MAE, means over five
-random 80/20 splits: fast .919/.733, and .922/.735 with 10 % of the users dropping out in each
-round; biases .916; tuned .909/.722; paper .950/.741. ``large`` was found in the same way on
-ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of .45 and .5, up to
-90 rounds.
+On ml-100k the test ratings of seed 0 were never used for the choice; four fifths of the test
+ratings of any other split were. ``paper`` was not chosen by validation: it reproduces the RMSE
+of the paper's FedMF, for which the paper names no hyper-parameters. Test RMSE / MAE, means over
+five random 80/20 splits: fast .919/.733, and .922/.735 with 10 % of the users dropping out in
+each round; biases .916; tuned .909/.722; paper .950/.741. ``large`` was chosen in the same way
+on ml-1m: a fifth of the training part of split 0, k = 20, λ of .05 to .09, γ of .45 and .5, up
+to 90 rounds.
 """
 
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class Recommender(ABC):
-    """Model of known users and items, numbered 0, 1, … as in the ratings."""
+    """Base class of models of known users and items, numbered 0, 1, … as in the ratings."""
 
     @property
     @abstractmethod
@@ -40,7 +40,9 @@ class Recommender(ABC):
 
     @abstractmethod
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui of each pair, not clipped to the scale: float64, of the pairs' shape.
+        """Return the predicted rating r̂_ui of each pair of a user and an item.
+
+        The result is float64, of the shape of `users`, and not clipped to the scale.
 
         Parameters
         ----------
@@ -108,10 +110,10 @@ class Trained(Recommender):
 
 
 class Estimator(Recommender, Settings):
-    """Settings from which `fit` learns a recommender; fitted attributes end in underscores."""
+    """Recommender that learns by `fit`; its fitted attributes end in underscores."""
 
     _learnt: ClassVar[str] = "factors_"
-    """Fitted attribute with the recommender."""
+    """Name of the fitted attribute that predicts."""
 
     @property
     def n_users(self) -> int:
@@ -132,7 +134,7 @@ class Estimator(Recommender, Settings):
         return self._fitted().predict(users, items)
 
     def _forget(self) -> None:
-        """Delete the fitted attributes, as a new `fit` begins."""
+        """Delete the fitted attributes, before a new `fit`."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             del vars(self)[name]
 
@@ -144,7 +146,7 @@ class Estimator(Recommender, Settings):
 
 
 def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
-    """Return numbers as an array; raises ModelError unless integers in 0 ≤ n < bound."""
+    """Return numbers as int64; raises ModelError unless all are integers in 0 ≤ n < bound."""
     array = np.asarray(numbers)
     if array.size and not (
         array.dtype.kind in "iu" and array.min() >= 0 and array.max() < bound
@@ -156,7 +158,7 @@ def numbers(what: str, numbers: ArrayLike, bound: int) -> NDArray[np.int64]:
 def pairs(
     users: ArrayLike, items: ArrayLike, n_users: int, n_items: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return users and items as arrays of one shape; ModelError if out of range or unequal."""
+    """Return users and items as int64 arrays; ModelError if out of range or of two shapes."""
     rows, columns = numbers("user", users, n_users), numbers("item", items, n_items)
     if rows.shape != columns.shape:
         raise ModelError(

@@ -1,8 +1,9 @@
-"""Federated training: cohort, local steps, secure sum, server step, round by round.
+"""Federated training, round by round: cohort, local steps, secure sum, server step.
 
-`loop` is the one training loop. It counts the raters of each item by a secure sum if a model
-needs that. A trainer defines the steps of a user and of the server. `Schedule` draws the cohort
-and dropouts of each round from the seed alone, and `History` records every round.
+All trainers share the training loop, `loop`. It also counts the raters of each item by a secure
+sum if a model needs the counts. A trainer defines the steps of a user and of the server.
+`Schedule` draws the cohort and dropouts of each round from the seed alone, and `History`
+records every round.
 """
 
 from __future__ import annotations

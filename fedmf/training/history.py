@@ -1,4 +1,4 @@
-"""Records of the rounds of a training, with errors averaged per rating."""
+"""Records of the rounds of a training, and the error measures `rmse` and `mae`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class RoundRecord:
     ----------
     round : int, 1, 2, …
     cohort, survivors : int, users in the cohort, and users whose vectors are in the sum
-    aborted : str, reason for a missing sum (the factors are then unchanged), or None
-    trained_items : int, items with enough raters; None before the first count
+    aborted : str, reason why the round was aborted, with the factors unchanged; None if not
+    trained_items : int, number of items with enough raters; None before the first count
     train_rmse, test_rmse, test_mae : float, errors after the round; None if not measured
     client_seconds, server_seconds
-        Time that the users together and the server took to aggregate, counting included.
-    key_holder_seconds : float, time of other parties that decrypt, 0 if there are none
-    seconds : float, the whole round by the clock, metrics included
-    bytes_up, bytes_down : float, mean per user as in `Aggregate`, counting included
-    clipped : int, elements beyond the clip of the fixed-point encoding
-    digest, count_digest : str, `Aggregate.digest` of the sum, and of the raters' count if any
+        Time that all users together, and the server, took to aggregate, with the count.
+    key_holder_seconds : float, time of the key holder or the trustees, 0 if there are none
+    seconds : float, time of the whole round by the clock, with the measurement of errors
+    bytes_up, bytes_down : float, mean per user as in `Aggregate`, with the count
+    clipped : int, number of elements that exceeded the clip of the fixed-point encoding
+    digest, count_digest : str, `Aggregate.digest` of the sum and of the count; None without it
     """
 
     round: int
@@ -56,7 +56,7 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class History:
-    """Rounds of a training; `interrupted` if it was stopped before the last round."""
+    """Records of a training's rounds; `interrupted` is True if Ctrl-C ended it early."""
 
     rounds: tuple[RoundRecord, ...] = ()
     interrupted: bool = False
@@ -77,7 +77,7 @@ class History:
         return self.rounds[-1]
 
     def as_dict(self) -> dict[str, object]:
-        """Return the history for ``json.dumps``."""
+        """Return the history as a dictionary for ``json.dumps``."""
         return {
             "interrupted": self.interrupted,
             "rounds": [asdict(record) for record in self.rounds],
@@ -85,15 +85,15 @@ class History:
 
 
 def rmse(ratings: Floats, predictions: Floats) -> float:
-    """Root mean squared error, √(mean (r − r̂)²), the FedMMF paper's section 4.3.
+    """Return the root mean squared error, √(mean (r − r̂)²) (FedMMF, section 4.3).
 
-    Ratings and predictions have the shape (n,), n ≥ 1; raises DataError otherwise.
+    Ratings and predictions are arrays of the same shape (n,), n ≥ 1; otherwise DataError.
     """
     return float(np.sqrt(np.mean(_differences(ratings, predictions) ** 2)))
 
 
 def mae(ratings: Floats, predictions: Floats) -> float:
-    """Mean absolute error, mean |r − r̂|; see `rmse`."""
+    """Return the mean absolute error, mean |r − r̂|; see `rmse` for shapes and errors."""
     return float(np.mean(np.abs(_differences(ratings, predictions))))
 
 

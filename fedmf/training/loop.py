@@ -4,8 +4,8 @@ Each round's cohort and dropouts are drawn from the seed and the number of the r
 two trainings with the same seed and different aggregations have the same cohorts and dropouts,
 and must give the same integers.
 
-A `Training` never changes a state in place. A lost or interrupted round thus leaves the state
-and all users unchanged.
+A `Training` never changes a state in place. So a round that is aborted or interrupted leaves
+the state and all users unchanged.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ COSTS = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up", "
 
 
 class LocalSteps(ABC):
-    """Local steps of all users from one state; they make the users' vectors.
+    """Local steps of all users from one state, which compute the users' vectors.
 
-    A vector is computed at each look-up and not stored. Memory has those of one user, or in the
-    clear those of the users that are summed at once.
+    A vector is computed at each look-up and not stored. Only one user's vector is in memory at
+    a time, or for sums in the clear the vectors of one block of users.
 
     Parameters
     ----------
     ratings : ratings of all users
     shape : (m, k), the shape of every user's table
     at_once
-        Number of users that are summed at once in the clear; None for as many as fit into the
+        Number of users in a block for sums in the clear. None for as many users as fit into the
         cache with the rows of their ratings.
     """
 
@@ -59,14 +59,14 @@ class LocalSteps(ABC):
 
     @abstractmethod
     def rows(self, block: Block) -> Rows:
-        """Return the rows of a block's users; no user's depend on the rest of the block."""
+        """Return the rows of a block's users; a user's rows do not depend on other users."""
 
     def vector(self, user: int) -> Rows:
-        """Return a user's rows."""
+        """Return the rows of one user, as a sparse table."""
         return self.rows(Block.of(self.ratings, np.array([user])))
 
     def blocks(self, users: Sequence[int]) -> Iterator[Block]:
-        """Part users into blocks that are summed at once."""
+        """Return the users in blocks that are summed at once."""
         some, at_once = np.array(users, dtype=np.int64), self._at_once
         if at_once is None:
             return blocks(self.ratings, some, self.shape[1])
@@ -84,7 +84,7 @@ class LocalSteps(ABC):
 
 
 class Training(ABC, Generic[State, Steps]):
-    """Steps of a training's rounds, from one state to the next.
+    """Base class of the steps of a round, from one state of the model to the next.
 
     Attributes
     ----------
@@ -103,19 +103,19 @@ class Training(ABC, Generic[State, Steps]):
 
     @abstractmethod
     def server_step(self, state: State, steps: Steps, total: Aggregate) -> State:
-        """Return the state after the sum, in which only its survivors have made their step."""
+        """Return the state after the server's step; `total` is the sum of users' vectors."""
 
     def round_over(self, state: State, number: int) -> State:
-        """Return the state after round `number`, also if its sum was lost."""
+        """Return the state at the end of round `number`; called for aborted rounds, too."""
         return state
 
     def measured(self, record: RoundRecord, state: State, raters: Raters | None) -> RoundRecord:
-        """Return the record of a round with the errors of the state after it."""
+        """Return the record of a round, with the errors of the state after the round added."""
         return record
 
 
 class Round(NamedTuple, Generic[State]):
-    """Finished round: the state after it, its raters if counted, its sum if not lost."""
+    """Finished round: the state after it, the raters or None, the record, the sum or None."""
 
     state: State
     raters: Raters | None
@@ -125,7 +125,7 @@ class Round(NamedTuple, Generic[State]):
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """Rounds of a schedule, at least 1; `session` is the prefix of the names of their sums."""
+    """Training loop of `rounds` ≥ 1 rounds; `session` is the prefix of the sums' names."""
 
     aggregation: Aggregation
     schedule: Schedule
@@ -133,7 +133,7 @@ class Loop:
     session: str = "fedmf"
 
     def iterate(self, training: Training[State, Steps], start: State) -> Iterator[Round[State]]:
-        """Yield each round when it is over; an interrupt loses only the one under way."""
+        """Yield each round when it is finished; an interrupt loses only the current round."""
         state, raters = start, None
         for number in range(1, self.rounds + 1):
             with np.errstate(all="ignore"):  # trainings check for infinite numbers
@@ -205,10 +205,10 @@ class Loop:
 def keep(
     rounds: Iterable[Round[State]], start: State, report: Callable[[RoundRecord], None]
 ) -> tuple[State, History]:
-    """Return the state after the last round of `Loop.iterate`, and the history of all rounds.
+    """Run all `rounds` of `Loop.iterate`; return the state after the last, and the history.
 
-    A KeyboardInterrupt ends the training early and keeps the finished rounds, `start` if there
-    is none. `report` is called with the record of each round.
+    A KeyboardInterrupt ends the training early and keeps the finished rounds. The state is
+    `start` if no round was finished. `report` is called with the record of each round.
     """
     done: tuple[State, tuple[RoundRecord, ...]] = (start, ())
     interrupted = False
@@ -223,7 +223,7 @@ def keep(
 
 
 class _Marks(LocalSteps):
-    """Vectors with a one for each rated item; their sum counts the raters."""
+    """Vectors with a one for each rated item, whose sum is the number of raters."""
 
     def rows(self, block: Block) -> Rows:
         ones = np.ones((block.items.size, 1), dtype=np.int64)

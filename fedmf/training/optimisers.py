@@ -1,4 +1,4 @@
-"""Steps of a server along a summed gradient: plain, or Adam."""
+"""Optimisers, which turn a summed gradient into the server's step: plain descent and Adam."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BETA_1, BETA_2 = 0.9, 0.999  # the usual decays, those of Kingma and Ba 2015
 
 
 class Optimiser(Protocol):
-    """Optimiser: computes steps from gradients."""
+    """Settings of an optimiser, from which each training makes its own step function."""
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """Return a function, without a past yet, from a gradient to the step to subtract."""
+        """Return a new function that takes a gradient and returns the step to subtract."""
         ...
 
 
@@ -38,7 +38,7 @@ class Descent(Settings):
     rate: Positive
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """See `Optimiser`."""
+        """Return a new step function; see `Optimiser`."""
         return lambda gradient: np.asarray(self.rate * gradient)
 
 
@@ -46,8 +46,8 @@ class Descent(Settings):
 class Adam(Settings):
     """Adaptive moment estimation (Kingma and Ba 2015; FCF, eq. 13 to 17).
 
-    The paper's eq. 15 and 16 correct the bias by 1 − β; that is right for the first step only.
-    Here the t-th step divides by 1 − β^t, as Kingma and Ba do.
+    Eq. 15 and 16 of the FCF paper divide by 1 − β, which is right for the first step only. Here
+    the t-th step divides by 1 − β^t, as in Kingma and Ba.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ class Adam(Settings):
     epsilon: Positive = 1e-8
 
     def fresh(self) -> Callable[[Floats], Floats]:
-        """See `Optimiser`."""
+        """Return a new step function, with moments of zero; see `Optimiser`."""
         return _AdamSteps(self)
 
 
 class _AdamSteps:
-    """Steps of one training, with its moments m and v."""
+    """Step function of one training, with the moments m and v of its gradients."""
 
     def __init__(self, settings: Adam) -> None:
         self._settings, self._t = settings, 0

@@ -22,11 +22,11 @@ FIRST = ("model", "aggregation")  # settings shown without their names
 REPORTS = ("callbacks", "progress")  # settings without influence on the result
 
 Summing = Annotated[Aggregation, Has("sum", "SecAggSum()")]
-"""An aggregation as a declared setting."""
+"""Declared setting of a trainer: an object with the method ``sum``, such as SecAggSum()."""
 
 
 class Draw(IntEnum):
-    """Purpose of random numbers."""
+    """Purposes of random numbers; each has a generator of its own."""
 
     START = 0
     COHORT = 1
@@ -36,17 +36,19 @@ class Draw(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Settings):
-    """Random choices of a training, independent of its state and of the aggregation.
+    """Random choices of a training: the users of each round, and who drops out when.
+
+    They do not depend on the state of the training or on the aggregation.
 
     Parameters
     ----------
     seed
-        Seed, ≥ 0. It reveals the cohort of every round. If privacy relies on sampling, it must
-        be as secret as a key, and as hard to guess.
+        Seed, ≥ 0. It reveals the cohort of every round. If privacy relies on sampling, the seed
+        must be as secret as a key, and as hard to guess.
     cohort
-        A number of users of at least 3, a fraction of them in (0, 1], or None for all. A
-        fraction is rounded up to whole users: `fedmf.models.noise_multiplier` takes the rate
-        ``size(n_users) / n_users``.
+        Users in a round: an int is their number, at least 3, a float is a fraction of all users
+        in (0, 1], None is all users. A fraction is rounded up to whole users, so pass the rate
+        ``size(n_users) / n_users`` to `fedmf.models.noise_multiplier`.
     dropout : float, probability with which a user drops out of a round, in [0, 1)
     """
 
@@ -71,11 +73,11 @@ class Schedule(Settings):
             )
 
     def rng(self, draw: Draw, number: int = 0) -> np.random.Generator:
-        """Return the generator of a purpose in round `number`."""
+        """Return a new generator for a purpose in round `number`, seeded by both."""
         return np.random.default_rng((self.seed, draw, number))
 
     def size(self, n_users: int) -> int:
-        """Return how many of `n_users` take part in a round; raises SettingError if too few."""
+        """Return the number of users in a round; SettingError unless from 3 to `n_users`."""
         size = n_users if self.cohort is None else self.cohort
         if isinstance(size, float):
             size = part_of(size, n_users)
@@ -87,9 +89,9 @@ class Schedule(Settings):
         return size
 
     def users(self, number: int, n_users: int) -> NDArray[np.int64]:
-        """Return the users of round `number`, ascending; raises SettingError as `size` does.
+        """Return the users of round `number`, ascending; for SettingError see `size`.
 
-        Without a cohort that is everyone, however few.
+        If `cohort` is None, these are all users, even fewer than 3.
         """
         if self.cohort is None:
             return np.arange(n_users)
@@ -97,9 +99,9 @@ class Schedule(Settings):
         return np.sort(drawn).astype(np.int64)
 
     def dropouts(self, draw: Draw, number: int, users: NDArray[np.int64]) -> dict[int, Phase]:
-        """Return the dropouts of round `number`, each with the first phase that they miss.
+        """Return the users who drop out of round `number`, each with the first missed phase.
 
-        Every user drops out with the same probability, and every phase is as likely.
+        Every user drops out with probability `dropout`, and all phases are equally likely.
         """
         rng = self.rng(draw, number)
         gone = rng.random(users.size) < self.dropout
@@ -111,7 +113,7 @@ class Schedule(Settings):
 
 
 class Scheduled(Estimator):
-    """Estimator that learns in rounds, each a sum over the users of a `Schedule`.
+    """Base class of trainers, which learn in rounds; each round sums the vectors of users.
 
     Attributes
     ----------
@@ -134,12 +136,12 @@ class Scheduled(Estimator):
 
     @property
     def seed(self) -> int:
-        """Seed of every random choice that training makes."""
+        """Seed of every random choice of the training."""
         return self.schedule.seed
 
     @property
     def cohort(self) -> int | float | None:
-        """Users in a round: a number, a fraction, or None for all."""
+        """Users in a round: a number, a fraction, or None for all users."""
         return self.schedule.cohort
 
     @property

@@ -1,7 +1,7 @@
 """Federated training of factors, with `FedMF`, `FedALS`, `DPFedMF` or your own model.
 
-The errors that are recorded after each round are the simulation's, which sees all ratings. In
-a deployment the users would have to sum their squared errors securely, too.
+After each round the trainer records errors, which it can compute because a simulation has all
+ratings. In a deployment the users would have to sum their squared errors securely, too.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ SUCH = "FedMF(); models of features, such as FedLR(), are for ContextTrainer"
 
 
 class Trainer(Scheduled):
-    """Trains a federated model on ratings; each user is a client of the aggregation.
+    """Trainer of a federated model on ratings; each user is a client of the aggregation.
 
     Parameters
     ----------
     model
-        Hyper-parameters and steps; `FedMF()` by default.
+        Model to train, with its hyper-parameters; `FedMF()` by default.
     aggregation
         Sum of the users' gradients; `PlainSum()` by default.
     rounds : int, number of rounds, ≥ 1
     seed
-        Seed of every random choice of the training, ≥ 0. Keys and masks of secure aggregation
-        come from the operating system; the sum does not depend on them.
+        Seed of every random choice of the training, ≥ 0. The keys and masks of secure
+        aggregation come from the operating system; the sum does not depend on them.
     cohort
-        See `Schedule`. A sampled cohort counts the raters of the items in each round; a full
-        one only once.
+        See `Schedule`. Models that need counts count the raters in each round for a sampled
+        cohort, and only once if all users take part.
     dropout
         Probability in [0, 1) with which a user drops out of a round, before the message of an
-        evenly drawn phase. Users without a masked input are not in the sum and keep their
-        factors.
+        evenly drawn phase. Users who send no masked input are not in the sum; they keep their
+        factors, unless the model finds p_u from Q alone, as ``FedMF(update="ridge")`` does.
     callbacks : functions that are called with the record of each finished round
 
     Attributes
@@ -89,20 +89,21 @@ class Trainer(Scheduled):
         """Train from the start, and measure the errors after each round.
 
         A KeyboardInterrupt ends the training early and keeps the finished rounds;
-        ``history_.interrupted`` is then True. After an error, its own or a callback's, the
-        trainer is as if it had never been fitted.
+        ``history_.interrupted`` is then True. After any other error, also of a callback, the
+        trainer has no fitted attributes.
 
         Parameters
         ----------
-        train, test : parts over the same users and items; see `Split`
+        train, test : training and test part over the same users and items; see `Split`
 
         Raises
         ------
         SettingError
-            If the settings do not fit the data or the factors diverge. Or if the aggregation
-            clipped a vector and the model does not allow that.
+            If the cohort does not fit the data, the parts differ in users or items, or the
+            factors diverge. Also if the aggregation clipped a vector and the model cannot bear
+            that.
         DataError
-            If there is no rating in `train` or `test`.
+            If `train` or `test` has no rating.
         """
         self._forget()
         check_parts(train, test)
@@ -121,16 +122,16 @@ class Trainer(Scheduled):
 
 
 class FactorSteps(LocalSteps):
-    """Local steps of a `FederatedModel`: each user moves p_u and sends rows of items.
+    """Local steps of a `FederatedModel`: each user computes a new p_u and a message.
 
-    Each user stores the step until the sum is known; P itself stays unchanged.
+    The new p_u is stored until the sum is known; `factors` stays unchanged.
 
     Parameters
     ----------
-    model : hyper-parameters and steps
+    model : model with its hyper-parameters
     factors : P and Q before the round
     ratings : ratings of all users
-    raters : raters of each item; None if they are not counted
+    raters : number of raters of each item; None if the raters are not counted
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class FactorSteps(LocalSteps):
         self._stepped = factors.user_factors.copy()
 
     def rows(self, block: Block) -> Rows:
-        """Return the rows of a block's users."""
+        """Return the rows of a block's users; raises SettingError if a number is not finite."""
         p, q = self.factors.user_factors[block.users], self.factors.item_factors
         stepped, rows = self.model.local_steps(q, p, block, self._trained)
         self._stepped[block.users] = stepped  # repeatable, so a block may be computed twice
@@ -150,13 +151,13 @@ class FactorSteps(LocalSteps):
         return rows
 
     def moved(self, survivors: Sequence[int]) -> Floats:
-        """Return P, in which the survivors, whose vectors are summed, have made their step."""
+        """Return P with the new p_u of the survivors, the users in the sum."""
         p, users = self.factors.user_factors.copy(), np.array(survivors)
         p[users] = self._stepped[users]
         return p
 
     def solved(self, q: Floats) -> Floats:
-        """Return P, in which every user has solved for p_u at Q."""
+        """Return P after every user has solved for p_u with Q."""
         p = self.factors.user_factors.copy()
         for block in self.blocks(range(self.ratings.n_users)):
             p[block.users] = self.model.find_users(q, p[block.users], block)
@@ -177,11 +178,11 @@ class FactorTraining(Training[Factors, FactorSteps]):
         )
 
     def local_steps(self, state: Factors, raters: Raters | None) -> FactorSteps:
-        """See `Training`."""
+        """Return the local steps of a round; see `Training`."""
         return FactorSteps(self.model, state, self.ratings, raters)
 
     def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
-        """Return Q after the server's step, with the users' factors after it."""
+        """Return the factors after the round: Q after the server's step, and the new P."""
         model, table = self.model, total.sum.reshape(steps.shape)
         q = model.server_step(state.item_factors, table, steps.raters)
         check_finite(model, q)  # before users solve with it
@@ -193,7 +194,7 @@ class FactorTraining(Training[Factors, FactorSteps]):
     def measured(
         self, record: RoundRecord, state: Factors, raters: Raters | None
     ) -> RoundRecord:
-        """Return the record with the errors on the ratings and on those of the test."""
+        """Return the record with the errors on the training ratings and any test ratings."""
         trained = None if raters is None else self.model.trained_items(raters, state.n_items)
         guesses = state.predict(self.ratings.users, self.ratings.items)
         record = replace(

@@ -1,1 +1,5 @@
-"""Measurements: ``pytest benches`` for kernels and rounds, `compare`, `scale`, and `papers`."""
+"""Measurements of this repository.
+
+``pytest benches`` times kernels and rounds. `compare` measures secret sharing against
+homomorphic encryption, `scale` large rounds, and `papers` the tables of the papers.
+"""

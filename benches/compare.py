@@ -1,6 +1,7 @@
-"""SS against HE: ``python -m benches.compare`` measures the tables of docs/ss-or-he.md.
+"""Comparison of secret sharing (SS) with homomorphic encryption (HE), for docs/ss-or-he.md.
 
-It takes some minutes on an idle machine. Check the prose of the page after ``--write``.
+``python -m benches.compare`` measures the tables of that page. It takes some minutes on an idle
+machine. After ``--write``, check that the prose of the page still fits its figures.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ RATIOS = (
 
 
 def ratio_table(rows: Sequence[Row]) -> Table:
-    """Return a line for each ratio, with the least and the most at each length, and their n."""
+    """Return a line per ratio: its least and greatest value at each length, with their n."""
     lengths = sorted({row.case.length for row in rows})
     columns = [Column(""), *(Column(f"d = {length:,}") for length in lengths)]
     known = {(row.system.name, row.case): row for row in rows}
@@ -68,7 +69,7 @@ def _ends(
 
 
 def tables(comparison: Comparison) -> dict[str, str]:
-    """Return the text between the marks of the page."""
+    """Return the tables and notes as Markdown, by the names of their marks in the page."""
     parts = {
         "per float": as_markdown(per_float_table(comparison.per_float)),
         "ratios": as_markdown(ratio_table(comparison.rows)),
@@ -81,7 +82,7 @@ def tables(comparison: Comparison) -> dict[str, str]:
 
 
 def written(page: str, parts: dict[str, str]) -> str:
-    """Return the page with its tables replaced."""
+    """Return the page with `parts` in place of the text between the marks of the same names."""
     for name, text in parts.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, begun, rest = page.partition(begin)

@@ -1,6 +1,7 @@
-"""Ratios by pytest-benchmark: each work is a group of two, this library's way and a plain one.
+"""Fixtures that time a task in two ways: by this library, and by plain code.
 
-Only ratios within one run mean anything: clocks, caches and neighbours differ between runs.
+pytest-benchmark shows both in one group. Compare only times within one run, as clocks, caches
+and other processes differ between runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Check = Callable[[Any, Any], None]
 
 
 class Versus(NamedTuple):
-    """One of two ways to do the same, to be timed; every test runs with both."""
+    """Timer of a task in one of two ways, "secagg" or "plain"; every test runs with both."""
 
     benchmark: BenchmarkFixture
     way: str
@@ -27,7 +28,7 @@ class Versus(NamedTuple):
     def __call__(
         self, group: str, ours: Call, plain: Call, check: Check = np.testing.assert_array_equal
     ) -> None:
-        """Time one of the calls, and check the results of both."""
+        """Time one of the calls, and check that both give the same result."""
         self.benchmark.group, self.benchmark.name = group, self.way
         if self.way == "secagg":
             check(self.benchmark(ours), plain())
@@ -41,10 +42,10 @@ def versus(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Versu
 
 
 def pytest_benchmark_generate_machine_info() -> dict[str, str]:
-    """Return the machine for ``--benchmark-json``."""
+    """Return facts of the machine, for ``--benchmark-json``."""
     return machine()
 
 
 def pytest_report_header() -> str:
-    """Return the machine in a line."""
+    """Return facts of the machine in a line, for the header of pytest."""
     return ", ".join(f"{name} {value}" for name, value in machine().items())

@@ -1,4 +1,4 @@
-"""Plain ways to do the same work, with ``cryptography``, numpy and Python integers."""
+"""Plain code for the tasks of secagg, with ``cryptography``, numpy and Python integers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CLIP, SCALE = 8.0, 65536.0
 
 
 def keystream(key: bytes, size: int) -> bytes:
-    """Return the whole AES-CTR stream of a key."""
+    """Return the first `size` bytes of the AES-CTR stream of a key."""
     return Cipher(AES(key), CTR(bytes(16))).encryptor().update(bytes(size))
 
 
 def split(coefficients: Sequence[int], points: Sequence[int], p: int) -> list[int]:
-    """Evaluate a polynomial modulo p by Horner's rule."""
+    """Return the values of a polynomial modulo p at some points, by Horner's rule."""
     shares = []
     for x in points:
         value = 0
@@ -34,7 +34,7 @@ def split(coefficients: Sequence[int], points: Sequence[int], p: int) -> list[in
 
 
 def lagrange(points: Sequence[int], p: int) -> list[int]:
-    """Return the points' weights at zero by Lagrange's formula."""
+    """Return the weight of each point for the interpolation at zero, by Lagrange's formula."""
     weights = []
     for i, x in enumerate(points):
         above = below = 1
@@ -46,12 +46,12 @@ def lagrange(points: Sequence[int], p: int) -> list[int]:
 
 
 def reconstruct(shares: Sequence[int], weights: Sequence[int], p: int) -> int:
-    """Return a polynomial's value at zero."""
+    """Return the value at zero of the polynomial with these values, given its weights."""
     return sum(weight * share for weight, share in zip(weights, shares, strict=True)) % p
 
 
 def encode(x: F64, random: U64 | None) -> U32:
-    """Clip, check, scale and round with numpy, given the same random words."""
+    """Encode a vector with numpy: clip, check, scale, and round by the given random words."""
     if not np.isfinite(x).all():
         raise ValueError("the vector has NaN or infinity")
     y = np.clip(x, -CLIP, CLIP) * SCALE

@@ -31,7 +31,7 @@ ENCODING = FixedPoint(CLIP, fractional_bits=10, rounding="nearest")
 
 @dataclass(frozen=True)
 class Case:
-    """One large round; the fraction `dropout` drops out before its masked input."""
+    """Settings of a large round; a fraction `dropout` drops out before the masked input."""
 
     name: str
     clients: int
@@ -48,7 +48,7 @@ class Case:
 
 
 def cases() -> dict[str, Case]:
-    """Name the rounds of the table."""
+    """Return the rounds of the table by name."""
     k, t = graph.recommend(10_000, corrupt=0.05, dropout=0.05)
     return {
         "complete": Case("complete graph", 1000, 100_000, None, 667, 0.3),
@@ -58,7 +58,7 @@ def cases() -> dict[str, Case]:
 
 
 def run(case: Case, show: ss.Progress) -> dict[str, Any]:
-    """Run a round, check it, and return its seconds, bytes, and peak memory by process."""
+    """Run and check a round; return its times, bytes, and peak memory of each process."""
     vectors = RandomVectors(case.clients, case.length, CLIP, 0).__getitem__
     gone = leaving(case.clients, case.dropout)
     entropy = np.random.default_rng(1).bytes  # its first draw is the seed of the graph
@@ -78,7 +78,7 @@ def run(case: Case, show: ss.Progress) -> dict[str, Any]:
 
 
 def check_bytes(case: Case, costs: ss.Costs) -> None:
-    """Compare survivors and each client's bytes with the formula."""
+    """Assert that survivors and each client's bytes are as docs/parameters.md predicts."""
     params, gone = case.params, leaving(case.clients, case.dropout)
     assert set(costs.result.survivors) == set(range(case.clients)) - gone
     seed = np.random.default_rng(1).bytes(graph.SEED_BYTES)
@@ -116,7 +116,7 @@ def table(rows: Iterable[dict[str, Any]]) -> Table:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the named rounds, or all."""
+    """Run the named rounds, or all rounds, and print their figures."""
     parser = argparse.ArgumentParser(prog="python -m benches.scale", description=__doc__)
     parser.add_argument(
         "names", nargs="*", help=f"names of rounds: {', '.join(cases())}; all by default"

@@ -1,4 +1,4 @@
-"""The kernels against the plain ways to the same results."""
+"""Times of the compiled kernels beside plain code with the same results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_masks(versus: Versus, bits: int) -> None:
 
 
 def test_masks_modulo_p(versus: Versus) -> None:
-    """The obvious remainder is not uniform: only the range of the results is the same."""
+    """Compare with plain remainders, which are not uniform: only the range is the same."""
     acc = np.zeros(LENGTH, np.uint64)
 
     def ours() -> U64:
@@ -132,7 +132,7 @@ def test_unpack(versus: Versus) -> None:
     "work", ["multiply", "multiply by one number", "power", "power of one base"]
 )
 def test_large_numbers(versus: Versus, size: int, work: str) -> None:
-    """The sizes are those of the squares of Paillier's keys."""
+    """Compare with gmpy2, at the sizes of n² for Paillier keys n of 2048 and 3072 bits."""
     limbs = size // 64
     n = _rng.integers(2**63, 2**64, limbs, dtype=np.uint64) | np.uint64(1)
     rows, others, out = list[U64](_rng.integers(0, 2**63, (3, BATCH, limbs), dtype=np.uint64))
@@ -180,5 +180,5 @@ def _into(out: U32 | U64 | F64, kernel: Callable[..., object], *arguments: objec
 
 
 def _integers(rows: Iterable[U64]) -> list[int]:
-    """Read numbers as gmpy2 stores them; no measured call does."""
+    """Convert rows of limbs to gmpy2 integers; this is not part of a timed call."""
     return [gmpy2.mpz(int.from_bytes(row.astype("<u8").tobytes(), "little")) for row in rows]

@@ -1,6 +1,6 @@
-"""A whole round, client and server apart, and a round of training, against plain ones.
+"""Times of whole rounds beside plain code: a client, a server, and a round of training.
 
-The plain round has no message framing, no checks of messages and no state.
+The plain client and server have no message framing, no checks of messages and no state.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _server() -> Server:
 
 @pytest.fixture(scope="module")
 def transcript() -> Phases:
-    """Return the messages of the server and of the clients, phase by phase.
+    """Return the messages to and from the clients, phase by phase.
 
-    All entropy comes from seeds, so each side can be replayed alone.
+    All random bytes come from seeds, so a client or the server can be run again alone.
     """
     clients, server, phases = [_client(u) for u in range(N)], _server(), []
     inbox = dict.fromkeys(range(N), b"")
@@ -65,7 +65,7 @@ def transcript() -> Phases:
 
 @pytest.mark.large
 def test_client(versus: Versus, transcript: Phases) -> None:
-    """In the plain client's round no client drops out."""
+    """Compare a client with plain code, in which no other client drops out."""
     peers = [X25519PrivateKey.generate().public_key() for _ in range(N - 1)]
 
     def ours() -> bytes:
@@ -96,7 +96,7 @@ def test_client(versus: Versus, transcript: Phases) -> None:
 
 @pytest.mark.large
 def test_server(versus: Versus, transcript: Phases) -> None:
-    """The plain server adds random inputs."""
+    """Compare the server with plain code, which adds random inputs."""
     inputs = [os.urandom(4 * LENGTH) for _ in range(N - DROPPED)]
     publics = [X25519PrivateKey.generate().public_key().public_bytes_raw() for _ in inputs]
     known = [_split(os.urandom(32))[:THRESHOLD] for _ in range(N)]
@@ -142,7 +142,7 @@ MODELS: dict[str, FederatedModel] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_plain_round(versus: Versus, name: str) -> None:
-    """Timed with MovieLens 100K's numbers of users, items and ratings."""
+    """Compare a round of training with numpy's kernels, at the size of MovieLens 100K."""
     ratings = simulate(*((943, 1682, 100_000) if versus.benchmark.enabled else (60, 80, 2000)))
     trainer = Trainer(MODELS[name], PlainSum(), rounds=1)
 

@@ -1,1 +1,4 @@
-"""The papers' tables, measured again: a file for each paper's, a runner and a renderer."""
+"""The papers' tables, measured again: ``python -m benches.papers``.
+
+Most modules define tables. `runner` runs their rows, and `show` prints and writes the results.
+"""

@@ -1,4 +1,4 @@
-"""Attacks of a curious server on plain sums and on secure ones, by the library's functions."""
+"""Table `attacks`: attacks of a curious server on plain and on secure sums."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DROPOUT = 0.1
 def _run(
     attack: str, n_users: int | None, settings: Mapping[str, object], run: Run
 ) -> dict[str, float]:
-    """Attack some users' training ratings, or the items with one rater among all ratings."""
+    """Run an attack on some users' training ratings, or "singletons" on all ratings."""
     attacked: tuple[object, ...] = (load(DATA),)
     if attack != "singletons":
         train = parted(DATA, run).train
@@ -49,7 +49,10 @@ def _row(
 
 
 def _goals(at_least: float | None = None, margin: float = 0.0) -> dict[str, Target]:
-    """Return "no better than chance", which is each run's own, beside a target in the clear."""
+    """Return the targets of a row: `at_least` in the clear, and no better than chance else.
+
+    The share under secure aggregation may exceed the chance of the same run by `margin`.
+    """
     plain = {} if at_least is None else {"plain": Target(at_least=at_least)}
     return plain | at_most(ABOVE, margin)
 

@@ -32,18 +32,18 @@ ROPE = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """Posterior of the mean difference: Student's t, shifted and scaled."""
+    """Posterior of the mean difference of two models, a shifted and scaled Student's t."""
 
     mean: float  # x̄ of the differences
     scale: float  # √((1/n + ρ/(1 − ρ)) σ̂²); 0 if all differences are the same: no doubt
     dof: int  # n − 1
 
     def density(self, difference: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability density."""
+        """Return the probability density at each difference."""
         return np.asarray(stats.t.pdf(difference, self.dof, self.mean, self.scale))
 
     def within(self, rope: float = ROPE) -> float:
-        """Return the probability of the region of practical equivalence, [−rope, rope]."""
+        """Return the probability that the difference is in [−rope, rope], practically zero."""
         if not 0 <= rope < math.inf:
             raise SettingError(f"rope = {rope!r} must be finite and at least 0")
         if self.scale == 0:
@@ -57,8 +57,8 @@ def correlated_t_test(
 ) -> Posterior:
     """Return the posterior of the mean of ``second − first``, a metric of the same builds.
 
-    ρ, 0 ≤ ρ < 1, is the correlation of different builds, whose training ratings overlap. The
-    heuristic is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau and
+    `correlation`, 0 ≤ ρ < 1, is that of different builds, whose training ratings overlap. The
+    usual value is n_test / (n_test + n_train), so that ρ/(1 − ρ) is n_test/n_train (Nadeau and
     Bengio 2003).
     """
     if not 0 <= correlation < 1:
@@ -83,7 +83,7 @@ def correlated_t_test(
 def draw_posteriors(
     posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str, rope: float = ROPE
 ) -> Picture:
-    """Draw densities of mean differences, and the region of practical equivalence."""
+    """Draw the density of each posterior, with lines at the ends of [−rope, rope]."""
     from secagg.bench.picture import blank
 
     metrics = list(dict.fromkeys(metric for row in posteriors.values() for metric in row))

@@ -1,9 +1,9 @@
-"""Matrix factorisation by one party that has all ratings: the loss by federated training.
+"""Matrix factorisation by one party that has all ratings, as a baseline for federated training.
 
 It is the SVD of the Python library Surprise (Funk's factorisation with biases; Koren, Bell and
 Volinsky, "Matrix factorization techniques for recommender systems", Computer 42(8), 2009,
-eq. 5), with that library's default settings, which Basu's thesis (2020), section 6.7, takes for
-its centralised baseline.
+eq. 5). The default settings of that library are the centralised baseline of Basu's thesis
+(2020), section 6.7.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Positions = NDArray[np.int64]
 
 
 class SVD(Settings):
-    """r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent one rating at a time.
+    """Model r̂_ui = μ + b_u + b_i + q_i · p_u, by stochastic gradient descent rating by rating.
 
     Surprise visits the ratings user by user, this class in a random order that is drawn once.
-    Factors start from N(0, spread²); those of users and items without a rating are zero.
+    Factors start from N(0, spread²); users and items without a rating have factors of zero.
     """
 
     mean_: float
@@ -52,7 +52,7 @@ class SVD(Settings):
         self.__post_init__()
 
     def fit(self, train: Ratings) -> Self:
-        """Train from the start."""
+        """Train from the start; SettingError for no ratings or if the factors diverge."""
         check_ratings(train=train)
         if train.n_ratings == 0:
             raise SettingError("the training part has no rating: pass one that has")
@@ -86,7 +86,7 @@ class SVD(Settings):
         return np.asarray(biases + products.sum(axis=-1))
 
     def _step(self, users: Positions, items: Positions, values: Floats) -> None:
-        """Take one step for each of some ratings, no two by one user or of one item."""
+        """Take a step for each of some ratings by distinct users and of distinct items."""
         p, q = self.user_factors_[users], self.item_factors_[items]
         b_u, b_i = self.user_biases_[users], self.item_biases_[items]
         error = values - (self.mean_ + b_u + b_i + (p * q).sum(axis=1))
@@ -97,7 +97,7 @@ class SVD(Settings):
 
 
 def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Positions, Floats]]:
-    """Part the ratings into groups to step on at once, as if one by one in `order`."""
+    """Return groups of ratings to step on at once, with the same result as in `order`."""
     # A rating's group is the first after those of all earlier ratings by its user or of its
     # item. So no group has a user or an item twice, and of two ratings that share one the
     # earlier is in the earlier group: the result is that of the sequence, but for rounding.

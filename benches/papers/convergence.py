@@ -1,4 +1,4 @@
-"""FCF's figure 2: the way of the item factors to CF's, sum by sum."""
+"""FCF's figure 2: the distance of FCF's item factors from CF's after each sum."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SPREAD = 1.0  # from a smaller start the first x_u are larger, and a plain step 
 
 
 def percentage_difference(exact: Floats, found: Floats) -> float:
-    """Return |e| of section 6.2: 100 · mean of (Y_CF − Y_FCF) / Y_CF over all elements.
+    """Return |e| of section 6.2, the absolute mean of 100 · (Y_CF − Y_FCF) / Y_CF.
 
-    Elements of either sign cancel, and those of Y_CF near zero weigh most: so the table also
-    has the norm of the difference.
+    Positive and negative elements cancel, and elements of Y_CF near zero weigh most. So the
+    table also has the norm of the difference.
     """
     return float(abs(100 * np.mean((exact - found) / exact)))
 
 
 def _figures(path: Iterable[tuple[int, Floats]], exact: Floats) -> dict[str, float]:
-    """Return e after every sum ("sum 1", …) and the columns of the table."""
+    """Return |e| after every sum ("sum 1", …) for the picture, and the table's columns."""
     found: dict[str, float] = {}
     for number, y in path:
         e = percentage_difference(exact, y)
@@ -65,7 +65,7 @@ def _federated(
 
 
 def _itself(alpha: float, run: Run) -> Mapping[str, float]:
-    """Follow CF itself to its end, the best that FCF could do in every epoch."""
+    """Measure the distance of CF after each epoch from its own end, the best case for FCF."""
     model = CF(Implicit(alpha=alpha, spread=SPREAD), epochs=run.fewer(EPOCHS), seed=run.seed)
     ys = [y for _, y in model.iterate(simulate_views())]
     return _figures(((STEPS * epoch, y) for epoch, y in enumerate(ys, start=1)), ys[-1])
@@ -82,9 +82,10 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
 
 
 def fcf_convergence_curves(results: Results) -> Picture:
-    """Draw e over the sums, averaged over the runs: one epoch, plain and by Adam, and many.
+    """Draw the mean |e| of the runs over the sums.
 
-    Rows of two epochs are in the table only.
+    There are panels for one epoch with plain steps, one epoch with Adam, and many epochs. Rows
+    of two epochs are in the table only.
     """
     from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
 

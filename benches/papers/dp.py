@@ -1,4 +1,4 @@
-"""The cost of differential privacy: DP-FedMF for several ε, by the place of the noise."""
+"""Table `dp`: errors of DPFedMF for several ε, with central, distributed and local noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INNER = PlainSum(clip=4096.0)  # room for the noise of a "local" user
 
 
 class _Setting(NamedTuple):
-    """One point of the curve; ε of infinity is the same training without noise."""
+    """Settings of one row, a point of the curve; for ε = ∞ there is no noise."""
 
     data: str
     where: Where
@@ -80,7 +80,7 @@ def _train(setting: _Setting, run: Run) -> Mapping[str, float]:
 
 
 def _nothing(data: str, run: Run) -> Mapping[str, float]:
-    """Let users solve for p_u with the starting Q, before any training: ε = 0."""
+    """Let users solve for p_u with the starting Q, without any training, which is ε = 0."""
     split = parted(data, run)
     model, everyone = DPFedMF(k=1), np.arange(split.train.n_users)
     p, q = model.initial(split.train, np.random.default_rng(run.seed))
@@ -90,7 +90,7 @@ def _nothing(data: str, run: Run) -> Mapping[str, float]:
 
 
 def curve(results: Results) -> Picture:
-    """Draw the RMSE over ε: a panel for each data set, a line for each place of the noise."""
+    """Draw the RMSE over ε: a panel per data set, and a line per kind of noise."""
     from secagg.bench.picture import BLUE, DIM, GREEN, VERMILION, blank, plain
 
     looks: dict[Where, dict[str, Any]] = {  # the distributed noise lies around the central

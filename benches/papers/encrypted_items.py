@@ -1,14 +1,15 @@
-"""The item matrix under encryption: the server moves it and cannot read it.
+"""FedMF with an encrypted item matrix, which the server updates but cannot read.
 
 In Basu's thesis (chapter 6; after Chai et al. 2020) the users share one private key and the
-server has the item matrix encrypted, C_V. Each user decrypts it, moves their own factors, and
-sends the gradient, scaled by the public learning rate, encrypted. The server adds these up to
-C_G and subtracts: C_V ← C_V − C_G (eq. 6.6). Unlike with `PaillierSum` it does not even learn
-the sum. *One user who colludes with the server reads every user's gradient.*
+server has the encrypted item matrix, C_V. Each user decrypts it and updates their own factors.
+Then the user encrypts the gradient, scaled by the public learning rate, and sends it. The
+server adds the gradients up to C_G and subtracts: C_V ← C_V − C_G (eq. 6.6). Unlike with
+`PaillierSum` the server does not even learn the sum. *One user who colludes with the server
+reads every user's gradient.*
 
-In fixed point all of this is exact, where one exponent per ciphertext, as in the thesis, is
-not private. A slot has room for so many summands, and every gradient that was subtracted is one
-of them: when the next do not fit, a user decrypts the matrix and encrypts it again.
+Fixed point makes all of this exact; the thesis has one exponent per ciphertext, which is not
+private. A slot has room for a limited number of summands, and every subtracted gradient is one
+of them. When the next gradients do not fit, a user decrypts the matrix and encrypts it again.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ ENCODING = secagg.FixedPoint(16.0, 32, rounding="nearest", beyond_clip="refuse")
 
 
 class PlainItems:
-    """The item matrix, row after row, in the integers of `ENCODING`, in the clear.
+    """Item matrix in the clear, row by row, as integers of `ENCODING`.
 
-    `start` is float64 of shape (m · k,). Raises SettingError, as `subtract` does, if an element
-    lies beyond the encoding's clip.
+    `start` is float64 of shape (m · k,). The constructor and `subtract` raise SettingError if
+    an element is beyond the encoding's clip.
     """
 
     def __init__(self, start: Floats) -> None:
@@ -60,10 +61,10 @@ class PlainItems:
 
 
 class EncryptedItems:
-    """The same as `PlainItems`, encrypted by users who share a key.
+    """Item matrix like `PlainItems`, encrypted by users who share a key.
 
-    `of_users` and `of_server` time the encryption of all users together, and the server's. A
-    matrix is decrypted once here, and the time counted for every user.
+    `of_users` is the time of all users together, `of_server` that of the server. A matrix is
+    decrypted once, and this time is counted for every user.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class EncryptedItems:
             self._matrix -= total
 
     def _opened(self, *, users: int) -> Integers:
-        """Send the matrix to users, who decrypt it."""
+        """Return the matrix, decrypted by `users` users, for whom the time is counted."""
         with self.of_server.running():
             data = self._matrix.to_bytes()
         with self.of_users.running(for_each_of=users):
@@ -111,7 +112,7 @@ class EncryptedItems:
             return self._key.decrypt_vector(vector).integers
 
     def _sent(self, vector: Floats) -> EncryptedVector:
-        """Encrypt a user's vector, and load it at the server."""
+        """Encrypt a vector as a user, and load the ciphertexts as the server."""
         with self.of_users.running():
             data = self._key.encrypt_vector(vector, self._packing).to_bytes()
         with self.of_server.running():
@@ -126,14 +127,14 @@ def descend(
 ) -> Iterator[Factors]:
     """Train from `items` and `user_factors`, of shape (n_users, k); yield each round's factors.
 
-    The steps are those of the model's "paper" update. The thesis' eq. 6.3 and 6.4 have a factor
-    2 in front of the gradient, and take both at the factors before the step: its learning rate
-    is half of `FedMF.rate`.
+    The steps are those of the model's "paper" update. Eq. 6.3 and 6.4 of the thesis have a
+    factor 2 in front of the gradient, so its learning rate is half of `FedMF.rate`. They take
+    both gradients at the factors before the step.
 
     Raises
     ------
     SettingError
-        The model counts raters, or a factor or gradient lies beyond the encoding's clip.
+        If the model counts raters, or a factor or gradient is beyond the encoding's clip.
     """
     if model.needs_counts:  # the server never sees a sum
         raise SettingError(
@@ -149,7 +150,7 @@ def descend(
 
 @dataclass(frozen=True, kw_only=True)
 class _Subtraction(IntegerSum):
-    """Subtraction from the item matrix: the sum is the matrix as users read it then."""
+    """Aggregation that subtracts from the item matrix; its sum is the new matrix."""
 
     items: Items
     rate: float
@@ -168,9 +169,9 @@ class _Subtraction(IntegerSum):
 
 
 class _Descent(FactorTraining):
-    """Training whose server step is the subtraction itself."""
+    """Training without a server step of its own, as the aggregation updates the item matrix."""
 
     def server_step(self, state: Factors, steps: FactorSteps, total: Aggregate) -> Factors:
-        """Return the matrix as users read it, and their factors."""
+        """Return the new item matrix, as users decrypt it, and the users' factors."""
         p = steps.moved(total.survivors)
         return replace(state, user_factors=p, item_factors=total.sum.reshape(steps.shape))

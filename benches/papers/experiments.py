@@ -1,4 +1,4 @@
-"""FedMF under encryption beside FedMF in the clear, as a command."""
+"""Command that compares FedMF under encryption with the same training in the clear."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ CARRIED_ON = partial(FCF, min_raters=1, reset=False)
 
 
 class Parts(NamedTuple):
-    """One build's ratings: to learn from, not to be recommended, and to be found."""
+    """Ratings of a build: `train` to learn from, `hidden` not to recommend, `test` to find."""
 
     train: Ratings
     hidden: Ratings
@@ -51,7 +51,7 @@ class Parts(NamedTuple):
 
 
 def parts(data: str, seed: int) -> Parts:
-    """Part the views 60/20/20; the validation part is neither learnt nor recommended."""
+    """Split the views 60/20/20; the validation part is neither learnt nor recommended."""
     ratings = simulate_views() if data == "simulated" else views(load(data))
     whole = user_split(ratings, TEST, seed)
     return Parts(
@@ -60,7 +60,7 @@ def parts(data: str, seed: int) -> Parts:
 
 
 def measures(factors: Factors, given: Parts) -> dict[str, float]:
-    """Return the paper's five metrics."""
+    """Return the paper's five metrics of trained factors."""
     found = ranking(factors, given.test, given.hidden)
     values = (found.precision, found.recall, found.f1, found.map, found.rmse)
     return dict(zip(METRICS, values, strict=True))
@@ -75,7 +75,7 @@ def _centralised(data: str, k: int, run: Run) -> Mapping[str, float]:
 def _federated(
     system: Callable[..., FCF | FederatedCF], data: str, k: int, run: Run
 ) -> Mapping[str, float]:
-    """Compare a system, which lacks model, epochs and seed, with CF."""
+    """Train a system and CF with the same settings, and return the metrics and differences."""
     given, epochs = parts(data, run.seed), run.fewer(EPOCHS)
     mine, theirs = (
         made(Implicit(k=k), epochs=epochs, seed=run.seed).fit(given.train).factors_
@@ -129,7 +129,7 @@ def _row(
 
 
 def _rows(data: str, k: int, target: Mapping[str, Target]) -> tuple[Row, Row, Row]:
-    """Return the rows of CF, FCF and exact federated CF; `target` is the K's own."""
+    """Return the rows of CF, FCF and exact federated CF, all with the targets `target`."""
     # Sums in fixed point take twice as long; at K 4 they show the deployed system.
     exact = data == "ml-1m" and k > 4
     close = {name: Target(at_most=0.2) for name in DIFFERENCES if (data, k) == ("ml-1m", 4)}
@@ -146,14 +146,14 @@ def _rows(data: str, k: int, target: Mapping[str, Target]) -> tuple[Row, Row, Ro
 def posterior(
     first: Sequence[Mapping[str, float]], second: Sequence[Mapping[str, float]], metric: str
 ) -> Posterior:
-    """Return the posterior of the mean of second − first, by runs of the same seeds."""
+    """Return the posterior of the mean of second − first, over runs of the same seeds."""
     n = min(len(first), len(second))  # an interrupted table may lack the last of a row
     mine, theirs = ([one[metric] for one in runs[:n]] for runs in (first, second))
     return correlated_t_test(mine, theirs, CORRELATION)
 
 
 def _pairs(results: Results) -> dict[str, dict[str, Posterior]]:
-    """Return the posteriors of FCF − CF by data set and K, then metric, of two runs or more."""
+    """Return the posteriors of FCF − CF, by "data set, K" and metric, from two runs or more."""
     found = {}
     for name, runs in results.items():
         system, _, where = name.partition(", ")
@@ -164,7 +164,7 @@ def _pairs(results: Results) -> dict[str, dict[str, Posterior]]:
 
 
 def equality(results: Results) -> tuple[str, ...]:
-    """Return the probability that FCF and CF differ by no more than `ROPE`, in words."""
+    """Return sentences with the probability that FCF and CF differ by `ROPE` at most."""
     return tuple(
         f"{where}, probability that FCF is within ±{ROPE:g} of CF: "
         + ", ".join(f"{metric} {one.within():.3f}" for metric, one in of.items())

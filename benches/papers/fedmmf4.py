@@ -73,11 +73,11 @@ NAMES = {
     "nn": ("LocalNN", "High-order FedMMF"),
     "mean": ("the user's mean", "User-mean FedMMF"),
 }
-"""The mask alone, and FedMMF with it."""
+"""Names of two rows by the name of a mask: the mask alone, and FedMMF with that mask."""
 
 
 def _grouped(profiles: Profiles) -> Features:
-    """Return gender, occupation and age group, each value a column of its own."""
+    """Return gender, occupation and age group of the users, with a column per value."""
     whole = user_features(profiles)
     kept = [j for j, name in enumerate(whole.names) if name != "age"]
     others = Features(whole.matrix[:, kept], tuple(whole.names[j] for j in kept))
@@ -86,7 +86,7 @@ def _grouped(profiles: Profiles) -> Features:
 
 
 def _features(ratings: Ratings) -> tuple[Features, Features | None]:
-    """Return the features of the items and of the users: in Last.fm their tags."""
+    """Return the features of items and of users (None without profiles); for Last.fm, tags."""
     if ratings.name == "lastfm":
         tags = read_tags(ratings)
         return tag_features(tags), tag_features(tags, of="users")
@@ -120,7 +120,7 @@ def _row(
     target: Mapping[str, Target] | None = None,
     below: Below | None = None,
 ) -> Row:
-    """Return a row with the paper's figures, which only rows without an addition have."""
+    """Return a row, with the paper's figures if `name` is the name of a system of the paper."""
     return Row(
         name,
         data,
@@ -143,7 +143,7 @@ LOCAL_MASKS: Mapping[str, Mask] = {
     "nn": NNMask(l2=0.1),
 }
 GOALS = {"ridge": (0.930, 0.907), "fm": (0.922, 0.909), "nn": (0.925, 0.914)}
-"""RMSE about which the paper's is reproduced, and which the tuned FedMMF has at most."""
+"""Targets of the RMSE by mask: the value to reproduce, and the bound of the tuned row."""
 FEATURES_GOALS = {
     "FedLR": Target(at_least=1.076, at_most=1.088),
     "FedFM": Target(at_most=1.062),

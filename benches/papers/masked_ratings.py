@@ -1,4 +1,4 @@
-"""The FedMMF paper on the privacy of masked ratings: Tables 2 and 3, and figure 4."""
+"""Tables 2 and 3 and figure 4 of the FedMMF paper, on the privacy of masked ratings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ MASKS = {"no penalty": FMMask(l2=0.0), "l2 .1": FMMask(l2=0.1)}
 
 @lru_cache(maxsize=1)
 def _hidden(data: str, mask: FMMask, seed: int, quick: bool) -> tuple[Ratings, Ratings]:
-    """Return the training ratings, and the masked ones."""
+    """Return the training ratings, and the masked training ratings."""
     train = parted(data, Run(seed=seed)).train
     if quick:
         train = train.take(train.users < 50)
@@ -62,7 +62,7 @@ def _hidden(data: str, mask: FMMask, seed: int, quick: bool) -> tuple[Ratings, R
 
 
 def _parties(rates: Floats) -> dict[str, float]:
-    """Return the part of the users, in %, with a rate in each of the five ranges."""
+    """Return the percentage of the users whose rate is in each of the five ranges."""
     counts = np.bincount(np.searchsorted(EDGES, rates, side="right"), minlength=len(BINS))
     return dict(zip(BINS, (100 * counts / rates.size).tolist(), strict=True))
 
@@ -75,7 +75,7 @@ def _attacked(
 
 
 def _rows(levels: Sequence[Level], *, ranked: bool) -> tuple[Row, ...]:
-    """Return a row for each data set, mask and level of an attack: name, amount, published."""
+    """Return a row for each data set, mask and level of one attack; see `Level`."""
     return tuple(
         Row(
             f"{data}, {name}, {level}",
@@ -108,7 +108,7 @@ def _at_penalty(l2: float, run: Run) -> dict[str, float]:
 
 
 def rmse_and_j(results: Results) -> Picture:
-    """Draw RMSE and J over the penalty, as figure 4 does, of the rows that were run."""
+    """Draw RMSE and J over the penalty, as in figure 4, for the rows that were run."""
     from secagg.bench.picture import BLUE, GREEN, VERMILION, blank, plain
 
     there = [name for name in PENALTIES if results.get(name)]
@@ -135,7 +135,7 @@ def rmse_and_j(results: Results) -> Picture:
 
 
 def shares(attack: str, levels: Sequence[Level], results: Results) -> Picture:
-    """Draw for each level of an attack the published shares of users above those measured."""
+    """Draw the published shares of users above the measured shares, for each level."""
     from secagg.bench.picture import SCALE, blank
 
     bars = list[tuple[str, Sequence[float]]]()

@@ -1,4 +1,4 @@
-"""A table as a picture: each measured mean with its spread, beside the published figure."""
+"""Pictures of tables: each measured mean with its spread, beside the published figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
 
 
 def draw(result: TableResult) -> Figure | None:
-    """Return the panels of a table with a line for each row; None for fewer than two rows."""
+    """Draw the panels of a table, with a line for each row; None for fewer than two rows."""
     rows = [row for row in result.rows if row.records]
     there = {name for row in rows for record in row.records for name in record.figures}
     panels = result.table.panels
@@ -87,7 +87,10 @@ def _panel(axes: Axes, rows: Sequence[RowResult], panel: Panel, ticks: int) -> N
 def _series(
     rows: Sequence[RowResult], panel: Panel
 ) -> list[tuple[str, tuple[str, str], list[Mean | None]]]:
-    """Return label, look and figures: a metric beside the published one, or several metrics."""
+    """Return label, look and means of each series of a panel.
+
+    A panel shows several measured metrics, or one measured metric beside the published figures.
+    """
     measured = [[row.measured(metric) for row in rows] for metric in panel.metrics]
     if len(measured) > 1:
         looks = SEVERAL[: len(measured)]
@@ -99,7 +102,7 @@ def _series(
 
 
 def _legend(figure: Figure) -> None:
-    """Explain the marks above the panels, unless all are of what was measured."""
+    """Add a legend above the panels, unless all marks are measured means of one metric."""
     named = {
         label: handle
         for axes in figure.axes

@@ -1,4 +1,4 @@
-"""Results of the runs of a table, row by row."""
+"""Results of tables: finished runs, rows with their runs, and verdicts on their targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benches.papers.table import Mean, Results, Row, Table
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A finished run."""
+    """Figures of a finished run, and the circumstances in which it ran."""
 
     seed: int
     figures: Mapping[str, float]
@@ -23,7 +23,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The end of a job: a `record`, an `error`, or the extra that is `missing`."""
+    """Result of a job: a `record`, an `error`, or the package or data that is `missing`."""
 
     record: Record | None = None
     error: str | None = None
@@ -32,7 +32,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class RowResult:
-    """A row and its runs."""
+    """A row of a table and the results of its runs."""
 
     row: Row
     wanted: int  # runs there should be; all of the row's seeds if it is to be `whole`
@@ -41,7 +41,7 @@ class RowResult:
     missing: str | None = None  # the data or the package that runs lack
 
     def by_seed(self, metric: str) -> dict[int, float]:
-        """Return a metric of the runs that have it."""
+        """Return the values of a metric by seed, for the runs that have the metric."""
         return {r.seed: r.figures[metric] for r in self.records if metric in r.figures}
 
     def measured(self, metric: str) -> Mean | None:
@@ -51,7 +51,7 @@ class RowResult:
 
     @property
     def finished(self) -> bool:
-        """True if all runs are there."""
+        """True if all wanted runs are finished."""
         return len(self.records) == self.wanted
 
 
@@ -64,9 +64,9 @@ class TableResult:
     quick: bool = False  # if True, neither judged nor final
 
     def judged(self, row: RowResult) -> Mapping[str, bool]:
-        """Return for each of a row's targets, by its name, True if it is reached.
+        """Return the targets of a row by name, True if the target is reached.
 
-        A row without runs is not judged, nor is a `whole` one that is unfinished.
+        The result is empty for a row without runs, and for an unfinished row that is `whole`.
         """
         if self.quick or not row.records or (row.row.whole and not row.finished):
             return {}
@@ -83,14 +83,14 @@ class TableResult:
         return verdicts
 
     def final(self, row: RowResult) -> bool:
-        """Return True if the row, and every row it is compared with, is finished."""
+        """Return True if the row is finished, and so is every row with which it is compared."""
         names = {row.row.name, *(below.row for below in row.row.below.values())}
         compared = [one for one in self.rows if one.row.name in names]
         return not self.quick and all(one.finished for one in compared)
 
     @property
     def results(self) -> Results:
-        """The figures that the table's own pictures are drawn from."""
+        """Figures of all runs by the name of the row, for the table's own pictures."""
         found = {one.row.name: [run.figures for run in one.records] for one in self.rows}
         return {name: figures for name, figures in found.items() if figures}
 
@@ -106,7 +106,7 @@ class Report:
 
     @property
     def verdicts(self) -> Mapping[tuple[str, str, str], bool]:
-        """By key of the table, name of the row and target, True if met; final ones only."""
+        """True for each target that is met, by (table's key, row's name, target), if final."""
         return {
             (result.table.key, row.row.name, aim): met
             for result in self.tables

@@ -1,4 +1,4 @@
-"""Rounds that FedMF takes, and the cost of dropouts and of fixed point."""
+"""Tables of FedMF's error by the number of rounds, with dropouts, and in fixed point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _after(rounds: int) -> str:
 
 
 def _rounds(model: FederatedModel, rounds: int, run: Run) -> dict[str, float]:
-    """Return the test RMSE after so many rounds, as far as they were done."""
+    """Return the test RMSE after each number of rounds in `COUNTED` that was reached."""
     found = history(parted(DATA, run), model, rounds, PlainSum(clip=CLIP), run)
     errors = _errors(found)
     shown = {_after(n): errors[n - 1] for n in COUNTED if n <= len(errors)}
@@ -47,7 +47,7 @@ def _rounds_row(name: str, model: FederatedModel, rounds: int, most: float | Non
 
 
 def _cost(dropout: float, run: Run) -> dict[str, float]:
-    """Return the error with dropouts in twice the rounds, beside that without."""
+    """Return the error with dropouts after twice the rounds, beside the error without."""
     summing = PlainSum(clip=CLIP)
     still = _last(NORMALISED, TWICE // 2, run, summing)
     losing = _last(NORMALISED, TWICE, run, summing, dropout)
@@ -55,7 +55,7 @@ def _cost(dropout: float, run: Run) -> dict[str, float]:
 
 
 def _rounding(model: FederatedModel, rounds: int, bits: int, run: Run) -> dict[str, float]:
-    """Return the change of the error by fixed point, in either direction."""
+    """Return the error in fixed point, and its absolute difference to floating point."""
     sums = PlainSum(clip=CLIP, fractional_bits=bits), FloatSum()
     fixed, floats = (_last(model, rounds, run, summing) for summing in sums)
     return {"RMSE": fixed, "ΔRMSE": abs(fixed - floats)}

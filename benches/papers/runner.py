@@ -1,8 +1,9 @@
-"""Measuring tables: finished runs come from the store, all others are made and kept at once.
+"""Runner of tables: it takes finished runs from the store, and makes and stores all others.
 
-`joblib.Memory` keeps a run under its table, row and seed, and under a digest of the sources and
-the data. Runs are made in processes with one thread of linear algebra each. These are deaf to
-Ctrl-C: no training ends early there and is taken for a result. The caller ends them.
+`joblib.Memory` stores a run under its table, row and seed, and under a digest of the sources
+and the data. Runs are made in processes with one thread of linear algebra each. These processes
+ignore Ctrl-C, so that no training that ended early is taken for a result; `ending_all` kills
+them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ APART = (  # sources without influence on the figures
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one row of a table: the key of the store."""
+    """One run of one row of a table, which is also the key of the run in the store."""
 
     module: str
     table: str
@@ -68,7 +69,7 @@ class Job:
 
 @contextmanager
 def ending_all() -> Iterator[None]:
-    """Kill all processes at the end, so that exit need not wait for runs deaf to Ctrl-C."""
+    """Kill all processes at the end, so that the exit does not wait for unfinished runs."""
     try:
         with interruptible():
             yield
@@ -89,7 +90,7 @@ def reproduce(
     jobs: int = 1,  # processes
     quick: bool = False,  # a tenth of the rounds, `QUICK_SEEDS` seeds, and no result
 ) -> Report:
-    """Measure tables; after a Ctrl-C that ends `ending_all`, the next call goes on."""
+    """Measure the tables with these keys. After Ctrl-C, the next call continues."""
     for name, value in (("seeds", seeds), ("jobs", jobs)):
         if value < 1:
             raise SettingError(f"--{name} {value} must be at least 1")
@@ -136,7 +137,7 @@ def reproduce(
 
 
 def _run_all(pending: deque[Job], folder: Path, jobs: int) -> Iterator[tuple[Job, Outcome]]:
-    """Run the jobs and yield them as they end; a row that failed is not begun again."""
+    """Run the jobs and yield each when it ends; skip further jobs of a row that failed."""
     context = get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context)
     running, failed = dict[Future[Outcome], Job](), set[tuple[str, str]]()
@@ -164,7 +165,7 @@ def _run_all(pending: deque[Job], folder: Path, jobs: int) -> Iterator[tuple[Job
 
 
 def _attempt(folder: Path, job: Job) -> Outcome:
-    """Do a job, and return any error in words."""
+    """Run and store a job; return its record, or the error as a text."""
     try:
         return Outcome(record=joblib.Memory(folder, verbose=0).cache(_measure)(job))
     except MissingExtra as error:
@@ -177,7 +178,7 @@ def _attempt(folder: Path, job: Job) -> Outcome:
 
 
 def _kept(folder: Path, job: Job) -> Outcome:
-    """Return the stored run; a damaged one is none."""
+    """Return the stored run, or an empty outcome if it is not stored or damaged."""
     store = joblib.Memory(folder, verbose=0).cache(_measure)
     with suppress(Exception):
         if store.check_call_in_cache(job):
@@ -186,7 +187,7 @@ def _kept(folder: Path, job: Job) -> Outcome:
 
 
 def _measure(job: Job) -> Record:
-    """Run a row."""
+    """Run a row with one seed and return the record; ArithmeticError for NaN or no figures."""
     start = perf_counter()
     rows = {row.name: row for row in find_table(job.module, job.table).rows}
     with threadpool_limits(1):
@@ -212,7 +213,7 @@ def _measure(job: Job) -> Record:
 
 
 def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return by data set a digest of sources and data, or the reason why there are no data."""
+    """Return two mappings by data set: digests of sources and data, and reasons for no data."""
     states, unloaded = dict[str, str](), dict[str, str]()
     for name in names:
         try:
@@ -239,7 +240,7 @@ def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
 
 @cache
 def sources() -> str:
-    """Return a digest of the sources that compute, in Python, Cython and C."""
+    """Return a digest of the sources that influence the figures, in Python, Cython and C."""
     seen = hashlib.sha256()
     for root in ROOTS.values():
         for path in sorted(root.rglob("*")):

@@ -1,4 +1,4 @@
-"""Secure sums, shared or encrypted, against plain ones, and secure training end to end."""
+"""Tables that compare secure sums with plain sums, and train end to end under secure sums."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _views(dropout: float, by: Aggregation, run: Run) -> History:
 
 
 def _lost(history: History) -> int:
-    """Count the users that were left out of a sum, over all sums but the count of raters."""
+    """Return the number of users left out, added up over all sums but the count of raters."""
     return sum(one.cohort - one.survivors for one in history)
 
 
 def _digests(history: History) -> list[str]:
-    """Return the digests of all integers that were summed, counts and gradients."""
+    """Return the digests of all sums, of counts and of gradients."""
     found = (digest for one in history for digest in (one.count_digest, one.digest))
     return [digest for digest in found if digest is not None]
 
@@ -60,7 +60,7 @@ def _digests(history: History) -> list[str]:
 def _compared(
     train: Train, encrypted: bool, clip: float, bits: int, run: Run
 ) -> dict[str, float]:
-    """Train under both sums, and count those that are not the same integers."""
+    """Train with secure and with plain sums, and count the sums that differ."""
     by: Aggregation
     if encrypted:
         by = PaillierSum(trust="key holder", bits=KEY_BITS, clip=clip, fractional_bits=bits)

@@ -1,7 +1,7 @@
 """FedMF's presets for few rounds, and the choice of presets on a validation part.
 
-The test ratings of seed 0 are parted off first and never looked at. The seed of the run parts
-the others into ratings to train on and ratings to judge by. See `SEED_0_SEEN` on other seeds.
+The test ratings of seed 0 are split off first and never used. The seed of the run splits the
+rest into a training and a validation part. See `SEED_0_SEEN` on other seeds.
 """
 
 from __future__ import annotations

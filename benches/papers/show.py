@@ -1,4 +1,4 @@
-"""Results as tables on the terminal, as the document results.md, and as results.json."""
+"""Output of results: tables on the terminal, results.md with pictures, and results.json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSION = 1  # of results.json
 
 
 class LiveRuns:
-    """A line on the console per finished run, and on a terminal a bar."""
+    """Progress of the runs: a line on the console per finished run, and on a terminal a bar."""
 
     def __init__(self, console: Console) -> None:
         self.kept = self.to_run = 0
@@ -55,7 +55,7 @@ class LiveRuns:
             self.print(f"{job}: failed: {outcome.error}", "red")
 
     def print(self, line: str, style: str | None = None) -> None:
-        """Print a line, however long."""
+        """Print a text as one line, without breaking it."""
         self.console.print(line, style=style, markup=False, soft_wrap=True)
 
 
@@ -71,9 +71,10 @@ def print_report(console: Console, report: Report) -> None:
 
 
 def grid(result: TableResult) -> kit.Table:
-    """Return a line for each row: paper beside measured by metric, seeds, target, met, time.
+    """Return the table to show, with a line for each row.
 
-    A metric that no paper gives has no column for it.
+    The columns are the paper's and the measured figure of each metric, the seeds, the target,
+    the verdict and the time. A metric without published figures has no column for the paper.
     """
     metrics, rows = result.table.metrics, [one.row for one in result.rows]
     published = [metric for metric in metrics if any(metric in row.paper for row in rows)]
@@ -149,9 +150,9 @@ def _met(result: TableResult, row: RowResult) -> Cell:
 
 
 def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the document: for each table its command, cells, note, pictures and origin.
+    """Return results.md: for each table its command, cells, note, pictures and origin.
 
-    The pictures are the descriptions of files, by table and name.
+    `pictures` has a description for each name of a file, by the key of the table.
     """
     parts = [
         "# Results",
@@ -182,7 +183,7 @@ def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _origin(result: TableResult) -> str:
-    """Return date, state and machine of the runs, once for each machine."""
+    """Return a line with dates, digests of sources and data, and machines of the runs."""
     records = [record for row in result.rows for record in row.records]
     if not records:
         return ""
@@ -241,7 +242,7 @@ def _row(of: TableResult, result: RowResult) -> dict[str, object]:
 def write(report: Report, folder: Path) -> None:
     """Write results.md, results.json and the pictures.
 
-    The document names its pictures below "results/", so that it and that folder can be copied
+    results.md refers to its pictures in the folder "results/", so that both can be copied
     together.
     """
     pictures: dict[str, dict[str, str]] = {}
@@ -263,7 +264,7 @@ def write(report: Report, folder: Path) -> None:
 
 
 def _pictures(result: TableResult) -> Iterator[tuple[str, bytes]]:
-    """Yield the picture of a table, then those of its own: descriptions and SVG files."""
+    """Yield description and SVG of each picture: of the metrics, then the table's own."""
     from benches.papers.picture import draw
     from secagg.bench.picture import style, svg
 

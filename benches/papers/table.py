@@ -1,4 +1,4 @@
-"""Tables of results: rows that can be run, beside the published figures."""
+"""Definition of tables: rows that can be run, with published figures and targets."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ TABLES_OF = {
 MODULES: Mapping[str, str] = {
     key: f"benches.papers.{module}" for module, keys in TABLES_OF.items() for key in keys
 }
-"""Modules by the keys of their tables, in the order of ``--table all``."""
+"""Names of the modules by the keys of their tables, in the order of ``--table all``."""
 
 Results: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
-"""Figures of each run, also those that serve pictures only, by the name of a row with runs."""
+"""Figures of each run, also figures for pictures only, by the name of a row that has runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run of a row."""
+    """Settings of one run of a row."""
 
     seed: int  # seed of the split and of all random draws
     quick: bool = False  # True only tests that the row runs: no result
 
     def fewer(self, rounds: int, least: int = 1) -> int:
-        """Return the number of rounds; a tenth of it, but `least`, for a quick run."""
+        """Return `rounds`, or for a quick run a tenth of it, but at least `least`."""
         return max(least, rounds // 10) if self.quick else rounds
 
 
@@ -61,7 +61,7 @@ class Mean:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Bounds that a mean is to lie within, both included."""
+    """Bounds within which a mean should be, both included."""
 
     at_least: float = -math.inf
     at_most: float = math.inf
@@ -78,7 +78,7 @@ def at_most(metric: str, bound: float | None) -> dict[str, Target]:
 
 @dataclass(frozen=True)
 class Below:
-    """A target relative to another row of the table, over the seeds that both have."""
+    """Target relative to another row of the table, by the mean over the seeds of both."""
 
     row: str
     margin: float  # the least distance of the mean below that row's
@@ -86,7 +86,7 @@ class Below:
 
 @dataclass(frozen=True)
 class Row:
-    """One system on one data set."""
+    """Row of a table: one system on one data set."""
 
     name: str  # the paper's, and the particulars of this row
     data: str  # of `fedmf.data.load`; without it the row is left out
@@ -108,7 +108,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Panel:
-    """Metrics of one unit, drawn on one axis."""
+    """Panel of a table's picture: metrics of one unit, drawn on one axis."""
 
     title: str
     metrics: tuple[str, ...]  # at most four
@@ -117,7 +117,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows that belong together, each by a name of its own."""
+    """Table of results: rows with distinct names and common metrics."""
 
     key: str  # on the command line
     title: str
@@ -156,7 +156,7 @@ def resolve(keys: Sequence[str], modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_table(module: str, key: str) -> Table:
-    """Import a module and return its table of that key; raise LookupError without one."""
+    """Import a module and return its table with that key; raises LookupError if it has none."""
     found = import_module(module)
     tables: Sequence[Table] = getattr(found, "TABLES", None) or (found.TABLE,)
     return {table.key: table for table in tables}[key]

@@ -1,4 +1,4 @@
-"""Basu's thesis (2020), table 6.1: centralised, federated and secure on his preparation."""
+"""Table 6.1 of Basu's thesis (2020): centralised, federated and secure training."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _federated(aggregation: Aggregation, run: Run) -> History:
 
 
 def _secure(run: Run) -> Mapping[str, float]:
-    """Train twice; "same sums" is the part of the rounds whose integers agree."""
+    """Train with secure and plain sums; "same sums" is the share of rounds with equal sums."""
     secure, plain = _federated(SecAggSum(), run), _federated(PlainSum(), run)
     same = [one.digest == two.digest for one, two in zip(secure, plain, strict=True)]
     return {**errors_after(secure), "same sums": float(np.mean(same))}

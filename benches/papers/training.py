@@ -1,4 +1,4 @@
-"""Parts that tables share: the split, trainings in the length of a run, and errors."""
+"""Functions that the tables share: the split of a run, its training, and its errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ALS_SEEN = (
     "together have 99 % of all ratings, so no test part of that row is untouched."
 )
 CLIP = 64.0
-"""A clip beyond all moments of ALS; FedMF's gradients stay below 16."""
+"""Clip that exceeds all moments of ALS; FedMF's gradients stay below 16."""
 
 
 def parted(data: str, run: Run, test: float = 0.2) -> Split:
-    """Load a data set and split its ratings by the run's seed."""
+    """Load a data set and split its ratings at random, with the run's seed."""
     return random_split(load(data), test, seed=run.seed)
 
 
@@ -51,7 +51,7 @@ def trainer(
     dropout: float = 0.0,
     callbacks: Sequence[Callable[[RoundRecord], None]] = (),
 ) -> Trainer:
-    """Return a trainer with the run's seed, for a tenth of the rounds if quick."""
+    """Return a trainer with the run's seed, for a tenth of the rounds in a quick run."""
     return Trainer(
         model,
         aggregation,
@@ -63,7 +63,7 @@ def trainer(
 
 
 def in_the_clear(preset: Preset, run: Run, dropout: float = 0.0) -> Trainer:
-    """Return a trainer of a preset on plain sums; see `trainer`."""
+    """Return a trainer of a preset with plain sums; see `trainer`."""
     return trainer(preset.model, preset.rounds, PlainSum(), run, dropout=dropout)
 
 
@@ -81,7 +81,7 @@ def history(
 
 
 def errors(test: Ratings, predictions: NDArray[np.float64]) -> dict[str, float]:
-    """Return RMSE and MAE of predictions of ratings, in their order."""
+    """Return RMSE and MAE of predictions, which are in the order of the ratings."""
     return {"RMSE": rmse(test.values, predictions), "MAE": mae(test.values, predictions)}
 
 

@@ -1,4 +1,4 @@
-"""FedMF under homomorphic encryption, beside the same training in the clear."""
+"""Comparison of FedMF under homomorphic encryption with the same training in the clear."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from secagg.bench.timing import machine
 from secagg.paillier import PrivateKey
 
 BASU = FedMF(k=20, reg=0.01, rate=0.002, update="paper", min_raters=1)
-"""λ and twice the learning rate of Basu's thesis, section 6.7; see `descend` for the twice."""
+"""Settings of Basu's thesis, section 6.7; `descend` explains why the rate is doubled."""
 
 PHE_SECONDS = 5.0  # budget of each party in phe's sample
 CLEAR, ENCRYPTED = "training in the clear", "training under encryption"
@@ -33,7 +33,7 @@ COLUMNS = (Column(""), *TIMED, Column("a user sends", volume))
 
 @dataclass(frozen=True)
 class Cost:
-    """Average costs of an iteration, in seconds and bytes."""
+    """Mean costs of an iteration, in seconds and bytes."""
 
     how: str
     user: float
@@ -46,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A training under encryption beside the same in the clear."""
+    """Results of a training under encryption, and of the same training in the clear."""
 
     data: str
     users: int
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """The change of the error by encryption."""
+        """Absolute difference of the two RMSE."""
         return abs(self.rmse_encrypted - self.rmse_plain)
 
     def document(self) -> dict[str, object]:
@@ -71,7 +71,7 @@ class Comparison:
         return vars(self) | {"difference": self.difference, "machine": machine()}
 
     def table(self) -> str:
-        """Return the comparison as lines for people."""
+        """Return the comparison as text, to print."""
         used = machine()
         again = "" if self.refreshes is None else f", encrypted again {self.refreshes}×"
         same = "the same" if self.same_integers else "DIFFERENT"
@@ -108,10 +108,11 @@ def fedmf_under_encryption(
     with_phe: bool = True,
     progress: Progress = lambda what, done, of: None,
 ) -> Comparison:
-    """Train FedMF with `PlainSum` and with `PaillierSum`, a key holder decrypting.
+    """Train FedMF with `PlainSum`, and with `PaillierSum` under a key holder's key.
 
-    Everyone takes part in every round. With phe, the cost of a ciphertext for each float is
-    measured on a sample, and scaled up. Ctrl-C raises KeyboardInterrupt at once.
+    All users take part in every round. If `with_phe` is True, the library phe is timed on a
+    sample with a ciphertext per float, and the time is scaled up. Ctrl-C raises
+    KeyboardInterrupt at once.
     """
     model = FedMF() if model is None else model
     train, bits, users = split.train, key.public_key.bits, split.train.n_users
@@ -167,9 +168,9 @@ def items_under_encryption(
     refresh_every: int = 10,
     progress: Progress = lambda what, done, of: None,
 ) -> Comparison:
-    """Train as in Basu's thesis: the server subtracts from an encrypted item matrix.
+    """Train as in Basu's thesis, with `PlainItems` and with `EncryptedItems`.
 
-    The users share the key; after `refresh_every` rounds they encrypt the matrix again.
+    The users share the key. After `refresh_every` rounds a user encrypts the matrix again.
     """
     if rounds < 1 or refresh_every < 1:
         raise SettingError(
@@ -212,7 +213,7 @@ def items_under_encryption(
 
 
 def _of_rounds(how: str, history: History) -> Cost:
-    """Average the rounds in which the raters were not counted, besides."""
+    """Return the mean cost of the rounds without a count of raters, or else of all rounds."""
     rounds = [one for one in history if one.count_digest is None] or history.rounds
     names = ("client_seconds", "server_seconds", "key_holder_seconds", "bytes_up")
     users, server, holder, sent = (fmean(getattr(r, name) for r in rounds) for name in names)
@@ -220,7 +221,7 @@ def _of_rounds(how: str, history: History) -> Cost:
 
 
 def measure_phe(users: int, elements: int, bits: int) -> cases.Row:
-    """Measure sums under a key holder's key by phe, as FedMF was first secured."""
+    """Time sums with the library phe under a key holder's key, with a ciphertext per float."""
     try:
         from secagg.bench import peers
     except ModuleNotFoundError as error:

@@ -1,9 +1,8 @@
 """Decoder of a Reed–Solomon word over GF(2^61 − 1): the specification of `m61_errors`.
 
 n values of a polynomial of degree below t determine it as long as at most ⌊(n − t) / 2⌋ of them
-are wrong (McEliece and Sarwate 1981). This decoder is Gao's (2003), in plain integers:
-interpolate all points, run Euclid's algorithm half-way, divide. That of ``src/m61.c`` looks for
-the shortest recursion of the syndromes (Massey 1969).
+are wrong (McEliece and Sarwate 1981). The wrong points are the roots of the shortest recursion
+of the word's syndromes (Massey 1969), here in plain integers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg._fast.reference_m61 import P61, m61_poly_eval
+from secagg._fast.reference_m61 import P61
 
 __all__ = ["m61_errors"]
 
@@ -28,7 +27,7 @@ def m61_errors(
     xs : uint64[n]
         Distinct points other than 0.
     dual : uint64[n]
-        The dual code's multipliers: Σ_i dual_i f(x_i) = 0 for deg f < n − 1. Not needed here.
+        The dual code's multipliers: Σ_i dual_i f(x_i) = 0 for deg f < n − 1.
     word : uint64[n]
         A polynomial's values at the points, some of them wrong.
     t : int
@@ -42,76 +41,40 @@ def m61_errors(
         raise ValueError(f"lengths differ: {xs.size}, {dual.size} and {word.size}")
     if not 1 <= t <= xs.size:
         raise ValueError(f"{xs.size} values do not determine {t} coefficients, at least 1")
-    polynomial = decode(xs.tolist(), word.tolist(), t, P61)
-    if polynomial is None:
+    terms = [u * y for u, y in zip(dual.tolist(), word.tolist(), strict=True)]
+    points = xs.tolist()
+    syndromes = [
+        sum(term * pow(x, k, P61) for x, term in zip(points, terms, strict=True)) % P61
+        for k in range(xs.size - t)
+    ]
+    recursion = _shortest_recursion(syndromes)
+    if 2 * (len(recursion) - 1) > len(syndromes):
         return None
-    column = np.array(polynomial, np.uint64).reshape(-1, 1)
-    return np.flatnonzero(m61_poly_eval(column, xs)[:, 0] != word)
+    rows = [i for i, x in enumerate(points) if _is_root(recursion, x)]
+    return np.array(rows, np.intp) if len(rows) == len(recursion) - 1 else None
 
 
-def decode(points: Sequence[int], values: Sequence[int], t: int, p: int) -> list[int] | None:
-    """Return the polynomial of at most t coefficients, constant term first, or None."""
-    n = len(points)
-    g0, g1 = _vanishing(points, p), _interpolate(points, values, p)
-    v0: list[int] = []
-    v1: list[int] = [1]
-    while 2 * (len(g1) - 1) >= n + t:
-        quotient, rest = _divide(g0, g1, p)
-        g0, g1 = g1, rest
-        v0, v1 = v1, _subtract(v0, _multiply(quotient, v1, p), p)
-    polynomial, rest = _divide(g1, v1, p)
-    return polynomial if not rest and len(polynomial) <= t else None
+def _shortest_recursion(s: Sequence[int]) -> list[int]:
+    """Return c_0 = 1, …, c_L, L least, with Σ_i c_i s_(k−i) = 0 for L ≤ k (Massey 1969)."""
+    c, before, scale, shift = [1], [1], 1, 1
+    length = 0
+    for k in range(len(s)):
+        gap = sum(c[i] * s[k - i] for i in range(len(c)) if i <= k) % P61
+        if gap:
+            factor = gap * pow(scale, -1, P61)
+            moved = [0] * shift + [factor * x for x in before]
+            size = max(len(c), len(moved))
+            padded, moved = (row + [0] * (size - len(row)) for row in (c, moved))
+            if 2 * length <= k:
+                length, before, scale, shift = k + 1 - length, c, gap, 0
+            c = [(x - y) % P61 for x, y in zip(padded, moved, strict=True)]
+        shift += 1
+    return c[: length + 1] + [0] * (length + 1 - len(c))
 
 
-def _trim(a: list[int]) -> list[int]:
-    while a and a[-1] == 0:
-        a.pop()
-    return a
-
-
-def _subtract(a: list[int], b: list[int], p: int) -> list[int]:
-    size = max(len(a), len(b))
-    a, b = a + [0] * (size - len(a)), b + [0] * (size - len(b))
-    return _trim([(x - y) % p for x, y in zip(a, b, strict=True)])
-
-
-def _multiply(a: list[int], b: list[int], p: int) -> list[int]:
-    out = [0] * (len(a) + len(b) - 1) if a and b else []
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            out[i + j] = (out[i + j] + x * y) % p
-    return _trim(out)
-
-
-def _divide(a: list[int], b: list[int], p: int) -> tuple[list[int], list[int]]:
-    rest = list(a)
-    quotient = [0] * max(0, len(a) - len(b) + 1)
-    inverse = pow(b[-1], -1, p)
-    for shift in range(len(quotient) - 1, -1, -1):
-        factor = rest[shift + len(b) - 1] * inverse % p
-        quotient[shift] = factor
-        for i, y in enumerate(b):
-            rest[shift + i] = (rest[shift + i] - factor * y) % p
-    return _trim(quotient), _trim(rest)
-
-
-def _vanishing(points: Sequence[int], p: int) -> list[int]:
-    """Return Π (X − x_i)."""
-    out = [1]
-    for x in points:
-        out = _multiply(out, [-x % p, 1], p)
-    return out
-
-
-def _interpolate(points: Sequence[int], values: Sequence[int], p: int) -> list[int]:
-    """Expand Newton's divided differences."""
-    table = list(values)
-    for level in range(1, len(points)):
-        for i in range(len(points) - 1, level - 1, -1):
-            run = pow(points[i] - points[i - level], -1, p)
-            table[i] = (table[i] - table[i - 1]) * run % p
-    out: list[int] = []
-    for x, value in zip(reversed(points), reversed(table), strict=True):
-        shifted = _subtract(_multiply(out, [-x % p, 1], p), [], p)
-        out = _subtract(shifted, [-value % p], p)
-    return out
+def _is_root(recursion: Sequence[int], x: int) -> bool:
+    """Return whether 1 / x is a root of Σ_i c_i X^i."""
+    value = 0
+    for coefficient in recursion:
+        value = (value * x + coefficient) % P61
+    return value == 0

@@ -21,6 +21,7 @@ from secagg import (
     Server,
     testing,
 )
+from secagg._fast import reference
 from secagg.protocol import NEXT, messages
 from secagg.testing import InsecureReplayedEntropy as ReplayedEntropy
 from secagg.testing import make_identity
@@ -65,6 +66,14 @@ def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> 
 def registry_of(ids: Iterable[int]) -> Registry:
     """The public keys of the tests' clients."""
     return Registry({u: make_identity(u).public for u in ids})
+
+
+def has_coefficients(points: list[int], values: list[int], t: int) -> bool:
+    """Return whether a polynomial of at most t coefficients goes through all the points."""
+    xs, word = np.array(points, np.uint64), np.array(values, np.uint64)
+    dual = reference.m61_mul(reference.m61_lagrange_at_zero(xs), xs)
+    rows = reference.m61_errors(xs, dual, word, t)
+    return rows is not None and not rows.size
 
 
 def make_vector(params: RoundParams, u: int) -> np.ndarray:

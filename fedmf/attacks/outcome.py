@@ -48,6 +48,10 @@ class Outcome:
     chance: float
     ratings: int
 
+    def __repr__(self) -> str:
+        found = f"plain {self.plain:.3f}, secure {self.secure:.3f}, sum {self.summed:.3f}"
+        return f"<Outcome: {self.attack}, {found}, chance {self.chance:.3f}>"
+
     @classmethod
     def of(
         cls, attack: str, truth: Floats, plain: Floats, secure: Floats, summed: Floats

@@ -47,7 +47,7 @@ def _errors(axes: Axes, history: History) -> None:
         [math.nan if error is None else error for error in found]
         for found in zip(*((one.train_rmse, one.test_rmse) for one in history), strict=True)
     )
-    axes.plot(rounds, train, color=VERMILION, ls="--", label="train")
+    axes.plot(rounds, train, color=VERMILION, ls="--", marker=_mark(history), label="train")
     if not all(map(math.isnan, test)):
         axes.plot(rounds, test, color=BLUE, lw=2, marker=marker, ms=3, label="test")
         axes.annotate(
@@ -68,8 +68,10 @@ def _times(axes: Axes, history: History) -> None:
     rounds = [record.round for record in history]
     users = [1000 * one.client_seconds / one.cohort or math.nan for one in history]
     server = [1000 * one.server_seconds or math.nan for one in history]
-    axes.plot(rounds, users, color=GREEN, label="one user")
-    axes.plot(rounds, server, color=PURPLE, ls="--", label="the server")
+    mark = _mark(history)
+    axes.plot(rounds, users, color=GREEN, marker=mark, label="one user")
+    axes.plot(rounds, server, color=PURPLE, ls="--", marker=mark, label="the server")
+    axes.set_xlim(min(rounds) - 0.5, max(rounds) + 0.5)
     if any(map(math.isfinite, users + server)):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
@@ -79,7 +81,12 @@ def _times(axes: Axes, history: History) -> None:
     axes.set_xlabel("round")
     plain(axes)
     axes.legend(ncols=2, loc="lower right", bbox_to_anchor=(1, 0.96))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _mark(history: History) -> str | None:
+    """Return a marker for a history of one round, which has no line."""
+    return "D" if len(history) == 1 else None
 
 
 def _window(errors: Sequence[float]) -> tuple[float, float]:

@@ -62,7 +62,10 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise ModelError(f"the model {path} cannot be read: {error}") from error
+        raise ModelError(
+            f"the model {path} cannot be read ({error.strerror}): give a folder or a file that "
+            "fedmf train --out wrote"
+        ) from error
     return _tables(_checked_body(data, path), path)
 
 

@@ -53,6 +53,10 @@ class RoundRecord:
     digest: str | None = None
     count_digest: str | None = None
 
+    def __repr__(self) -> str:
+        users = f"{self.survivors:,} of {self.cohort:,} users"
+        return f"<RoundRecord: round {self.round}, {users}{_shown(self)}>"
+
 
 @dataclass(frozen=True)
 class History:
@@ -60,6 +64,10 @@ class History:
 
     rounds: tuple[RoundRecord, ...] = ()
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        end = _shown(self.rounds[-1]) if self.rounds else ""
+        return f"<History: rounds {len(self.rounds):,}{end}>"
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -82,6 +90,10 @@ class History:
             "interrupted": self.interrupted,
             "rounds": [asdict(record) for record in self.rounds],
         }
+
+
+def _shown(record: RoundRecord) -> str:
+    return "" if record.test_rmse is None else f", test RMSE {record.test_rmse:.4f}"
 
 
 def rmse(ratings: Floats, predictions: Floats) -> float:

@@ -25,21 +25,22 @@ Verify = Callable[[bytes], bool]
 
 
 class Recovery:
-    """Rebuilder of secrets.
+    """Rebuild the secrets of one round from the shares that the clients revealed.
 
     Parameters
     ----------
     threshold : int
-        t.
+        Number of shares that determine a secret, t.
     seed : bytes
-        A hash of all shares, so that no client knew it when it chose its own; a resumed server
-        has it again.
+        Hash of all revealed shares, from which the decoder draws its random coefficients. No
+        client knows them when it reveals a share, and a resumed server draws the same ones.
 
     Attributes
     ----------
     disputes : list of Dispute
-        The wrong shares found so far, of secrets with at most ⌊(n − t) / 2⌋ of them. Some are
-        missing if three or more secrets have more.
+        Dealer and holder of each wrong share that was found. Wrong shares of a secret are found
+        if at most ⌊(n − t) / 2⌋ of its n shares are wrong. Some are missing if more shares are
+        wrong for three or more secrets.
     """
 
     def __init__(self, threshold: int, seed: bytes) -> None:

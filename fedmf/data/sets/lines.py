@@ -65,7 +65,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"the file {path.name} is missing from {path.parent}") from None
+        raise DataError(
+            f"the file {path.name} is missing from {path.parent}: unpack the data set again"
+        ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     if not content:

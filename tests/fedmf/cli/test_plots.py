@@ -66,3 +66,11 @@ def test_learning_curve_without_rounds_or_folder_raises(tmp_path):
         learning_curve(History(), tmp_path / "curve.svg")
     with pytest.raises(ModelError, match=r"nowhere/curve\.svg"):
         learning_curve(history([1.0]), tmp_path / "nowhere" / "curve.svg")
+
+
+def test_learning_curve_of_one_round_marks_every_value(tmp_path):
+    """A line needs two points, so without markers the round would be invisible."""
+    learning_curve(history([0.9]), tmp_path / "curve.svg")
+    drawn = (tmp_path / "curve.svg").read_text().partition("</style>")[2]
+    assert len(re.findall(r"<use ", drawn)) >= 4
+    assert re.findall(r">(\d+)</text>", drawn)[:1] == ["1"]

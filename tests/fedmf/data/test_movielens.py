@@ -217,7 +217,7 @@ def test_missing_or_empty_file_raises_with_its_name(tiny, tmp_path, name, file):
     with pytest.raises(DataError, match=f"{name}/{file} "):
         tiny(name, **{file.replace(".", "_"): b""})
     (tmp_path / name / file).unlink()
-    with pytest.raises(DataError, match=f"{file} .*{name}$"):
+    with pytest.raises(DataError, match=f"{file} .*{name}: "):
         tiny(name, **{file.replace(".", "_"): None})
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedmf.errors import DataError
-from fedmf.training import mae, rmse
+from fedmf.training import History, RoundRecord, mae, rmse
 
 
 def test_errors_of_known_differences():
@@ -22,3 +22,10 @@ def test_empty_or_unequal_shapes_raise(error):
         error(np.array([]), np.array([]))
     with pytest.raises(DataError, match=r"\(2,\) .*\(1,\)"):
         error(np.array([1.0]), np.array([1.0, 2.0]))
+
+
+def test_history_and_records_have_a_short_repr():
+    record = RoundRecord(round=3, cohort=60, survivors=58, test_rmse=0.83124, digest="0" * 64)
+    assert repr(record) == "<RoundRecord: round 3, 58 of 60 users, test RMSE 0.8312>"
+    assert repr(History((record,) * 200)) == "<History: rounds 200, test RMSE 0.8312>"
+    assert repr(History()) == "<History: rounds 0>"

@@ -38,28 +38,16 @@ def check_roster(
     me: tuple[int, bytes, bytes],
     registry: Registry | None,
 ) -> dict[int, tuple[bytes, bytes]]:
-    """Validate the roster and return the holders of this client's shares.
+    """Validate the roster and return the holders of this client's shares, with their keys.
 
-    Parameters
-    ----------
-    roster : Roster
-    params : RoundParams
-    policy : ClientPolicy
-    me : (id, public sealing key, public masking key)
-        The client itself, with the keys that it advertised.
-    registry : Registry or None
-        Public keys that verify the signatures; None in the semi-honest variant.
-
-    Returns
-    -------
-    dict of id to (sealing key, masking key), ascending ids, the client's own included
+    `me` has the id of this client and the public sealing and masking key that it advertised.
+    `registry` verifies the signatures, and is None in the semi-honest variant. The holders have
+    ascending ids, the client's own included.
     """
     phase = Phase.SHARE_KEYS
     if roster.parameters != params.digest:
         reject(phase, "parameters", "the server's parameters differ from this client's")
-    ids = unpack_ids(roster.ids)
-    if ids is None:
-        reject(phase, "ids", "the ids are not strictly ascending")
+    ids = _ids(phase, roster.ids)
     if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
         reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")
     entries = [
@@ -100,9 +88,8 @@ def _check_signatures(
         if u not in registry:
             reject(phase, "unknown client", f"client {u} is not in this client's registry")
         signature = signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
-        if not registry.verifies(
-            u, signed_keys(params.digest, u, seal_key, mask_key), signature
-        ):
+        content = signed_keys(params.digest, u, seal_key, mask_key)
+        if not registry.verifies(u, content, signature):
             reject(phase, "signature", f"client {u} did not sign these keys for this round")
 
 
@@ -118,9 +105,7 @@ def check_senders(
     `senders` are packed ids, and `holders` the ids in this client's roster.
     """
     phase = Phase.MASKED_INPUT
-    ids = unpack_ids(senders)
-    if ids is None:
-        reject(phase, "ids", "the ids are not strictly ascending")
+    ids = _ids(phase, senders)
     if me in ids:
         reject(phase, "reflection", "this client is among the senders of its own shares")
     if not set(ids) <= set(holders):
@@ -141,9 +126,7 @@ def check_survivors(
     `u2` are the ids of the clients whose shares this client received, its own included.
     """
     phase = Phase.CONSISTENCY_CHECK
-    survivors = unpack_ids(request.survivors)
-    if survivors is None:
-        reject(phase, "ids", "the ids are not strictly ascending")
+    survivors = _ids(phase, request.survivors)
     if not set(u2).issuperset(survivors):
         reject(phase, "unknown id", "a client is named that never shared its keys")
     if me not in survivors:
@@ -165,9 +148,7 @@ def check_unmask_request(
     2017, round 4). They are returned as ascending ids.
     """
     phase = Phase.UNMASKING
-    survivors, dropped = (unpack_ids(ids) for ids in request)
-    if survivors is None or dropped is None:
-        reject(phase, "ids", "the ids are not strictly ascending")
+    survivors, dropped = (_ids(phase, ids) for ids in request)
     if set(survivors) & set(dropped):
         reject(phase, "both shares", "a client is named a survivor and dropped")
     known = set(u2)
@@ -191,16 +172,8 @@ def check_agreement(
 ) -> None:
     """Validate that enough clients signed the survivors of an unmask request.
 
-    Parameters
-    ----------
-    request : UnmaskRequest
-        Request that `check_unmask_request` accepted.
-    agreed : bytes or None
-        Packed ids of the survivors that this client signed; None in the semi-honest variant.
-    session : bytes
-        Identifier of the session, 32 bytes.
-    params, policy, registry
-        Those of this client; the registry is None in the semi-honest variant.
+    `check_unmask_request` has accepted the request. `agreed` has the packed ids of the
+    survivors that this client signed. It and `registry` are None in the semi-honest variant.
     """
     phase = Phase.UNMASKING
     if registry is None:
@@ -209,9 +182,7 @@ def check_agreement(
         return
     if request.survivors != agreed:
         reject(phase, "consistency", "the survivors differ from those this client signed")
-    signers = unpack_ids(request.signers)
-    if signers is None:
-        reject(phase, "ids", "the signers' ids are not strictly ascending")
+    signers = _ids(phase, request.signers, "the signers' ids")
     survivors = unpack_ids(request.survivors)
     if survivors is None or not set(survivors).issuperset(signers):
         reject(phase, "unknown id", "a signer is not among the survivors")
@@ -222,6 +193,14 @@ def check_agreement(
         signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(v, signed_survivors(session, v, request.survivors), signature):
             reject(phase, "signature", f"client {v} did not sign these survivors")
+
+
+def _ids(phase: Phase, packed: bytes, name: str = "the ids") -> tuple[int, ...]:
+    """Return packed ids; raise unless they are strictly ascending."""
+    ids = unpack_ids(packed)
+    if ids is None:
+        reject(phase, "ids", f"{name} are not strictly ascending")
+    return ids
 
 
 def check_size(phase: Phase, size: int, params: RoundParams, policy: ClientPolicy) -> None:

@@ -17,13 +17,14 @@ from secagg.client.checks import (
     check_senders,
     check_survivors,
     check_unmask_request,
+    reject,
 )
 from secagg.client.lifecycle import OneLife
 from secagg.client.masked_input import add_masks, encode_input
 from secagg.client.sealing import open_from, seal_for
 from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
 from secagg.protocol.messages import (
@@ -257,5 +258,4 @@ class Client(OneLife):
         self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
     ) -> None:
         if message.session != session:
-            why = "the message is of another session"
-            raise RemoteProtocolError(why, sender=None, phase=self.phase, check="session")
+            reject(self.phase, "session", "the message is of another session")

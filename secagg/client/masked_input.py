@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from secagg._check import is_integer
+from secagg.client.checks import reject
 from secagg.client.states import Shared
 from secagg.encoding import Entropy, Lanes, Vector
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.protocol import Phase, RoundParams, keys
 
 __all__ = ["add_masks", "encode_input"]
@@ -72,9 +73,7 @@ def add_masks(
         shared = own.mask_pair.agree(public)
         if shared is None:
             why = f"client {v}'s masking key is of low order or not canonical"
-            raise RemoteProtocolError(
-                why, sender=None, phase=Phase.MASKED_INPUT, check="public key"
-            )
+            reject(Phase.MASKED_INPUT, "public key", why)
         key = keys.pairwise_mask_key(shared, own.session, mine, (v, public))
         total.add(key, negate=keys.subtracts(me, v))
     total.apply(values, params.ring)

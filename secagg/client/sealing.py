@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from secagg import shamir
+from secagg.client.checks import reject
 from secagg.client.states import Advertised, Shared
 from secagg.encoding import Entropy
-from secagg.errors import RemoteProtocolError
 from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.shamir.field import M61
@@ -26,19 +26,10 @@ def seal_for(
     threshold: int,
     entropy: Entropy,
 ) -> tuple[bytes, bytes, dict[int, bytes]]:
-    """Share b_u and the seed of s_u among the holders (Bonawitz 2017, round 1).
+    """Share b_u, the `seed`, and the seed of s_u among the holders (Bonawitz 2017, round 1).
 
-    Parameters
-    ----------
-    holders : dict of id to (sealing key, masking key), ascending
-        Holders of the shares, the client included; holder i gets the share at the point i + 1.
-    own : Advertised
-        State of the client, with its two key pairs.
-    seed : bytes
-        b_u, 32 bytes.
-    me : int
-        Id of the client.
-    session, threshold, entropy
+    `holders` maps ascending ids, that of the client `me` included, to sealing and masking key.
+    Holder i gets the share at the point i + 1.
 
     Returns
     -------
@@ -63,10 +54,7 @@ def seal_for(
     for v, shares in share_of.items():
         shared = own.seal_pair.agree(holders[v][0])
         if shared is None:
-            why = f"client {v}'s sealing key is not usable"
-            raise RemoteProtocolError(
-                why, sender=None, phase=Phase.SHARE_KEYS, check="public key"
-            )
+            reject(Phase.SHARE_KEYS, "public key", f"client {v}'s sealing key is not usable")
         theirs = (v, holders[v][0])
         key, opening[v] = keys.seal_keys(shared, session, (me, own.seal_pair.public), theirs)
         sealed.append(keys.seal(key, session, me, v, shares))
@@ -76,18 +64,9 @@ def seal_for(
 def open_from(
     senders: Sequence[int], sealed: bytes, own: Shared, me: int
 ) -> tuple[dict[int, bytes], dict[int, bytes]]:
-    """Open the shares that other clients sealed for this client.
+    """Open the shares that the other clients of U2 sealed for this client, `me`.
 
-    Parameters
-    ----------
-    senders : sequence of int
-        Ids of the other clients of U2 that this client sees.
-    sealed : bytes
-        One sealed pair of shares for each sender, in their order.
-    own : Shared
-        State of the client, with the keys that open the shares and its own share.
-    me : int
-        Id of the client.
+    `sealed` has one sealed pair of shares for each sender, in the order of `senders`.
 
     Returns
     -------
@@ -100,22 +79,17 @@ def open_from(
         `sealed` has a wrong length, a share fails authentication, or an opened share is not
         made of field elements.
     """
-
-    def violation(check: str, why: str) -> RemoteProtocolError:
-        return RemoteProtocolError(why, sender=None, phase=Phase.MASKED_INPUT, check=check)
-
+    phase = Phase.MASKED_INPUT
     if len(sealed) != SEALED_BYTES * len(senders):
-        raise violation(
-            "length", f"expected one sealed share for each of {len(senders)} senders"
-        )
+        reject(phase, "length", f"expected one sealed share for each of {len(senders)} senders")
     self_shares, mask_shares = {me: own.own_share}, {}
     for i, v in enumerate(senders):
         piece = sealed[SEALED_BYTES * i : SEALED_BYTES * (i + 1)]
         opened = keys.open_sealed(own.opening[v], own.session, v, me, piece)
         if opened is None:
-            raise violation("sealed share", f"client {v}'s sealed share fails authentication")
+            reject(phase, "sealed share", f"client {v}'s sealed share fails authentication")
         if not (np.frombuffer(opened, dtype="<u8") < M61).all():
-            raise violation("share", f"client {v}'s share is not a field element")
+            reject(phase, "share", f"client {v}'s share is not a field element")
         self_shares[v] = opened[:SHARE_BYTES]
         mask_shares[v] = opened[SHARE_BYTES:]
     return self_shares, mask_shares

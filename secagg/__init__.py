@@ -18,20 +18,21 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
+from secagg.errors import (
+    Dispute,
+    JournalError,
+    LocalProtocolError,
+    MissingExtra,
+    ParameterError,
+    RemoteProtocolError,
+    SecAggError,
+    TooFewSurvivors,
+)
+
 if TYPE_CHECKING:
     from secagg import graph, paillier, shamir, threshold
     from secagg.client import Client
     from secagg.encoding import FixedPoint, Integers
-    from secagg.errors import (
-        Dispute,
-        JournalError,
-        LocalProtocolError,
-        MissingExtra,
-        ParameterError,
-        RemoteProtocolError,
-        SecAggError,
-        TooFewSurvivors,
-    )
     from secagg.journal import Journal
     from secagg.paillier import Packing, set_threads
     from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
@@ -104,16 +105,6 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
         {
             "client": ("Client",),
             "encoding": ("FixedPoint", "Integers"),
-            "errors": (
-                "Dispute",
-                "JournalError",
-                "LocalProtocolError",
-                "MissingExtra",
-                "ParameterError",
-                "RemoteProtocolError",
-                "SecAggError",
-                "TooFewSurvivors",
-            ),
             "journal": ("Journal",),
             "paillier": ("Packing", "set_threads"),
             "protocol": ("ClientPolicy", "Identity", "Phase", "Registry", "RoundParams"),
@@ -141,10 +132,7 @@ class Moved(Loader, MetaPathFinder):
         self._modules = modules
 
     def find_spec(
-        self,
-        name: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for an old name, or None for any other name."""
         old = next((m for m in self._modules if f"{name}.".startswith(f"{m}.")), None)

@@ -105,7 +105,6 @@ class Client(OneLife):
         self._entropy = entropy
 
     def __repr__(self) -> str:
-        """Show the phase and no secret."""
         return f"Client({self.client_id}, phase={self.phase})"
 
     def answer(

@@ -35,7 +35,6 @@ class OneLife:
         return self._state.phase
 
     def __reduce__(self) -> NoReturn:
-        """Raise LocalProtocolError: a client cannot be copied or stored."""
         raise LocalProtocolError(
             "a client cannot be copied, pickled or resumed: its masks are for one vector; "
             "make a new client for a new session"

@@ -254,7 +254,9 @@ def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
             "replace them with .filled(value)"
         )
     if not isinstance(vector, np.ndarray) or vector.ndim != 1:
-        raise ParameterError(f"the vector must be a 1-d numpy array, not {_shape(vector)}")
+        array = isinstance(vector, np.ndarray)
+        given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
+        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
     if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8:
         raise ParameterError(
             f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
@@ -275,9 +277,3 @@ def _check_lanes(total: Lanes, ring: Ring) -> None:
         raise ParameterError(
             f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"
         )
-
-
-def _shape(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"one of shape {value.shape}"
-    return f"a {type(value).__name__}"

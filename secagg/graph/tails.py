@@ -70,8 +70,14 @@ def too_many_corrupt(n: int, corrupt: int, neighbours: int, limit: int) -> Fract
 
     An honest client's neighbours are a uniform set of k of the n − 1 other clients, of which
     `corrupt` are corrupt. The result is the union bound over all n clients.
+
+    If limit ≤ E[X] for X, the number of corrupt neighbours, the bound is 1 without a sum. X is
+    distributed as a sum of independent trials (Vatutin and Mikhailov 1982), whose median is not
+    below the whole part of its mean (Jogdeo and Samuels 1968). So n · P[X ≥ limit] ≥ n / 2 ≥ 1.
     """
-    return _anyone(n, corrupt, neighbours, limit)
+    if limit * (n - 1) <= corrupt * neighbours:
+        return Fraction(1)
+    return min(Fraction(1), n * at_least(n - 1, corrupt, neighbours, limit))
 
 
 def is_rare(n: int, marked: int, neighbours: int, count: int, bound: Fraction) -> bool:
@@ -116,9 +122,9 @@ def few_left(n: int, dropped: int, neighbours: int, threshold: int) -> Fraction:
     """Bound the probability that some client has fewer than t neighbours left (not E3).
 
     That is, more than k − t of its k neighbours are among the `dropped` of the n − 1 other
-    clients. The result is the union bound over all n clients.
+    clients: the event of `too_many_corrupt`, for other clients.
     """
-    return _anyone(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
+    return too_many_corrupt(n, min(dropped, n - 1), neighbours, neighbours - threshold + 1)
 
 
 def bits(probability: Fraction) -> float:
@@ -126,18 +132,6 @@ def bits(probability: Fraction) -> float:
     if probability == 0:
         return float("inf")
     return log2(probability.denominator) - log2(probability.numerator)
-
-
-def _anyone(n: int, marked: int, neighbours: int, count: int) -> Fraction:
-    """Bound the probability that any of n clients has `count` or more marked neighbours.
-
-    If count ≤ E[X], the bound is 1 without a sum. X is distributed as a sum of independent
-    trials (Vatutin and Mikhailov 1982), whose median is not below the whole part of its mean
-    (Jogdeo and Samuels 1968). So n · P[X ≥ count] ≥ n / 2 ≥ 1.
-    """
-    if count * (n - 1) <= marked * neighbours:
-        return Fraction(1)
-    return min(Fraction(1), n * at_least(n - 1, marked, neighbours, count))
 
 
 def _bracket(population: int, marked: int, drawn: int, count: int) -> tuple[float, float]:

@@ -30,8 +30,7 @@ from pathlib import Path
 
 from secagg._check import check_kind
 from secagg.errors import JournalError
-from secagg.journal.errors import errors_of, spoilt
-from secagg.journal.lock import FileLock
+from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
 from secagg.server import Entry
@@ -212,7 +211,6 @@ class Journal:
         self.close()
 
     def __repr__(self) -> str:
-        """Show the path."""
         return f"Journal({str(self.path)!r})"
 
 

@@ -1,4 +1,4 @@
-"""Lock of a journal's file: one process uses the file at a time, by one SQLite connection.
+"""Lock of a journal's file, for one process and one SQLite connection at a time; its errors.
 
 The lock is taken with ``flock`` besides SQLite's own locks. These are POSIX locks, which a
 process loses when it closes any descriptor of the file, for example after copying it. An
@@ -24,7 +24,16 @@ from pathlib import Path
 
 from secagg.errors import JournalError
 
-__all__ = ["FileLock"]
+__all__ = ["FileLock", "errors_of", "spoilt"]
+
+_BUSY = "it is open already, in this process or another: close it there first"
+_SPOILT = "; its round cannot be continued: begin a new one with a new journal"
+_REMEDIES = {
+    sqlite3.SQLITE_NOTADB: _SPOILT,
+    sqlite3.SQLITE_CORRUPT: _SPOILT,
+    sqlite3.SQLITE_FULL: "; make room, open it again and use Server.resume",
+    sqlite3.SQLITE_IOERR: "; check the disk, open it again and use Server.resume",
+}
 
 
 class FileLock:
@@ -119,3 +128,32 @@ class FileLock:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """Turn any error of SQLite or the file in the block into a JournalError with its path."""
+    try:
+        yield
+    except FileExistsError:
+        why = (
+            "it or its -wal file exists: use Journal.open, delete both, or choose another name"
+        )
+    except BlockingIOError:
+        why = _BUSY
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: it may quote the file
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        busy = code == sqlite3.SQLITE_BUSY
+        why = _BUSY if busy else f"{error}{_REMEDIES.get(code, '')}"
+    except OSError as error:
+        why = error.strerror or str(error)  # without the name of a temporary file
+    except JournalError as error:
+        why = str(error)
+    else:
+        return
+    raise JournalError(f"journal {path}: {why}")
+
+
+def spoilt(why: str) -> JournalError:
+    """Return the error for a file that was altered or truncated."""
+    return JournalError(why + _SPOILT)

@@ -79,7 +79,6 @@ class StructuredPrime:
             raise ParameterError("2 r p' + 1 is not prime; draw other factors")
 
     def __repr__(self) -> str:
-        """Show the length of p only."""
         return f"StructuredPrime(<{self.p.bit_length()} bits>)"
 
     @cached_property

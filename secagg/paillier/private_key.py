@@ -76,7 +76,6 @@ class PrivateKey:
         return f"PrivateKey({self.public_key.bits} bits, {self.public_key.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Return True for the same public key."""
         return isinstance(other, PrivateKey) and other.public_key == self.public_key
 
     def __hash__(self) -> int:

@@ -97,7 +97,6 @@ class PublicKey(CiphertextGroup):
         return f"PublicKey({self.bits} bits, {exponents}{self.key_id.hex()[:8]})"
 
     def __eq__(self, other: object) -> bool:
-        """Return True for the same key id."""
         return isinstance(other, PublicKey) and other.key_id == self.key_id
 
     def __hash__(self) -> int:

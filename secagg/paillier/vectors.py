@@ -284,9 +284,4 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
                 f"the weight is impossible for {vector.added + vector.subtracted} vectors",
             )
     total, exact = packing.encoding.decode(integers.view(np.uint64), LANES)
-    return DecryptedSum(
-        sum=total,
-        integers=exact,
-        summands=summands,
-        weight=weight,
-    )
+    return DecryptedSum(sum=total, integers=exact, summands=summands, weight=weight)

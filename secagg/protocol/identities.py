@@ -75,7 +75,6 @@ class Identity:
         self.public = self._private.public_key().public_bytes_raw()
 
     def __repr__(self) -> str:
-        """Show the public key only."""
         return f"Identity(public={self.public.hex()})"
 
     @classmethod
@@ -130,19 +129,15 @@ class Registry(Mapping[int, bytes]):
             self._keys[int(u)] = key
 
     def __getitem__(self, client_id: int) -> bytes:
-        """Return a client's public key."""
         return self._keys[client_id]
 
     def __iter__(self) -> Iterator[int]:
-        """Iterate over the ids."""
         return iter(self._keys)
 
     def __len__(self) -> int:
-        """Count the clients."""
         return len(self._keys)
 
     def __repr__(self) -> str:
-        """Show the number of clients."""
         return f"Registry(<{len(self)} clients>)"
 
     def verifies(self, client_id: int, content: bytes, signature: bytes) -> bool:

@@ -70,7 +70,6 @@ class KeyPair:
         self.public = self._private.public_key().public_bytes_raw()
 
     def __repr__(self) -> str:
-        """Show the public key only."""
         return f"KeyPair(public={self.public.hex()})"
 
     @classmethod

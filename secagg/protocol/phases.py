@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import TracebackType
 
 from secagg.errors import LocalProtocolError
 from secagg.protocol.params import Security
@@ -114,10 +113,5 @@ class Exclusive:
                 "another call of this machine is under way; call it from one thread at a time"
             ) from None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._token.append(True)

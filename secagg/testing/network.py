@@ -149,7 +149,8 @@ class _Run:
         for u in self.round.present(Phase.ADVERTISE_KEYS):
             self._answer(u, b"")
         while self.server.phase in NEXT[self.round.params.security]:
-            self._carry_all()
+            while self.queue or self.held:
+                self._bring(self.queue.popleft() if self.queue else self.held.pop())
             if not self._close():
                 return None
         result = self.server.result()
@@ -187,8 +188,6 @@ class _Run:
             self._send(None, u, data, self.server.phase)
         return True
 
-    # ---- the network
-
     def _send(self, sender: int | None, receiver: int | None, data: bytes, due: Phase) -> None:
         message = _Message(sender, receiver, data, due)
         self.messages.setdefault(message.ends, []).append(message)
@@ -210,11 +209,6 @@ class _Run:
         if fault in ("late", "repeated"):
             self.late.append(packet)
 
-    def _carry_all(self) -> None:
-        """Deliver all packets except late and lost ones."""
-        while self.queue or self.held:
-            self._bring(self.queue.popleft() if self.queue else self.held.pop())
-
     def _bring(self, packet: _Packet) -> None:
         message = packet.message
         sender, receiver = message.ends
@@ -231,8 +225,6 @@ class _Run:
             message.arrived or bool(message.pending),
             f"all packets of {message} arrived, but the message did not",
         )
-
-    # ---- the ends
 
     def _hand_over(self, message: _Message) -> None:
         first, message.arrived = not message.arrived, True

@@ -69,7 +69,6 @@ class KeyShare:
         self._secret = int(secret)
 
     def __repr__(self) -> str:
-        """Show the trustee and no secret."""
         return f"KeyShare(trustee {self.index} of {self.key!r})"
 
     @property

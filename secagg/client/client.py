@@ -186,7 +186,7 @@ class Client(OneLife):
         seal_pair = keys.KeyPair.generate(self._entropy)
         mask_pair = keys.KeyPair.generate(self._entropy)
         self._state = Advertised(self._next(), seal_pair, mask_pair)
-        self._stay_in_this_process()
+        self._process = os.getpid()  # a fork would now have its secrets too
         public = (seal_pair.public, mask_pair.public)
         digest = self.params.digest
         signature = self._signature(signed_keys(digest, self.client_id, *public))

@@ -53,10 +53,6 @@ class OneLife:
                 violation = error.with_traceback(None)
             raise violation
 
-    def _stay_in_this_process(self) -> None:
-        """Bind the client to this process, because a fork would now have its secrets too."""
-        self._process = os.getpid()
-
     def _due(self, phase: Phase, kind: type[S], call: str) -> S:
         """Return the state if it is of the phase and `kind` that `call` needs, or raise."""
         state = self._state

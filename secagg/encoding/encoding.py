@@ -31,7 +31,6 @@ class Entropy(Protocol):
 
     def __call__(self, size: int, /) -> bytes:
         """Return `size` uniformly random bytes."""
-        ...
 
 
 def take(entropy: Entropy, size: int) -> bytes:
@@ -52,25 +51,20 @@ class Encoding(Protocol):
     @property
     def max_encoded(self) -> int:
         """The largest absolute value of an encoded element of weight 1."""
-        ...
 
     @property
     def signed(self) -> bool:
         """True if encoded elements can be negative."""
-        ...
 
     def canonical(self) -> bytes:
         """Return the bytes that identify this encoding in the parameters' digest."""
-        ...
 
     def encode(
         self, vector: Vector, ring: Ring, weight: int, entropy: Entropy
     ) -> tuple[Lanes, int]:
         """Return weight · encode(vector) mod R and the number of clipped elements."""
-        ...
 
     def decode(
         self, total: Lanes, ring: Ring
     ) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
         """Return a sum of encoded vectors in the vectors' units, and as exact integers."""
-        ...

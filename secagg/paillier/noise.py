@@ -28,11 +28,9 @@ class Noise(Protocol):
 
     def draw(self, count: int, entropy: Entropy) -> list[Seed]:
         """Return random seeds for `count` residues."""
-        ...
 
     def residues(self, seeds: list[Seed]) -> Batch:
         """Return the residue of each seed, as a batch modulo n²; any thread may call it."""
-        ...
 
 
 class TextbookNoise:

@@ -66,13 +66,11 @@ class Transport(Protocol):
 
     def send(self, sender: int | None, receiver: int | None, data: bytes) -> Iterable[bytes]:
         """Return the packets for a message; called at the sender's end."""
-        ...
 
     def deliver(
         self, sender: int | None, receiver: int | None, packet: bytes
     ) -> Iterable[bytes]:
         """Return the messages that this packet completes; called at the receiver's end."""
-        ...
 
 
 @dataclass(eq=False)

@@ -6,8 +6,6 @@ import numpy as np
 
 from secagg.errors import ParameterError
 
-__all__ = ["as_bytes", "check_integer", "check_kind", "check_session", "is_integer"]
-
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
     """Raise `ParameterError` unless `value` is a `kind`; `wanted` names that in the message."""

@@ -20,16 +20,6 @@ from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_surv
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
 
-__all__ = [
-    "check_agreement",
-    "check_roster",
-    "check_senders",
-    "check_size",
-    "check_survivors",
-    "check_unmask_request",
-    "reject",
-]
-
 
 def check_roster(
     roster: Roster,

@@ -42,8 +42,6 @@ from secagg.protocol.messages import (
 )
 from secagg.protocol.phases import out_of_order
 
-__all__ = ["Client"]
-
 
 class Client(OneLife):
     """One client in one session. Pass every message of the server to `answer`.

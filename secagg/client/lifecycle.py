@@ -15,8 +15,6 @@ from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase, RoundParams
 from secagg.protocol.phases import Exclusive, out_of_order
 
-__all__ = ["OneLife"]
-
 S = TypeVar("S", bound=ClientState)
 
 

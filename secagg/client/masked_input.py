@@ -11,8 +11,6 @@ from secagg.encoding import Entropy, Lanes, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import Phase, RoundParams, keys
 
-__all__ = ["add_masks", "encode_input"]
-
 
 def encode_input(
     vector: Vector, weight: int | None, params: RoundParams, entropy: Entropy

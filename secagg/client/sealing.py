@@ -14,8 +14,6 @@ from secagg.protocol import Phase, keys
 from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.shamir.field import M61
 
-__all__ = ["open_from", "seal_for"]
-
 
 def seal_for(
     holders: Mapping[int, tuple[bytes, bytes]],

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from secagg.protocol import Phase, keys
 
-__all__ = ["Advertised", "ClientState", "Ended", "Entrusted", "New", "Shared"]
-
 
 @dataclass(frozen=True, repr=False)
 class ClientState:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
 
-__all__ = ["Encoding", "Entropy", "Vector", "take"]
-
 Vector = (
     NDArray[np.float64]
     | NDArray[np.float32]

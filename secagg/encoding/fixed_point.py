@@ -22,8 +22,6 @@ from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
 
-__all__ = ["FixedPoint", "Integers"]
-
 
 @dataclass(frozen=True)
 class FixedPoint:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from secagg.errors import ParameterError
 
-__all__ = ["Lanes", "Ring"]
-
 Lanes = NDArray[np.uint32] | NDArray[np.uint64]
 
 

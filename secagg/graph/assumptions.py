@@ -10,8 +10,6 @@ import numpy as np
 
 from secagg.errors import ParameterError
 
-__all__ = ["Adversary", "check_fractions", "count", "to_adversary", "to_float"]
-
 Adversary = Literal["semi-honest", "semi-malicious"]
 
 

@@ -15,15 +15,6 @@ from secagg.errors import ParameterError
 from secagg.graph import tails
 from secagg.graph.assumptions import Adversary, check_fractions, count, to_adversary
 
-__all__ = [
-    "MOST_SEARCHED",
-    "Recommendation",
-    "is_private",
-    "privacy_bits",
-    "recommend",
-    "remedy",
-]
-
 MOST_SEARCHED = 1024
 """Largest number of neighbours that `remedy` tries, which takes a fraction of a second."""
 

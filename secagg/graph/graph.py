@@ -13,8 +13,6 @@ import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-__all__ = ["SEED_BYTES", "Graph", "draw"]
-
 SEED_BYTES = 32
 
 

@@ -20,16 +20,6 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, comb, floor, lgamma, log, log2, perm
 
-__all__ = [
-    "MOST_COUNTED",
-    "at_least",
-    "bits",
-    "few_left",
-    "in_pieces",
-    "is_rare",
-    "too_many_corrupt",
-]
-
 MOST_COUNTED = 2048
 """Largest number of neighbours for which tails are summed exactly, in some 20 ms."""
 

@@ -36,8 +36,6 @@ from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_b
 from secagg.server import Entry
 from secagg.server.log import first_link, link
 
-__all__ = ["Journal"]
-
 _SCHEMA = (
     "CREATE TABLE head (params BLOB, entries INTEGER, chain BLOB)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, client BLOB, data BLOB, chain BLOB)",

@@ -24,8 +24,6 @@ from pathlib import Path
 
 from secagg.errors import JournalError
 
-__all__ = ["FileLock", "errors_of", "spoilt"]
-
 _BUSY = "it is open already, in this process or another: close it there first"
 _SPOILT = "; its round cannot be continued: begin a new one with a new journal"
 _REMEDIES = {

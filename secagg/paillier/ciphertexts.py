@@ -23,8 +23,6 @@ from secagg.paillier.modular import Batch, Modulus
 from secagg.paillier.noise import Noise
 from secagg.paillier.threads import in_slices
 
-__all__ = ["CiphertextGroup", "Ciphertexts", "remote"]
-
 PHASE = "paillier"
 
 

@@ -14,8 +14,6 @@ from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
 from secagg.paillier.private_key import PrivateKey
 from secagg.paillier.public_key import MAX_BITS, MIN_BITS, short_exponent
 
-__all__ = ["Blinding", "generate_insecure_keypair", "generate_keypair"]
-
 Blinding = Literal["half-length", "textbook", "short-exponent"]
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg.paillier.threads import in_slices
 
-__all__ = ["Batch", "FixedBase", "Modulus", "to_batch"]
-
 Batch = NDArray[np.uint64]
 
 TABLE_BYTES = 64 << 20  # a larger table falls out of every cache

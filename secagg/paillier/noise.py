@@ -17,8 +17,6 @@ from secagg.encoding.encoding import take
 from secagg.paillier.modular import Batch, FixedBase, Modulus, to_batch
 from secagg.paillier.primes import random_bits, recover, uniform_below
 
-__all__ = ["FixedBaseNoise", "Noise", "OwnerNoise", "TextbookNoise"]
-
 Seed = tuple[int, ...]
 """Random exponents or roots that determine one residue; as secret as the residue."""
 

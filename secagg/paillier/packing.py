@@ -25,8 +25,6 @@ from secagg._check import check_integer, check_kind, check_session
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
 
-__all__ = ["Packing"]
-
 LANES = Ring(1 << 64)
 SIGNED_MAX = (1 << 62) - 1  # sums are int64
 

@@ -27,16 +27,6 @@ from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
 
-__all__ = [
-    "StructuredPrime",
-    "has_small_factor",
-    "random_bits",
-    "random_prime",
-    "random_safe_prime",
-    "recover",
-    "uniform_below",
-]
-
 _MIN_BITS, _MAX_BITS = 64, 16384
 _SMALL = 1 << 16
 """Bound on the prime factors of r, which are all smaller."""

@@ -19,8 +19,6 @@ from secagg.paillier.packing import Packing
 from secagg.paillier.public_key import PublicKey, check_bits, decode_key, encode_key, fixed
 from secagg.paillier.vectors import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
 
-__all__ = ["PrivateKey"]
-
 MAGIC = b"SASK"
 
 

@@ -19,17 +19,6 @@ from secagg.paillier.packing import Packing
 from secagg.paillier.primes import has_small_factor
 from secagg.paillier.vectors import EncryptedVector, encrypt_vector, load_vector
 
-__all__ = [
-    "MAX_BITS",
-    "MIN_BITS",
-    "PublicKey",
-    "check_bits",
-    "decode_key",
-    "encode_key",
-    "fixed",
-    "short_exponent",
-]
-
 MIN_BITS, MAX_BITS = 2048, 8192
 MAGIC = b"SAPK"
 HEADER = struct.Struct("<4sBHH")  # magic, version, bits of n, bits of exponents

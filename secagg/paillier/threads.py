@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from secagg._check import check_integer
 
-__all__ = ["in_slices", "set_threads", "threads"]
-
 LANES = 8  # numbers that the widest kernel computes side by side
 
 SLICES = 4  # for each thread

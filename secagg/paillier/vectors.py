@@ -17,8 +17,6 @@ from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts, remote
 from secagg.paillier.packing import LANES, Packing
 
-__all__ = ["DecryptedSum", "EncryptedVector", "decode_sum", "encrypt_vector", "load_vector"]
-
 HEADER = struct.Struct("<4sB32s32sQQ")  # magic, version, key id, packing, added, subtracted
 MAGIC = b"SAEV"
 VERSION = 1

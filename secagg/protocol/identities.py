@@ -22,16 +22,6 @@ from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.params import RoundParams
 
-__all__ = [
-    "SIGNATURE_BYTES",
-    "Identity",
-    "Registry",
-    "check_identity",
-    "check_registry",
-    "signed_keys",
-    "signed_survivors",
-]
-
 SIGNATURE_BYTES = 64
 _P = 2**255 - 19
 _SMALL_ORDER = frozenset(

@@ -22,24 +22,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from secagg import _fast
 from secagg.encoding import Entropy, Lanes, Ring
 
-__all__ = [
-    "KEY_BYTES",
-    "SEED_BYTES",
-    "TAG_BYTES",
-    "KeyPair",
-    "MaskSum",
-    "commitment",
-    "is_usable",
-    "open_sealed",
-    "pairwise_mask_key",
-    "roster_digest",
-    "seal",
-    "seal_keys",
-    "self_mask_key",
-    "session_id",
-    "subtracts",
-]
-
 KEY_BYTES = 32
 SEED_BYTES = 32
 TAG_BYTES = 16

@@ -20,27 +20,6 @@ from secagg.errors import RemoteProtocolError
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.params import RoundParams
 
-__all__ = [
-    "SEALED_BYTES",
-    "SHARE_BYTES",
-    "SHARE_LIMBS",
-    "VERSION",
-    "AdvertiseKeys",
-    "ConsistencyRequest",
-    "ConsistencySignature",
-    "MaskedInput",
-    "Message",
-    "Roster",
-    "ShareKeys",
-    "Shares",
-    "UnmaskRequest",
-    "UnmaskShares",
-    "decode",
-    "encode",
-    "pack_ids",
-    "unpack_ids",
-]
-
 VERSION = 1
 SHARE_LIMBS = 5
 """⌈32 / 7⌉ limbs of a 32-byte secret."""

@@ -18,8 +18,6 @@ from secagg._check import check_integer, check_session
 from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
 
-__all__ = ["RoundParams", "Security"]
-
 Security = Literal["semi-honest", "active"]
 
 

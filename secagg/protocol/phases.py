@@ -45,8 +45,6 @@ from enum import StrEnum
 from secagg.errors import LocalProtocolError
 from secagg.protocol.params import Security
 
-__all__ = ["NEXT", "Exclusive", "Phase", "out_of_order"]
-
 
 class Phase(StrEnum):
     """Phase of a client or server: the message that is due next, or the outcome."""

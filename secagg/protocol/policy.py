@@ -10,8 +10,6 @@ from secagg.graph import finder
 from secagg.graph.assumptions import check_fractions, count, to_float
 from secagg.protocol.params import RoundParams
 
-__all__ = ["ClientPolicy"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClientPolicy:

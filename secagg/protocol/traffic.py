@@ -16,8 +16,6 @@ from secagg.protocol.messages import SEALED_BYTES, SHARE_BYTES
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
 
-__all__ = ["Traffic", "client_traffic"]
-
 _ID_BYTES = 8
 _DIGEST_BYTES = 32
 

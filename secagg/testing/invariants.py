@@ -18,8 +18,6 @@ from secagg.protocol.messages import MaskedInput, decode
 from secagg.server import RoundResult
 from secagg.testing.rounds import Round, needed, plain_encoding
 
-__all__ = ["Record", "assert_exact_sum", "assert_inputs_hidden", "check_result", "require"]
-
 Record = Callable[[int | None, int | None, bytes], None]
 """Function to call as ``record(sender, receiver, message)``, with ids; None is the server."""
 

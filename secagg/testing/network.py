@@ -18,8 +18,6 @@ from secagg.server import RoundResult
 from secagg.testing.invariants import check_result, require
 from secagg.testing.rounds import Round, needed
 
-__all__ = ["FAULTS", "Schedule", "Transport", "run_over"]
-
 FAULTS = {
     "twice": "arrives, and arrives again",
     "held": "arrives after everything else of its phase",

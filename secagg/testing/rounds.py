@@ -18,17 +18,6 @@ from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.server import Server
 from secagg.simulate import DROPOUT_PHASES
 
-__all__ = [
-    "Cohort",
-    "InsecureReplayedEntropy",
-    "Round",
-    "make_identity",
-    "needed",
-    "plain_encoding",
-    "plain_sum",
-    "toy_policy",
-]
-
 
 class InsecureReplayedEntropy:
     """Entropy source with pseudorandom bytes from a seed. **For tests only**: it hides nothing.

@@ -19,17 +19,6 @@ from secagg.simulate import DROPOUT_PHASES
 from secagg.testing.network import FAULTS, Schedule
 from secagg.testing.rounds import Round, toy_policy
 
-__all__ = [
-    "client_ids",
-    "dropouts",
-    "params",
-    "rounds",
-    "schedules",
-    "twin_rounds",
-    "vectors",
-    "weights",
-]
-
 _ONE_ID = st.integers(0, 40) | st.integers(0, (1 << 64) - 1)
 _PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
 

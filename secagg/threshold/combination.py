@@ -9,8 +9,6 @@ import gmpy2
 from secagg.paillier import Ciphertexts
 from secagg.threshold.partials import violation
 
-__all__ = ["combine_parts", "lagrange_at_zero"]
-
 
 def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
     """Return the signed messages of ciphertexts c, from t trustees' parts c_i = c^(2 Δ s_i).

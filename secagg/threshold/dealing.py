@@ -16,8 +16,6 @@ from secagg.paillier.public_key import MAX_BITS, MIN_BITS
 from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
 from secagg.threshold.share import KeyShare
 
-__all__ = ["deal", "deal_insecure"]
-
 
 def deal(
     trustees: int, threshold: int, *, bits: int = 3072, entropy: Entropy = os.urandom

@@ -21,8 +21,6 @@ from secagg.threshold.combination import combine_parts
 from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, violation
 from secagg.threshold.proofs import Statement, proof_bytes
 
-__all__ = ["MAX_TRUSTEES", "ThresholdKey"]
-
 MAX_TRUSTEES = 100
 """Largest l: Δ = 100! lengthens every exponent by 525 bits, and l trustees send l answers."""
 HEADER = struct.Struct("<4sBBBH")  # magic, version, threshold, trustees, bytes of the key

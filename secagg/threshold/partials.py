@@ -9,8 +9,6 @@ from secagg.errors import RemoteProtocolError
 from secagg.paillier import Ciphertexts
 from secagg.paillier.ciphertexts import CiphertextGroup
 
-__all__ = ["PHASE", "PartialDecryption", "decode_partial", "violation"]
-
 PHASE = "threshold_decryption"
 HEADER = struct.Struct("<4sB32sB32s")  # magic, version, key id, trustee, digest
 MAGIC = b"SAPD"

@@ -28,8 +28,6 @@ from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.paillier.modular import Batch, Modulus
 
-__all__ = ["Statement", "proof_bytes"]
-
 _CHALLENGE_BYTES = 16
 _CHALLENGE_BITS = 8 * _CHALLENGE_BYTES
 _HIDING_BITS = 128

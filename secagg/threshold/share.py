@@ -15,8 +15,6 @@ from secagg.paillier import Ciphertexts
 from secagg.threshold.key import ThresholdKey
 from secagg.threshold.partials import PartialDecryption
 
-__all__ = ["KeyShare"]
-
 HEADER = struct.Struct("<4sB32sB")  # magic, version, key id, trustee
 MAGIC = b"SAKS"
 VERSION = 1

@@ -18,11 +18,8 @@ def encode_input(
     """Return the encoded vector modulo R and the number of clipped elements.
 
     In a weighted sum the vector is multiplied by its weight, which follows as a last element.
-
-    Raises
-    ------
-    ParameterError
-        The vector is invalid, or the weight is missing, not allowed or out of range.
+    `ParameterError` is raised for an invalid vector, and for a weight that is missing, not
+    allowed or out of range.
     """
     if weight is None and params.max_weight is not None:
         raise ParameterError(
@@ -56,13 +53,7 @@ def encode_input(
 def add_masks(
     values: Lanes, params: RoundParams, own: Shared, me: int, others: Iterable[int]
 ) -> None:
-    """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place.
-
-    Raises
-    ------
-    RemoteProtocolError
-        A client's public masking key is of low order or not canonical.
-    """
+    """Add PRG(b_u), and ± PRG(s_uv) for every client v of `others`, to `values` in place."""
     total = keys.MaskSum()
     total.add(keys.self_mask_key(own.seed, own.session, me))
     mine = (me, own.mask_pair.public)

@@ -37,11 +37,6 @@ def seal_for(
         A sealed pair of shares for each other holder, in the order of `holders`.
     opening : dict of id to bytes
         Keys that open the shares which the other holders will send to this client.
-
-    Raises
-    ------
-    RemoteProtocolError
-        A holder's public sealing key is of low order or not canonical.
     """
     limbs = np.concatenate([shamir.to_limbs(seed), shamir.to_limbs(own.mask_pair.seed)])
     points = np.arange(1, len(holders) + 1, dtype=np.uint64)
@@ -70,12 +65,6 @@ def open_from(
     -------
     self_shares, mask_shares : dict of id to bytes
         Shares of b, the client's own included, and shares of s, by the id of their owner.
-
-    Raises
-    ------
-    RemoteProtocolError
-        `sealed` has a wrong length, a share fails authentication, or an opened share is not
-        made of field elements.
     """
     phase = Phase.MASKED_INPUT
     if len(sealed) != SEALED_BYTES * len(senders):

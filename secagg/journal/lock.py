@@ -37,12 +37,8 @@ _REMEDIES = {
 class FileLock:
     """Exclusive lock on a database at an absolute path, with the connection to it.
 
-    Raises
-    ------
-    BlockingIOError
-        The file is locked already, in this process or another.
-    OSError, sqlite3.Error
-        The file cannot be opened for writing.
+    BlockingIOError is raised if the file is locked already, in this process or another. OSError
+    or sqlite3.Error is raised if it cannot be opened for writing.
     """
 
     def __init__(self, path: Path) -> None:

@@ -32,12 +32,7 @@ def _rows(data: bytes, limbs: int) -> Batch:
 class Modulus:
     """Odd number N > 1, with arithmetic on batches modulo N.
 
-    Attributes
-    ----------
-    value : int
-        N.
-    limbs : int
-        Number of uint64 words of a row.
+    Its `value` is N, and a row of a batch has `limbs` uint64 words.
     """
 
     def __init__(self, value: int) -> None:
@@ -110,15 +105,8 @@ class FixedBase:
 
     With windows of w bits, a power takes ⌈bits / w⌉ multiplications, and the table 2^w times as
     many. Once it pays, a table with longer windows replaces the first. Table lookups depend on
-    the exponent, so they are not constant-time in the cache.
-
-    Parameters
-    ----------
-    modulus : Modulus
-    base : int
-        Base in [0, N).
-    exponent_bits : int
-        Largest length of an exponent.
+    the exponent, so they are not constant-time in the cache. The base is in [0, N), and
+    exponents have at most `exponent_bits` bits.
     """
 
     def __init__(self, modulus: Modulus, base: int, exponent_bits: int) -> None:

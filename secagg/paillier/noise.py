@@ -56,17 +56,8 @@ class FixedBaseNoise:
     Hence the factor y^n in half of all noise; y is the least number of symbol −1.
 
     Exponents of half the length of n are as secure as full ones if factoring is hard (Goldreich
-    and Rosen 2003). See `generate_keypair` for the assumption behind shorter exponents.
-
-    Parameters
-    ----------
-    n : int
-    square : Modulus
-        n².
-    h : int
-        −x² mod n for a random x.
-    exponent_bits : int
-        Length of e.
+    and Rosen 2003). See `generate_keypair` for the assumption behind shorter exponents. Here
+    `square` is n², and h is −x² mod n for a random x.
     """
 
     def __init__(self, n: int, square: Modulus, h: int, exponent_bits: int) -> None:

@@ -44,21 +44,11 @@ _SAFE_SIEVE = 1 << 20
 class StructuredPrime:
     """Prime p = 2 r p' + 1 with the factors of p − 1. **Secret**, so the repr omits them.
 
-    Parameters
-    ----------
-    r : int
-        Odd number with all prime factors below 2^16; 1 for a safe prime.
-    p_prime : int
-        p', a prime above 2^16.
-
-    Raises
-    ------
-    ParameterError
-        r or p' is not such a number, or p is not prime.
+    `ParameterError` is raised if r or p' is not of the stated form, or p is not prime.
     """
 
-    r: int
-    p_prime: int
+    r: int  # odd, with all prime factors below 2^16; 1 for a safe prime
+    p_prime: int  # p', a prime above 2^16
 
     def __post_init__(self) -> None:
         if _split(self.r)[1] != 1:
@@ -113,19 +103,7 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
 
     The two top bits of p are set, so the product of two such primes has exactly 2 · `bits` bits
     (FIPS 186-5, A.1). The prime p' has `bits` − 16 bits, and the odd r < 2^16 is random among
-    the numbers that make p prime.
-
-    Parameters
-    ----------
-    bits : int
-        Length of p, 64 ≤ bits ≤ 16384; half the length of a key, so 1536 for 3072 bits.
-    entropy : callable
-        Source of all randomness.
-
-    Raises
-    ------
-    ParameterError
-        `bits` is out of range.
+    the numbers that make p prime. `ParameterError` is raised unless 64 ≤ bits ≤ 16384.
     """
     check_integer("bits", bits, _MIN_BITS, _MAX_BITS)
     bits = int(bits)
@@ -144,7 +122,7 @@ def random_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
 
 
 def random_safe_prime(bits: int, entropy: Entropy = os.urandom) -> StructuredPrime:
-    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime` for the parameters.
+    """Draw a safe prime, p = 2 p' + 1 with p' prime; see `random_prime` for its length.
 
     Safe primes are about a thousand times rarer than primes. At 1536 bits the search takes some
     seconds, with a wide spread. Ctrl-C interrupts it at any time.

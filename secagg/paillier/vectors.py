@@ -239,16 +239,9 @@ def load_vector(
 def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedSum:
     """Unpack the decrypted plaintexts of a vector and decode them as a sum.
 
-    Raises
-    ------
-    RemoteProtocolError
-        Check "slots", "summands" or "weight": the plaintexts are not the sum of as many vectors
-        as the header states.
-
-    Notes
-    -----
-    The encrypted count detects mistakes and altered headers. An aggregator can still add one
-    vector five times, which changes both counts alike, or add its own encryptions.
+    See `PrivateKey.decrypt_vector` for the errors. The encrypted count detects mistakes and
+    altered headers. An aggregator can still add one vector five times, which changes both
+    counts alike, or add its own encryptions.
     """
     packing = vector.packing
     try:

@@ -151,24 +151,11 @@ def encode(message: Message) -> bytes:
 def decode(
     data: bytes, kind: type[M], params: RoundParams, *, sender: int | None, phase: str
 ) -> M:
-    """Decode one message of the expected class.
+    """Decode one message of the class `kind`; `params` bound its size.
 
-    Parameters
-    ----------
-    data : bytes
-        Bytes from the peer, of any content.
-    kind : type
-        Expected class of the message.
-    params : RoundParams
-        Parameters of the round, which bound the size of the message.
-    sender, phase
-        Client id (None for the server) and phase, for the error.
-
-    Raises
-    ------
-    RemoteProtocolError
-        `data` are not exactly one message of this class; the failed check is "version",
-        "size" or "encoding".
+    RemoteProtocolError is raised if `data`, of any content, are not exactly one such message.
+    It has the `sender`, a client id or None for the server, and the `phase`. The failed check
+    is "version", "size" or "encoding".
     """
 
     def violation(check: str, why: str) -> RemoteProtocolError:

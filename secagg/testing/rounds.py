@@ -64,12 +64,8 @@ def make_identity(client_id: int) -> Identity:
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
     """Return a vector's encoding, times its weight, as Python integers.
 
-    In a weighted round the weight follows as the last element.
-
-    Raises
-    ------
-    ParameterError
-        The encoding rounds stochastically, so its integers cannot be predicted.
+    In a weighted round the weight follows as the last element. `ParameterError` is raised if
+    the encoding rounds stochastically, because its integers cannot then be predicted.
     """
     numbers = vector.tolist()
     encoding = params.encoding

@@ -13,17 +13,9 @@ from secagg.threshold.partials import violation
 def combine_parts(parts: Sequence[tuple[int, Ciphertexts]], delta: int) -> list[int]:
     """Return the signed messages of ciphertexts c, from t trustees' parts c_i = c^(2 Δ s_i).
 
-    Parameters
-    ----------
-    parts : sequence of (int, Ciphertexts)
-        Index i and part c_i of each of t trustees, whose proofs have been verified.
-    delta : int
-        Δ = l!, for l trustees.
-
-    Raises
-    ------
-    RemoteProtocolError
-        Check "dealing": the trustees' shares s_i are not shares of one key.
+    `parts` has the index i and the part c_i of each of t trustees, whose proofs have been
+    verified. `delta` is Δ = l! for l trustees. RemoteProtocolError, check "dealing", is raised
+    if the s_i are not shares of one key.
     """
     group = parts[0][1].group
     points = [index for index, _ in parts]

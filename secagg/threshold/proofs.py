@@ -36,26 +36,14 @@ _HIDING_BITS = 128
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """Statement that v_i = v^x and d_j² = (c_j⁴)^x for one x and every j.
+    """Statement that v_i = v^x and d_j² = (c_j⁴)^x for one x and every j."""
 
-    Parameters
-    ----------
-    modulus : Modulus
-        n².
-    base, image : int
-        v, a generator of the squares of Z*_{n²}, and v_i.
-    inputs, outputs : uint64 arrays, shape (count, limbs)
-        c_j and d_j, all in Z*_{n²}.
-    context : bytes
-        Identifier of key and trustee; a proof is valid for this context only.
-    """
-
-    modulus: Modulus
-    base: int
-    image: int
-    inputs: Batch
-    outputs: Batch
-    context: bytes
+    modulus: Modulus  # n²
+    base: int  # v, a generator of the squares of Z*_{n²}
+    image: int  # v_i
+    inputs: Batch  # c_j, all in Z*_{n²}
+    outputs: Batch  # d_j, all in Z*_{n²}
+    context: bytes  # identifier of key and trustee; a proof is valid for this context only
 
     def prove(self, x: int, x_bits: int, entropy: Entropy) -> bytes:
         """Return a proof of the statement for the secret x, 0 ≤ x < 2^x_bits.

@@ -139,11 +139,8 @@ class Settings:
     that is imported for type checkers alone, validates nothing.
 
     `set_params` also changes frozen dataclasses, so do not use them as keys of a dictionary.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range. The message has its name, its value and the range.
+    Raises SettingError if a setting is out of range. The message has its name, its value and
+    the range.
     """
 
     _declared: ClassVar[dict[str, object]]

@@ -90,8 +90,7 @@ class FedFM(ContextModel):
     ----------
     k : int, length of each v_f, ≥ 1
     spread : float, > 0: V starts from N(0, spread²), as its gradient is zero at V = 0
-    rate, reg
-        See `ContextModel`.
+    rate, reg : see `ContextModel`
     """
 
     k: Count = 4
@@ -136,8 +135,7 @@ class FedNN(ContextModel):
     Parameters
     ----------
     hidden : int, number of rectified units, ≥ 1
-    rate, reg
-        See `ContextModel`.
+    rate, reg : see `ContextModel`
     """
 
     hidden: Count = 16

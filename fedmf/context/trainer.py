@@ -50,8 +50,7 @@ class ContextTrainer(Scheduled):
     Parameters
     ----------
     model : context model to train
-    aggregation, rounds, seed, cohort, dropout
-        See `Trainer`.
+    aggregation, rounds, seed, cohort, dropout : see `Trainer`
     progress : function of the model's name, the finished round and the number of rounds
 
     Attributes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.aggregate.aggregation import Progress
 from fedmf.data import Ratings
 from fedmf.fcf.confidence import Implicit, solve
 from fedmf.models import Factors
@@ -38,7 +39,7 @@ class CF(Estimator):
         *,
         epochs: Count = 20,
         seed: Seed = 0,
-        progress: Callable[[str, int, int], None] = lambda what, done, of: None,
+        progress: Progress = lambda what, done, of: None,
     ) -> None:
         self.model = Implicit() if model is None else model
         self.epochs, self.seed, self.progress = epochs, seed, progress

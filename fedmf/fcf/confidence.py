@@ -128,12 +128,8 @@ class Implicit(Settings):
     def confidence(self, ratings: Ratings) -> Confidence:
         """Return preferences and confidences (eq. 3 and 4); a rating of 0 counts as unrated.
 
-        Raises
-        ------
-        DataError
-            If a rating is negative, or there is no rating.
-        SettingError
-            If `ratings` is not `Ratings`, but for example a `Split`.
+        Raises DataError if a rating is negative, or there is no rating. Raises SettingError if
+        `ratings` is not `Ratings`, but for example a `Split`.
         """
         check_parts(ratings)
         if ratings.values.min() < 0:

@@ -62,8 +62,7 @@ class FCF(FederatedRecommender):
 
     Parameters
     ----------
-    model, epochs, min_raters, dropout, seed, progress
-        See `FederatedRecommender`.
+    model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
     aggregation
         Sum of the users' gradients; ``PlainSum(clip=16, fractional_bits=24)`` by default. Its
         clip must exceed the elements of a gradient, about (1 + α r) · |x| at most.

@@ -38,8 +38,7 @@ class FederatedCF(FederatedRecommender):
 
     Parameters
     ----------
-    model, epochs, min_raters, dropout, seed, progress
-        See `FederatedRecommender`.
+    model, epochs, min_raters, dropout, seed, progress : see `FederatedRecommender`
     aggregation
         Sum of the users' moments; ``PlainSum(clip=256, fractional_bits=32)`` by default:
         numbers are rounded by at most 2^−33, and the sum of ten thousand users takes 55 bits.

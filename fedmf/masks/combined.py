@@ -35,17 +35,14 @@ class Base(Identified, Protocol):
 class Combined(Trained):
     """Recommender whose prediction is a sum: a base, a user's private model, and a constant.
 
+    Raises ModelError if the parts have different users or items.
+
     Parameters
     ----------
     base : recommender that all users share
     private : private models of the users, such as masks or heads
     constant : float, public number that is added to every prediction
     train : ratings on which both were fitted; rated items are not recommended
-
-    Raises
-    ------
-    ModelError
-        If the parts have different users or items.
     """
 
     base: Base
@@ -55,10 +52,8 @@ class Combined(Trained):
 
     def __post_init__(self) -> None:
         check_same_data(self.base, self.train)
-        if (self.private.n_users, len(self.private.features)) != (
-            self.train.n_users,
-            self.train.n_items,
-        ):
+        shape = self.train.n_users, self.train.n_items
+        if (self.private.n_users, len(self.private.features)) != shape:
             raise ModelError(
                 "the private models have other users or items than the ratings: fit them again"
             )

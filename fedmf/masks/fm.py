@@ -85,8 +85,7 @@ class FittedFMMask(FittedMask):
 
     Parameters
     ----------
-    features
-        See `FittedMask`.
+    features : see `FittedMask`
     constants, weights, interactions
         Shapes (n_users,), (n_users, d) and (n_users, d, k): w0, w and V.
     """

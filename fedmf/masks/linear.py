@@ -61,10 +61,8 @@ class FittedRidgeMask(FittedMask):
 
     Parameters
     ----------
-    features
-        See `FittedMask`.
-    intercepts, weights
-        Shapes (n_users,) and (n_users, d): b and w.
+    features : see `FittedMask`
+    intercepts, weights : shapes (n_users,) and (n_users, d): b and w
     """
 
     def __init__(self, features: Floats, intercepts: Floats, weights: Floats) -> None:
@@ -101,13 +99,10 @@ class MeanMask(Settings):
         """Take each user's mean; features and `seed` are unused, see `Mask.fit`."""
         centre = neutral(ratings)
         rated = np.diff(ratings.indptr)
-        above = np.bincount(
-            ratings.users, weights=ratings.values - centre, minlength=ratings.n_users
-        )
+        above = np.bincount(ratings.users, ratings.values - centre, ratings.n_users)
         weight = rated + self.shrink
-        means = centre + np.divide(
-            above, weight, out=np.zeros(ratings.n_users), where=rated > 0
-        )
+        zeros = np.zeros(ratings.n_users)
+        means = centre + np.divide(above, weight, out=zeros, where=rated > 0)
         return FittedMeanMask(check_features(features, ratings, some=False), means)
 
 
@@ -116,8 +111,7 @@ class FittedMeanMask(FittedMask):
 
     Parameters
     ----------
-    features
-        See `FittedMask`.
+    features : see `FittedMask`
     means : shape (n_users,), the shrunk mean of each user's ratings
     """
 

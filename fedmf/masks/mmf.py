@@ -57,11 +57,7 @@ class FedMMF(Estimator):
     _learnt = "model_"
 
     def __init__(
-        self,
-        mask: Mask | None = None,
-        trainer: Trainer | None = None,
-        *,
-        offset: bool = True,
+        self, mask: Mask | None = None, trainer: Trainer | None = None, *, offset: bool = True
     ) -> None:
         self.mask: Mask = RidgeMask() if mask is None else mask
         self.trainer = Trainer() if trainer is None else trainer

@@ -56,12 +56,8 @@ class NNMask(Settings):
                 inner[place] = rng.normal(0, np.sqrt(2 / d), (d, h))
                 outer[place] = rng.normal(0, np.sqrt(1 / h), h)
             biases, constants = np.zeros((b, h)), np.zeros((b, 1))
-            adam(
-                (inner, biases, outer, constants),
-                _descent(block, self.l2),
-                self.steps,
-                self.rate,
-            )
+            parameters = inner, biases, outer, constants
+            adam(parameters, _descent(block, self.l2), self.steps, self.rate)
             fitted.inner[block.users] = inner
             fitted.biases[block.users] = biases
             fitted.outer[block.users] = outer
@@ -94,8 +90,7 @@ class FittedNNMask(FittedMask):
 
     Parameters
     ----------
-    features
-        See `FittedMask`.
+    features : see `FittedMask`
     inner, biases, outer, constants
         W, shape (n_users, d, hidden), b and a, each (n_users, hidden), and c, (n_users,).
     """

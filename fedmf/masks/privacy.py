@@ -25,7 +25,9 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
     """Return each user's J, the mean of (R − f_u)² with ratings scaled to [0, 1].
 
     For the ratings on which the mask was fitted, J is eq. 15. For held-out ratings J estimates
-    the expectation of eq. 13. The paper calls a user with a small J well protected.
+    the expectation of eq. 13. The paper calls a user with a small J well protected. Raises
+    SettingError if `ratings` is not `Ratings`, and ModelError if a user or item of a rating is
+    unknown to `mask`.
 
     Parameters
     ----------
@@ -35,13 +37,6 @@ def indicator(ratings: Ratings, mask: FittedMask) -> NDArray[np.float64]:
     Returns
     -------
     j : float64, shape (n_users,), ≥ 0; NaN for users without a rating in `ratings`
-
-    Raises
-    ------
-    SettingError
-        If `ratings` is not `Ratings`.
-    ModelError
-        If a user or item of a rating is unknown to `mask`.
     """
     check_ratings(ratings=ratings)
     low, high = ratings.scale
@@ -77,17 +72,13 @@ def samples_needed(epsilon: float, delta: float, bits: float) -> int:
     """Return the number of ratings for J to be within ε of the best with probability 1 − δ.
 
     Theorem 1 with its sample size corrected: n ≥ 2 ln(2|F| / δ) / ε², which is eq. 18 with the
-    ε/2 that eq. 20 needs. The paper's eq. 23 has half of that.
+    ε/2 that eq. 20 needs. The paper's eq. 23 has half of that. Raises SettingError if a value
+    is out of range.
 
     Parameters
     ----------
     epsilon, delta : float, 0 < ε < 1 and 0 < δ < 1
     bits : float, ≥ 0, log₂ |F|: the number of a mask's parameters times the bits of each
-
-    Raises
-    ------
-    SettingError
-        If a value is out of range.
     """
     check(Proportion, epsilon=epsilon, delta=delta)
     check(NotNegative, bits=bits)

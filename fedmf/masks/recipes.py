@@ -59,17 +59,14 @@ TUNED_MASKS: Mapping[str, Mask] = {
 def recipe(mask: str, preset_name: str) -> Recipe:
     """Return the settings of FedMMF for a mask and a preset; the caller may change them.
 
+    Raises SettingError if the mask or the preset is unknown.
+
     Parameters
     ----------
     mask : "ridge", "fm", "nn" or "mean"
     preset_name
         ``"paper"`` reproduces the paper. Any other name of `fedmf.models.PRESETS`, such as
         ``"tuned"`` or ``"fast"``, selects that preset with the offset and a tuned mask.
-
-    Raises
-    ------
-    SettingError
-        If the mask or the preset is unknown.
     """
     masks = PAPER_MASKS if preset_name == "paper" else TUNED_MASKS
     if mask not in masks:

@@ -43,8 +43,7 @@ class FedALS(Settings):
 
     Parameters
     ----------
-    k, min_raters
-        See `FedMF`.
+    k, min_raters : see `FedMF`
     reg : float, λ of eq. 2 per rating, > 0, well above the aggregation's 2^−fractional_bits
     spread : float, standard deviation of the starting factors; see ``start`` of `FedMF`, > 0
     """

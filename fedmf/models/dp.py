@@ -45,7 +45,9 @@ def noise_multiplier(
     Neighbouring data differ in all ratings of one user. Without sampling ε is exact (Balle and
     Wang, ICML 2018). For sampled cohorts it is a bound by Rényi accounting (Wang, Balle and
     Kasiviswanathan, AISTATS 2019, theorem 27). The bound needs a secret cohort: keep the
-    training's seed secret (docs/privacy.md).
+    training's seed secret (docs/privacy.md). Raises SettingError if a value is out of range, or
+    local noise is combined with sampling. Raises MissingExtra if dp-accounting is not
+    installed.
 
     Parameters
     ----------
@@ -54,15 +56,7 @@ def noise_multiplier(
     sampling_rate
         Share of the users in a cohort, in (0, 1]: ``schedule.size(n_users) / n_users`` of a
         `Schedule`.
-    where
-        See `NoisySum`.
-
-    Raises
-    ------
-    SettingError
-        If a value is out of range, or local noise is combined with sampling.
-    MissingExtra
-        If dp-accounting is not installed.
+    where : see `NoisySum`
     """
     check(Positive, epsilon=epsilon)
     check(Proportion, delta=delta)

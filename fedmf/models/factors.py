@@ -24,7 +24,8 @@ class Factors(Recommender):
     """Item and user factors, and the items that each user rated.
 
     In a deployment the server has only Q, and each user has their p_u and ratings. A simulation
-    has all of them, and so has a saved file: protect that file like the ratings.
+    has all of them, and so has a saved file: protect that file like the ratings. Raises
+    ModelError if the shapes do not match, or the factors are not real numbers.
 
     Parameters
     ----------
@@ -37,11 +38,6 @@ class Factors(Recommender):
         int64, shape (n_users + 1,), and int32: the items that each user rated in training, in
         the layout of ``indptr`` and ``items`` of `Ratings`.
     user_ids, item_ids : int64, the data set's own ids
-
-    Raises
-    ------
-    ModelError
-        If the shapes do not match, or the factors are not real numbers.
     """
 
     user_factors: Floats
@@ -117,11 +113,8 @@ class Factors(Recommender):
     def load(cls, path: str | os.PathLike[str]) -> Factors:
         """Read a file that `save` wrote.
 
-        Raises
-        ------
-        ModelError
-            If the file is missing, damaged, not a model or of another version, or its tables
-            are inconsistent. The message names the reason.
+        Raises ModelError if the file is missing, damaged, not a model or of another version, or
+        its tables are inconsistent. The message names the reason.
         """
         factors = cls(**read_tables(path))
         _check_numbers(factors, path)

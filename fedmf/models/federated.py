@@ -119,8 +119,7 @@ class FederatedModel(Protocol):
 
         Parameters
         ----------
-        q, p, block
-            See `find_users`.
+        q, p, block : see `find_users`
         trained : bool, shape (m,), the result of `trained_items`
 
         Returns

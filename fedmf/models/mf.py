@@ -69,9 +69,8 @@ class FedMF(Settings):
     biases: bool = False
     min_raters: Count = 3
 
-    bears_clipping: ClassVar[bool] = (
-        True  # a clipped gradient is a shorter step, not a wrong one
-    )
+    # a clipped gradient is a shorter step, not a wrong one
+    bears_clipping: ClassVar[bool] = True
 
     @property
     def width(self) -> int:
@@ -143,8 +142,7 @@ class FedMF(Settings):
 
         Parameters
         ----------
-        q, trained
-            See `FederatedModel.local_steps`.
+        q, trained : see `FederatedModel.local_steps`
         p_u : float64, shape (k,), the user's factors
         items, values : shape (n_u,), the user's rated items and their ratings
         """
@@ -197,9 +195,8 @@ def neutral(ratings: Ratings) -> float:
 
 def _shortest(rated: Floats, rest: Floats) -> Floats:
     """Return the least-squares solution of least norm, or NaN if it cannot be computed."""
-    if (
-        np.isfinite(rated).all() and np.isfinite(rest).all()
-    ):  # LAPACK prints errors on infinite numbers
+    # LAPACK prints errors on infinite numbers
+    if np.isfinite(rated).all() and np.isfinite(rest).all():
         try:
             return np.asarray(np.linalg.lstsq(rated, rest)[0])
         except np.linalg.LinAlgError:

@@ -154,11 +154,7 @@ class Loop:
         return Raters(counted.integers, len(counted.survivors) / users.size), counted
 
     def _round(
-        self,
-        training: Training[State, Steps],
-        number: int,
-        state: State,
-        raters: Raters | None,
+        self, training: Training[State, Steps], number: int, state: State, raters: Raters | None
     ) -> Round[State]:
         start = perf_counter()
         n_users = training.ratings.n_users

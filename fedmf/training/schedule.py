@@ -124,12 +124,7 @@ class Scheduled(Estimator):
     history_: History
 
     def __init__(
-        self,
-        aggregation: Aggregation,
-        *,
-        seed: int,
-        cohort: int | float | None,
-        dropout: float,
+        self, aggregation: Aggregation, *, seed: int, cohort: int | float | None, dropout: float
     ) -> None:
         self.aggregation = aggregation
         self.schedule = Schedule(seed=seed, cohort=cohort, dropout=dropout)

@@ -38,10 +38,8 @@ class Trainer(Scheduled):
 
     Parameters
     ----------
-    model
-        Model to train, with its hyper-parameters; `FedMF()` by default.
-    aggregation
-        Sum of the users' gradients; `PlainSum()` by default.
+    model : model to train, with its hyper-parameters; `FedMF()` by default
+    aggregation : sum of the users' gradients; `PlainSum()` by default
     rounds : int, number of rounds, ≥ 1
     seed
         Seed of every random choice of the training, ≥ 0. The keys and masks of secure

@@ -66,8 +66,7 @@ class PaillierSum(IntegerSum):
         `secagg.threshold.deal` returned. If None, a key is made at first use.
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
-    clip, fractional_bits
-        See `IntegerSum`.
+    clip, fractional_bits : see `IntegerSum`
 
     Raises
     ------

@@ -34,8 +34,7 @@ class PlainSum(IntegerSum):
 
     Parameters
     ----------
-    clip, fractional_bits
-        See `IntegerSum`.
+    clip, fractional_bits : see `IntegerSum`
     """
 
     def _add(

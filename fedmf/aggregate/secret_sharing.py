@@ -44,8 +44,7 @@ class SecAggSum(IntegerSum):
         colludes and one in twenty drops out (`secagg.ClientPolicy`).
     progress
         Function of the name of the phase, the number of finished clients and of all clients.
-    clip, fractional_bits
-        See `IntegerSum`.
+    clip, fractional_bits : see `IntegerSum`
 
     Raises
     ------

@@ -21,12 +21,9 @@ class Block:
 
     Parameters
     ----------
-    users
-        int64, shape (n,), numbers of the users.
-    indptr
-        int64, shape (n + 1,), ascending from 0: ratings of ``users[j]`` start at indptr[j].
-    items, values
-        int32 and float64, shape (indptr[n],), the rated items and their ratings.
+    users : int64, shape (n,), numbers of the users
+    indptr : int64, shape (n + 1,), ascending from 0: ratings of ``users[j]`` start at indptr[j]
+    items, values : int32 and float64, shape (indptr[n],), the rated items and their ratings
     """
 
     users: NDArray[np.int64]

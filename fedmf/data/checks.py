@@ -43,12 +43,8 @@ def same_ids(one: Identified, other: Identified) -> bool:
 def check_parts(train: Ratings, test: Ratings | None = None) -> None:
     """Validate a training part and, if given, a test part over the same users and items.
 
-    Raises
-    ------
-    SettingError
-        If a part is not `Ratings`, or the two parts differ in users or items.
-    DataError
-        If a part has no rating.
+    Raises SettingError if a part is not `Ratings`, or the two parts differ in users or items.
+    Raises DataError if a part has no rating.
     """
     parts = {"train": train} if test is None else {"train": train, "test": test}
     check_ratings(**parts)

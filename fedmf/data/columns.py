@@ -34,14 +34,10 @@ def from_triples(
 
     Parameters
     ----------
-    users, items
-        Integers, shape (n_ratings,): the data set's own ids, one of each per rating.
-    values
-        Numbers, shape (n_ratings,), within `scale`.
-    scale
-        Lowest and highest possible rating, such as (1, 5).
-    name
-        Name of the data set, for messages and reports.
+    users, items : integers, shape (n_ratings,): the data set's own ids, one of each per rating
+    values : numbers, shape (n_ratings,), within `scale`
+    scale : lowest and highest possible rating, such as (1, 5)
+    name : name of the data set, for messages and reports
     times
         Integers, shape (n_ratings,): seconds since 1970, or any numbers that order each user's
         ratings. By default 0, so that the order of the rows counts.

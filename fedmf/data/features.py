@@ -29,17 +29,12 @@ __all__ = [
 class Features:
     """One row of numbers per item (or per user); read-only.
 
+    Raises DataError if the shapes do not match, a number is not finite, or a name is no string.
+
     Parameters
     ----------
-    matrix
-        Finite numbers or flags, shape (n, d); converted to float64.
-    names
-        One name per column, such as "genre:Drama", "year" or "tag:0"; converted to a tuple.
-
-    Raises
-    ------
-    DataError
-        If the shapes do not match, a number is not finite, or a name is no string.
+    matrix : finite numbers or flags, shape (n, d); converted to float64
+    names : one name per column, such as "genre:Drama", "year" or "tag:0"; converted to a tuple
     """
 
     matrix: NDArray[np.float64]
@@ -102,8 +97,7 @@ def item_features(ratings: Ratings, *, year: bool = True) -> Features:
 
     Parameters
     ----------
-    ratings
-        Ratings whose catalogue has the genres and years.
+    ratings : ratings whose catalogue has the genres and years
     year
         True to add the year of release, standardised to mean 0 and standard deviation 1 over
         the items of known year; an unknown year is 0. If no year is known, there is no column.
@@ -172,30 +166,22 @@ def tag_features(
     The tags of an item, or of a user, are one document. Its weights are
     tf · (ln((1 + n) / (1 + df)) + 1), scaled to length 1; the n documents include untagged
     ones. An item's tags are public; a user's tags are as private as the ratings. The same tags
-    give the same features, including signs, up to rounding.
+    give the same features, including signs, up to rounding. Raises SettingError if `components`
+    is out of range, and MissingExtra if scikit-learn is not installed.
 
     Parameters
     ----------
-    tags
-        Tags from `read_tags`.
+    tags : tags from `read_tags`
     components
         d, the number of components, ≥ 1 and less than the number of documents and of different
         tags. The paper does not give d.
-    of
-        "items" for a row per item, "users" for a row per user.
+    of : "items" for a row per item, "users" for a row per user
 
     Returns
     -------
     Features
         ``matrix`` of shape (n_items, d) or (n_users, d), each column of mean 0, the widest
         first; the names are "tag:0", "tag:1", ….
-
-    Raises
-    ------
-    SettingError
-        If `components` is out of range.
-    MissingExtra
-        If scikit-learn is not installed.
     """
     rows, n_rows = (tags.items, tags.n_items) if of == "items" else (tags.users, tags.n_users)
     most = min(n_rows, len(tags.vocabulary)) - 1

@@ -18,21 +18,14 @@ __all__ = ["Catalogue", "Ratings", "Split", "check_size", "seal"]
 class Catalogue:
     """Titles, years and genres of all items, which are public.
 
+    Raises DataError if the shapes or dtypes do not fit together.
+
     Parameters
     ----------
-    titles
-        One title per item, as in the data set; a title of MovieLens ends with the year.
-    years
-        int16, shape (n_items,): year of release, 0 where it is unknown.
-    genres
-        bool, shape (n_items, n_genres): membership of the item in each genre.
-    genre_names
-        One name per column of `genres`.
-
-    Raises
-    ------
-    DataError
-        If the shapes or dtypes do not fit together.
+    titles : one title per item, as in the data set; a title of MovieLens ends with the year
+    years : int16, shape (n_items,): year of release, 0 where it is unknown
+    genres : bool, shape (n_items, n_genres): membership of the item in each genre
+    genre_names : one name per column of `genres`
     """
 
     titles: tuple[str, ...]
@@ -43,10 +36,8 @@ class Catalogue:
     def __post_init__(self) -> None:
         seal(self, years=np.int16, genres=np.bool_)
         n_items = len(self.titles)
-        if self.years.shape != (n_items,) or self.genres.shape != (
-            n_items,
-            len(self.genre_names),
-        ):
+        shapes = (n_items,), (n_items, len(self.genre_names))
+        if (self.years.shape, self.genres.shape) != shapes:
             raise DataError(
                 f"the catalogue's {n_items} titles and {len(self.genre_names)} genre names do "
                 f"not fit years {self.years.shape} and genres {self.genres.shape}"
@@ -65,34 +56,22 @@ class Ratings:
 
     Rating ``j`` is by the user ``u`` with ``indptr[u] <= j < indptr[u + 1]``. A user's ratings
     are in the order of the file. Users and items are numbered 0, 1, ... by ascending original
-    id. A subset (`take`) has the same numbers, even if users or items lose all ratings.
+    id. A subset (`take`) has the same numbers, even if users or items lose all ratings. Raises
+    DataError if a dtype, shape or range is wrong, or a user rates an item twice.
 
     Parameters
     ----------
-    name
-        Name of the data set.
-    indptr
-        int64, shape (n_users + 1,), ascending from 0 to n_ratings.
-    items
-        int32, shape (n_ratings,), 0 ≤ item < n_items, distinct for each user.
-    values
-        float64, shape (n_ratings,), within `scale`.
+    name : name of the data set
+    indptr : int64, shape (n_users + 1,), ascending from 0 to n_ratings
+    items : int32, shape (n_ratings,), 0 ≤ item < n_items, distinct for each user
+    values : float64, shape (n_ratings,), within `scale`
     times
         int64, shape (n_ratings,): seconds since 1970, or any numbers that order each user's
         ratings.
-    n_items
-        Number of items, rated or not.
-    scale
-        Lowest and highest possible rating.
-    user_ids, item_ids
-        int64, shapes (n_users,) and (n_items,): the data set's own ids.
-    catalogue
-        Titles, years and genres of the items.
-
-    Raises
-    ------
-    DataError
-        If a dtype, shape or range is wrong, or a user rates an item twice.
+    n_items : number of items, rated or not
+    scale : lowest and highest possible rating
+    user_ids, item_ids : int64, shapes (n_users,) and (n_items,): the data set's own ids
+    catalogue : titles, years and genres of the items
     """
 
     name: str
@@ -173,16 +152,13 @@ class Ratings:
     def take(self, which: NDArray[np.bool_] | NDArray[np.integer[Any]]) -> Ratings:
         """Return a subset of the ratings, in the same order, over the same users and items.
 
+        Raises IndexError if the mask has another length or a position is out of range.
+
         Parameters
         ----------
         which
             Mask, bool of shape (n_ratings,), True for the ratings to take. Or positions of the
             ratings as integers, in any order; a repeated position is taken once.
-
-        Raises
-        ------
-        IndexError
-            If the mask has another length or a position is out of range.
         """
         mask = np.zeros(self.n_ratings, dtype=np.bool_)
         mask[which] = True
@@ -198,10 +174,7 @@ class Ratings:
     def with_values(self, values: NDArray[np.float64], scale: tuple[float, float]) -> Ratings:
         """Return the same pairs with other values and scale, such as a model's residuals.
 
-        Raises
-        ------
-        DataError
-            If `values` is not float64 of shape (n_ratings,), within `scale`.
+        Raises DataError if `values` is not float64 of shape (n_ratings,), within `scale`.
         """
         return replace(self, values=values, scale=scale)
 
@@ -226,10 +199,7 @@ class Split:
 def check_size(ratings: Ratings, expected: tuple[int, int, int], files: str) -> None:
     """Validate the numbers of users, items and ratings against the published ones, `expected`.
 
-    Raises
-    ------
-    DataError
-        If a number differs; the message names `files`, the files that were read.
+    Raises DataError if a number differs; the message names `files`, the files that were read.
     """
     found = (ratings.n_users, ratings.n_items, ratings.n_ratings)
     if found != expected:

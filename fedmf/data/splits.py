@@ -24,19 +24,14 @@ FOLDS = range(1, 6)
 def random_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> Split:
     """Draw the test part at random from all ratings; a user may lose all training ratings.
 
+    Raises SettingError if an argument is of another type or out of range.
+
     Parameters
     ----------
-    ratings
-        Ratings to split.
+    ratings : ratings to split
     test_fraction
         0 < test_fraction < 1; the test part has round(test_fraction · n_ratings) ratings.
-    seed
-        Seed of the generator, ≥ 0; the same ratings and seed give the same split.
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
     check(Proportion, test_fraction=test_fraction)
@@ -52,19 +47,12 @@ def leave_last(ratings: Ratings, k: int = 1) -> Split:
     """Put the last `k` ratings of each user, by time, into the test part.
 
     The order in the file breaks ties. A user with `k` ratings or fewer has all of them in the
-    training part.
+    training part. Raises SettingError if an argument is of another type or out of range.
 
     Parameters
     ----------
-    ratings
-        Ratings to split.
-    k
-        Number of test ratings per user, ≥ 1.
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    ratings : ratings to split
+    k : int, number of test ratings per user, ≥ 1
     """
     check_ratings(ratings=ratings)
     check(Count, k=k)
@@ -80,22 +68,15 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
     """Draw a fraction of each user's ratings for the test part at random (FCF, section 6.3).
 
     For the paper's 60/20/20, split off a fifth for the test, then a quarter of the rest for
-    validation.
+    validation. Raises SettingError if an argument is of another type or out of range.
 
     Parameters
     ----------
-    ratings
-        Ratings to split.
+    ratings : ratings to split
     test_fraction
         0 < test_fraction < 1. Of a user's n ratings, round(test_fraction · n) are test ratings;
         a half is rounded to the even number.
-    seed
-        Seed of the generator, ≥ 0; the same ratings and seed give the same split.
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """
     check_ratings(ratings=ratings)
     check(Proportion, test_fraction=test_fraction)
@@ -114,12 +95,9 @@ def official(ratings: Ratings, fold: int, root: Path | None = None) -> Split:
 
     Parameters
     ----------
-    ratings
-        All 100,000 ratings from `fedmf.data.load`; 20,000 are test ratings.
-    fold
-        Number of the fold, 1 to 5.
-    root
-        See `fedmf.data.load`.
+    ratings : all 100,000 ratings from `fedmf.data.load`; 20,000 are test ratings
+    fold : int, number of the fold, 1 to 5
+    root : see `fedmf.data.load`
 
     Raises
     ------

@@ -16,20 +16,13 @@ def most_rated(ratings: Ratings, n_items: int = 40, n_users: int = 50) -> Rating
     """Return the ratings of the most rated items by the users who rated most of these items.
 
     The lower number breaks ties. Users and items are renumbered by ascending original id.
+    Raises SettingError if `n_items` or `n_users` is out of range.
 
     Parameters
     ----------
-    ratings
-        Ratings to choose from.
-    n_items
-        Number of items, from 1 to the number of rated items.
-    n_users
-        Number of users, from 1 to the number of users who rated one of these items.
-
-    Raises
-    ------
-    SettingError
-        If `n_items` or `n_users` is out of range.
+    ratings : ratings to choose from
+    n_items : int, number of items, from 1 to the number of rated items
+    n_users : int, number of users, from 1 to the number of those who rated one of these items
     """
     items = _largest(np.bincount(ratings.items, minlength=ratings.n_items), n_items, "items")
     of_items = np.isin(ratings.items, items)

@@ -27,10 +27,8 @@ def unpack(archive: Path, folder: Path, needed: Iterable[str]) -> None:
 
     Parameters
     ----------
-    archive
-        The zip file.
-    folder
-        Existing and empty folder for the files.
+    archive : the zip file
+    folder : existing and empty folder for the files
     needed
         Names of the files that must be in the archive. The folder of the first is unpacked.
 

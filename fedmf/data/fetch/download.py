@@ -39,14 +39,10 @@ def download(
 
     Parameters
     ----------
-    address
-        Address with https, or with http on this machine.
-    target
-        Path of the new file.
-    md5
-        Expected MD5 of the bytes in hexadecimal; None accepts any bytes.
-    progress
-        See `Progress`.
+    address : address with https, or with http on this machine
+    target : path of the new file
+    md5 : expected MD5 of the bytes in hexadecimal; None accepts any bytes
+    progress : see `Progress`
 
     Raises
     ------

@@ -40,23 +40,15 @@ def fetch(
     """Download an archive, validate it, unpack it into the cache, and return the folder.
 
     Known checksums of archive and files are compared, and all files are read (`check_content`).
-    Then the folder is put into the cache in one step. A cached set is not fetched again.
+    Then the folder is put into the cache in one step. A cached set is not fetched again. Raises
+    DataError if the download, a check or the unpacking fails; the cache is then unchanged.
+    Raises MissingExtra if pooch is not installed.
 
     Parameters
     ----------
-    source
-        Source of the data set.
-    address
-        Address of a copy of the archive; by default ``source.archive``.
-    progress
-        See `Progress`.
-
-    Raises
-    ------
-    DataError
-        If the download, a check or the unpacking fails; the cache is then unchanged.
-    MissingExtra
-        If pooch is not installed.
+    source : source of the data set
+    address : address of a copy of the archive; by default ``source.archive``
+    progress : see `Progress`
     """
     cache = cache_folder()
     final = cache / source.folder
@@ -96,11 +88,8 @@ def check_files(source: Source, folder: Path) -> dict[str, State]:
 def check_content(source: Source, folder: Path) -> Ratings:
     """Read all files of a source that fedmf uses, and return its ratings.
 
-    Raises
-    ------
-    DataError
-        If the ratings, items, profiles or tags are damaged or do not fit together, or their
-        numbers differ from the published ones.
+    Raises DataError if the ratings, items, profiles or tags are damaged or do not fit together,
+    or their numbers differ from the published ones.
     """
     ratings = read(source.sets[0], folder)
     if ratings.name in FORMS:

@@ -74,21 +74,14 @@ def read(name: str, folder: Path, size: tuple[int, int, int] | None = SIZE) -> R
     """Read Last.fm from its folder, with listening counts as ratings by `BINS` of `name`.
 
     The catalogue has the artists' names as titles, no years and no genres. Times are all 0.
+    Raises DataError if a file is missing or damaged, an artist is unknown, or the size differs.
+    The message names file and line.
 
     Parameters
     ----------
-    name
-        "lastfm", "lastfm-user" or "lastfm-log".
-    folder
-        Folder with the unpacked files.
-    size
-        Expected numbers of users, artists and ratings; None accepts any.
-
-    Raises
-    ------
-    DataError
-        If a file is missing or damaged, an artist is unknown, or the size differs. The message
-        names file and line.
+    name : "lastfm", "lastfm-user" or "lastfm-log"
+    folder : folder with the unpacked files
+    size : expected numbers of users, artists and ratings; None accepts any
     """
     artist_ids, names = _artists(folder / ARTISTS)
     path = folder / COUNTS

@@ -112,14 +112,10 @@ def read_fields(
 
     Parameters
     ----------
-    separator
-        Text between two fields; fields between commas may be quoted, as in CSV.
-    count
-        Number of fields in a line.
-    header
-        First line, which is not yielded, or "" if the file has none.
-    free
-        Position of a field that may contain the separator; None if there is none.
+    separator : text between two fields; fields between commas may be quoted, as in CSV
+    count : int, number of fields in a line
+    header : first line, which is not yielded, or "" if the file has none
+    free : position of a field that may contain the separator; None if there is none
 
     Raises
     ------

@@ -52,20 +52,14 @@ class Format:
 
     Parameters
     ----------
-    name
-        Name of the data set.
-    ratings, items
-        Names of the two files that are read.
-    read_items
-        Function that yields the items of the file `items`.
-    genres
-        Names of all genres.
+    name : name of the data set
+    ratings, items : names of the two files that are read
+    read_items : function that yields the items of the file `items`
+    genres : names of all genres
     counts
         Published numbers of users, items and ratings, to detect lost lines; None accepts any.
-    separator, header, scale
-        See `fedmf.data.sets.lines.read_rating_table`.
-    keep_unrated
-        True if items without a rating are in the catalogue, too.
+    separator, header, scale : see `fedmf.data.sets.lines.read_rating_table`
+    keep_unrated : True if items without a rating are in the catalogue, too
     """
 
     name: str
@@ -156,11 +150,9 @@ FORMATS = {
 def read(form: Format, folder: Path) -> Ratings:
     """Read one data set from its folder.
 
-    Raises
-    ------
-    DataError
-        If a file is missing or damaged, or a rated item is unknown. Also if the size differs
-        from ``form.counts``, or for ml-100k from u.info. The message names file and line.
+    Raises DataError if a file is missing or damaged, or a rated item is unknown. Also if the
+    size differs from ``form.counts``, or for ml-100k from u.info. The message names file and
+    line.
     """
     table = form.read_table(folder / form.ratings)
     rated = np.unique(table.items)

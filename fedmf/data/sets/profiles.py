@@ -41,22 +41,16 @@ OCCUPATIONS_1M = (
 class Profiles:
     """One profile per user, in the order of `fedmf.data.ratings.Ratings.user_ids`; read-only.
 
+    Raises DataError if a dtype, shape or range is wrong.
+
     Parameters
     ----------
     ages
         int16, shape (n_users,), in years. In ml-1m the lowest age of the user's age group: 1
         for "under 18", 18, 25, 35, 45, 50 or 56.
-    genders
-        int8, shape (n_users,): index in `GENDERS`, 0 for "F" and 1 for "M".
-    occupations
-        int16, shape (n_users,): index in `occupation_names`.
-    occupation_names
-        Names of all occupations, including occupations that no user has.
-
-    Raises
-    ------
-    DataError
-        If a dtype, shape or range is wrong.
+    genders : int8, shape (n_users,): index in `GENDERS`, 0 for "F" and 1 for "M"
+    occupations : int16, shape (n_users,): index in `occupation_names`
+    occupation_names : names of all occupations, including occupations that no user has
     """
 
     ages: NDArray[np.int16]
@@ -115,18 +109,13 @@ FORMS = {
 def read_profiles(ratings: Ratings, root: Path | None = None) -> Profiles:
     """Read the users' profiles that come with a data set.
 
+    Raises DataError if the data set comes without profiles, the file is missing or damaged, or
+    the file and the ratings have different users. The message names file and line.
+
     Parameters
     ----------
-    ratings
-        Ratings of ml-100k or ml-1m from `fedmf.data.load`, or a part of them.
-    root
-        See `fedmf.data.load`.
-
-    Raises
-    ------
-    DataError
-        If the data set comes without profiles, the file is missing or damaged, or the file and
-        the ratings have different users. The message names file and line.
+    ratings : ratings of ml-100k or ml-1m from `fedmf.data.load`, or a part of them
+    root : see `fedmf.data.load`
     """
     form = FORMS.get(ratings.name)
     if form is None:

@@ -48,19 +48,14 @@ def simulate(
 
     Every user has at least 20 ratings, or the mean number if that is lower. Every item has a
     rating if there are enough ratings. Users rate more items that they like. `times` are
-    seconds and ascend within each user.
+    seconds and ascend within each user. Raises SettingError if the numbers do not fit together
+    or the seed is negative.
 
     Parameters
     ----------
     n_users, n_items, n_ratings
         Numbers of users, items and ratings: 1 ≤ n_users ≤ n_ratings ≤ n_users · n_items.
-    seed
-        Seed of the generator, ≥ 0.
-
-    Raises
-    ------
-    SettingError
-        If the numbers do not fit together or the seed is negative.
+    seed : int, seed of the generator, ≥ 0
     """
     if n_users < 1 or n_items < 1 or not n_users <= n_ratings <= n_users * n_items:
         raise SettingError(

@@ -20,20 +20,15 @@ def simulate_views(n_users: int = 5000, n_items: int = 40, seed: int = 0) -> Rat
 
     The paper does not state how its zeros and ones are drawn; independent draws leave nothing
     to learn. Here the items form four blocks and every user belongs to one block. Each view is
-    of another block with probability .12, which comes near to the paper's figures.
+    of another block with probability .12, which comes near to the paper's figures. Raises
+    SettingError if the numbers do not fit together or the seed is negative.
 
     Parameters
     ----------
     n_users, n_items
         Numbers of users and items: n_items a multiple of 4, at least 32, and 8 · n_users ≥
         n_items.
-    seed
-        Seed of the generator, ≥ 0; the same arguments give the same views.
-
-    Raises
-    ------
-    SettingError
-        If the numbers do not fit together or the seed is negative.
+    seed : int, seed of the generator, ≥ 0; the same arguments give the same views
     """
     if n_items < BLOCKS * VIEWS or n_items % BLOCKS or VIEWS * n_users < n_items:
         raise SettingError(

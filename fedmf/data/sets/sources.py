@@ -28,20 +28,13 @@ class Source:
 
     Parameters
     ----------
-    name
-        Name for ``fedmf data fetch``.
-    folder
-        Name of the folder with its files.
-    sets
-        Names of the data sets for `fedmf.data.load`.
-    archive, md5
-        Address of the zip file, and its checksum or None.
-    page
-        Address of a description with the full terms.
-    terms
-        Summary of the terms of use.
-    files
-        Names of the files that are read, each with its SHA-256 in hexadecimal, or "".
+    name : name for ``fedmf data fetch``
+    folder : name of the folder with its files
+    sets : names of the data sets for `fedmf.data.load`
+    archive, md5 : address of the zip file, and its checksum or None
+    page : address of a description with the full terms
+    terms : summary of the terms of use
+    files : names of the files that are read, each with its SHA-256 in hexadecimal, or ""
     """
 
     name: str

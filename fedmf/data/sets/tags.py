@@ -38,12 +38,9 @@ class Tags:
     ----------
     users, items
         Numbers of the user and the item in the data set's `fedmf.data.ratings.Ratings`.
-    words
-        Index of the tag in `vocabulary`.
-    n_users, n_items
-        Numbers of all users and items of these ratings, with or without tags.
-    vocabulary
-        The different tags, in lower case, ascending.
+    words : index of the tag in `vocabulary`
+    n_users, n_items : numbers of all users and items of these ratings, with or without tags
+    vocabulary : the different tags, in lower case, ascending
     """
 
     users: Numbers
@@ -61,20 +58,15 @@ def read_tags(ratings: Ratings, root: Path | None = None) -> Tags:
     """Read the tags that come with a data set.
 
     Tags that differ only in case or outer blanks are the same tag. Tags of unrated items are
-    left out, and in ml-10m also the tags by users without ratings.
+    left out, and in ml-10m also the tags by users without ratings. Raises DataError if the data
+    set comes without tags, a file is missing or damaged, or a user or an item is not in the
+    data set. The message names file and line.
 
     Parameters
     ----------
     ratings
         Ratings of ml-10m, ml-latest-small or Last.fm from `fedmf.data.load`, or a part of them.
-    root
-        See `fedmf.data.load`.
-
-    Raises
-    ------
-    DataError
-        If the data set comes without tags, a file is missing or damaged, or a user or an item
-        is not in the data set. The message names file and line.
+    root : see `fedmf.data.load`
     """
     name = ratings.name
     items = dict(zip(ratings.item_ids.tolist(), range(ratings.n_items), strict=True))

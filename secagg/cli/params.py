@@ -86,10 +86,12 @@ def params(
             "client_seconds": seconds.client,
             "server_seconds": seconds.server,
         }
-        event, caveat = "a client is exposed", []
+        event = "a client is exposed"
+        assumed = f"if at most {corrupt:.3g} of the clients collude and {dropout:.3g} drop out"
+        caveat = [("", assumed)]
         if server == "semi-malicious":
             event = "both secrets of one client are rebuilt"
-            caveat = [("", "not counted: dropouts that such a server invents")]
+            caveat += [("", "not counted: dropouts that such a server invents")]
         facts = [
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),
             ("privacy", f"{event}: {_chance(privacy)}"),

@@ -47,8 +47,8 @@ def to_adversary(security: str) -> Adversary:
         return "semi-malicious"
     if security == "active":
         raise ParameterError(
-            "security 'active' has no graph, because a lying server would draw it; take "
-            "neighbours=None and a threshold above two thirds of n"
+            "security 'active' has no graph, because a lying server would draw it; take the "
+            "complete graph and a threshold above two thirds of n"
         )
     raise ParameterError(
         f"security {security!r} has no graph; take 'semi-honest' or 'semi-malicious'"

@@ -29,9 +29,7 @@ __all__ = ["Unmasked", "from_ridge"]
 
 Floats = NDArray[np.float64]
 
-ALIKE = (
-    1e-9  # differences of g below this are rounding: the mask is constant, and t has no effect
-)
+ALIKE = 1e-9  # smaller differences of g are rounding: the mask is constant, t has no effect
 
 
 class Unmasked(NamedTuple):
@@ -39,13 +37,10 @@ class Unmasked(NamedTuple):
 
     Parameters
     ----------
-    ratings
-        float64, shape (n,), on the grid; NaN if no penalty is possible.
-    penalty
-        Penalty of the mask; NaN for a constant mask.
-    misfit
-        Root mean square distance of the exact solution from the grid, in steps of the grid;
-        almost 0 if the ratings are right.
+    ratings : float64, shape (n,), on the grid; NaN if no penalty is possible
+    penalty : float, penalty of the mask; NaN for a constant mask
+    misfit : float, root mean square distance of the exact solution from the grid
+        It is in steps of the grid, and almost 0 if the ratings are right.
     """
 
     ratings: Floats
@@ -60,16 +55,11 @@ def from_ridge(
 
     Parameters
     ----------
-    masked
-        float64, shape (n,), n ≥ 1: the residuals of a ridge regression with a free intercept.
-    x
-        float64, shape (n, d): the features of the rated items.
-    mean
-        The mean of the user's ratings.
-    grid
-        float64, ascending and evenly spaced: every possible rating.
-    penalty
-        Penalty of the mask, > 0; None to search for it.
+    masked : float64, shape (n,), n ≥ 1, residuals of a ridge regression with a free intercept
+    x : float64, shape (n, d), features of the rated items
+    mean : float, mean of the user's ratings
+    grid : float64, ascending and evenly spaced, every possible rating
+    penalty : float, penalty of the mask, > 0; None to search for it
     """
     step, span = float(grid[1] - grid[0]), float(grid[-1] - grid[0])
     g = x @ (x.T @ masked)

@@ -37,10 +37,8 @@ class Seen:
 
     Parameters
     ----------
-    q
-        float64, shape (n, k): the server's own q_i of some items.
-    eta
-        float64, shape (n, k): the received rows, η_ui if sent in the clear.
+    q : float64, shape (n, k), the server's own q_i of some items
+    eta : float64, shape (n, k), the received rows, η_ui if sent in the clear
     """
 
     q: Floats
@@ -52,16 +50,14 @@ def from_two_rounds(first: Seen, second: Seen, reg: float) -> Floats:
 
     Parameters
     ----------
-    first, second
-        Views of the same n items in the same order.
-    reg
-        λ of eq. 6, ≥ 0.
+    first, second : views of the same n items in the same order
+    reg : float, λ of eq. 6, ≥ 0
 
     Returns
     -------
-    ratings
-        float64, shape (n,). The mean is ≥ 0: −r_ui and −p_u would have the same gradients as
-        r_ui and p_u. All are NaN for fewer than three items, or if there is no solution s.
+    ratings : float64, shape (n,)
+        The mean is ≥ 0: −r_ui and −p_u would have the same gradients as r_ui and p_u. All are
+        NaN for fewer than three items, or if there is no solution s.
     """
     n = first.eta.shape[0]
     if n < FEWEST:
@@ -84,20 +80,15 @@ def from_one_round(seen: Seen, reg: float, grid: Floats, length: float | None = 
 
     Parameters
     ----------
-    seen
-        View of n ≥ 1 items; for one or two items, several answers fit.
-    reg
-        λ of eq. 6, ≥ 0.
-    grid
-        float64, ascending and evenly spaced: every possible rating, such as 1, …, 5.
-    length
-        Approximate norm of p_u, which decides between answers that fit. The server knows it
-        from the public starting factors; None if unknown.
+    seen : view of n ≥ 1 items; for one or two items, several answers fit
+    reg : float, λ of eq. 6, ≥ 0
+    grid : float64, ascending and evenly spaced, every possible rating, such as 1, …, 5
+    length : float, approximate norm of p_u, which decides between answers that fit
+        The server knows it from the public starting factors; None if unknown.
 
     Returns
     -------
-    ratings
-        float64, shape (n,), each on the grid; NaN if there is no real s.
+    ratings : float64, shape (n,), each on the grid; NaN if there is no real s
     """
     a, b = _rank_one(seen, reg)
     anchors = np.linspace(0, a.size - 1, min(a.size, ANCHORS)).astype(np.int64)
@@ -127,19 +118,14 @@ def from_sum(
 
     Parameters
     ----------
-    q, total
-        float64, shape (m, k): the server's item factors, and the exact sum of the gradients.
-    counts
-        int64, shape (m,): the raters of each item in the same cohort.
-    reg, grid
-        See `from_one_round`.
+    q, total : float64, shape (m, k), the server's item factors, and the exact sum of gradients
+    counts : int64, shape (m,), number of raters of each item in the same cohort
+    reg, grid : see `from_one_round`
 
     Returns
     -------
-    items
-        int64, shape (s,): items with one rater.
-    ratings
-        float64, shape (s,): that rater's ratings, NaN where the sum is zero.
+    items : int64, shape (s,), items with one rater
+    ratings : float64, shape (s,), that rater's ratings, NaN where the sum is zero
     """
     items = np.flatnonzero(counts == 1)
     ratings = np.full(items.size, np.nan)

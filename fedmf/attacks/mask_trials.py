@@ -45,19 +45,14 @@ def inversion(
 
     Parameters
     ----------
-    ratings, users, model, progress
-        See `leakage`.
-    mask
-        Mask of every party.
-    features
-        A row for each item, known to the masks and the attacker; by default `known_features`.
-    seed
-        Seed of the training and of all masks, ≥ 0.
+    ratings, users, model, progress : see `leakage`
+    mask : mask of every party
+    features : a row for each item, known to masks and attacker; by default `known_features`
+    seed : int, seed of the training and of all masks, ≥ 0
 
     Returns
     -------
-    Outcome
-        Shares of the attacked users' ratings.
+    Outcome : shares of the attacked users' ratings
 
     Raises
     ------
@@ -107,22 +102,17 @@ def on_masked_ratings(
 
     Parameters
     ----------
-    ratings, users, features, model, progress
-        See `inversion`.
-    ranked
-        True to run `ranking`, False to run `recovery`.
-    amount
-        The parameter ``top`` of `ranking`, or ``tolerance`` of `recovery`.
-    mask
-        Mask of every party; two-order by default, as in the paper.
-    seed
-        Seed of the training, of all masks and of the order of ties, ≥ 0.
+    ratings, users, features, model, progress : see `inversion`
+    ranked : bool, True to run `ranking`, False to run `recovery`
+    amount : float, parameter ``top`` of `ranking`, or ``tolerance`` of `recovery`
+    mask : mask of every party; two-order by default, as in the paper
+    seed : int, seed of the training, of all masks and of the order of ties, ≥ 0
 
     Returns
     -------
-    Outcome
-        Mean rates of the attacked users. ``chance`` is the rate of the same attack on the
-        secure run's numbers, shuffled within each user, which keeps their distribution.
+    Outcome : mean rates of the attacked users
+        ``chance`` is the rate of the same attack on the secure run's numbers, shuffled within
+        each user, which keeps their distribution.
 
     Raises
     ------

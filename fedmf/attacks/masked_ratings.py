@@ -24,24 +24,17 @@ def recovery(ratings: Ratings, masked: Ratings, tolerance: float) -> Floats:
     """Return each user's recovery rate α (section 4.2.1).
 
     The adversary knows a user's lowest and highest rating and stretches the masked ratings to
-    that range. A rating is recovered if the result is less than `tolerance` off it.
+    that range. A rating is recovered if the result is less than `tolerance` off it. Raises
+    SettingError if an argument is of another type or out of range.
 
     Parameters
     ----------
-    ratings, masked
-        The true ratings, and the masked ratings, which are their residuals under the masks.
-    tolerance
-        Error level g of the paper, > 0, in the unit of the ratings.
+    ratings, masked : the true ratings, and their residuals under the masks
+    tolerance : float, error level g of the paper, > 0, in the unit of the ratings
 
     Returns
     -------
-    rates
-        float64, shape (users with a rating,), in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    rates : float64, shape (users with a rating,), in [0, 1]
     """
     check_ratings(ratings=ratings, masked=masked)
     check(Positive, tolerance=tolerance)
@@ -59,26 +52,18 @@ def ranking(ratings: Ratings, masked: Ratings, top: float, seed: int = 0) -> Flo
 
     For each user, the ⌈top · n⌉ items with the highest masked ratings are compared with the
     same number of items with the highest ratings. The share of common items is β. Ties, which
-    the paper leaves open, are broken at random.
+    the paper leaves open, are broken at random. Raises SettingError if an argument is of
+    another type or out of range.
 
     Parameters
     ----------
-    ratings, masked
-        See `recovery`.
-    top
-        h, the share of each user's n rated items to compare, 0 < top ≤ 1.
-    seed
-        Seed of the order of ties, ≥ 0.
+    ratings, masked : see `recovery`
+    top : float, h, the share of each user's n rated items to compare, 0 < top ≤ 1
+    seed : int, seed of the order of ties, ≥ 0
 
     Returns
     -------
-    ratios
-        float64, shape (users with a rating,), in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    ratios : float64, shape (users with a rating,), in [0, 1]
     """
     check_ratings(ratings=ratings, masked=masked)
     check(Share, top=top)

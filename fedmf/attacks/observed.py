@@ -88,10 +88,7 @@ def train(
 ) -> list[TrainingRound]:
     """Train for a few rounds with every user, as `Trainer` does, and keep all gradients.
 
-    Raises
-    ------
-    SettingError
-        If the model has biases, or its factors diverge.
+    Raises SettingError if the model has biases, or its factors diverge.
     """
     if model.biases:
         raise SettingError(
@@ -187,24 +184,16 @@ def views(
     rounds = train(model, ratings, 2, seed, progress)
     secure = [under_masks(one, set(users.tolist()), seed, progress) for one in rounds]
 
-    def plain(user: int) -> tuple[Seen, Seen]:
-        return in_the_clear(rounds[0], user), in_the_clear(rounds[1], user)
-
-    def at(tables: Callable[[int], list[Floats]]) -> View:
-        def view(user: int) -> tuple[Seen, Seen]:
-            items = rounds[0].gradients[user].indices
-            first, second = (
-                Seen(one.q[items], table[items])
-                for one, table in zip(rounds, tables(user), strict=True)
-            )
-            return first, second
-
-        return view
+    def at(user: int, *tables: Floats) -> tuple[Seen, Seen]:
+        items = rounds[0].gradients[user].indices
+        both = zip(rounds, tables, strict=True)
+        first, second = (Seen(one.q[items], table[items]) for one, table in both)
+        return first, second
 
     return (
-        plain,
-        at(lambda user: [one.masked[user] for one in secure]),
-        at(lambda user: [one.total for one in secure]),
+        lambda user: (in_the_clear(rounds[0], user), in_the_clear(rounds[1], user)),
+        lambda user: at(user, *(one.masked[user] for one in secure)),
+        lambda user: at(user, *(one.total for one in secure)),
     )
 
 

@@ -26,19 +26,13 @@ class Outcome:
 
     Parameters
     ----------
-    attack
-        Name of the attack.
-    plain
-        Share without secure aggregation.
-    secure
-        Share with secure aggregation, found from a user's masked input.
-    summed
-        Share found from the sum over all users, which secure aggregation reveals.
-    chance
-        Share found by guessing the most frequent rating. For attacks on masked ratings, the
-        share found with shuffled numbers.
-    ratings
-        Number of ratings to find.
+    attack : str, name of the attack
+    plain : float, share without secure aggregation
+    secure : float, share with secure aggregation, found from a user's masked input
+    summed : float, share found from the sum over all users, which secure aggregation reveals
+    chance : float, share found by guessing the most frequent rating
+        For attacks on masked ratings, the share found with shuffled numbers.
+    ratings : int, number of ratings to find
     """
 
     attack: str
@@ -70,10 +64,7 @@ class Outcome:
 def grid_of(ratings: Ratings) -> Floats:
     """Return all possible ratings, ascending, in half steps if any rating has a half.
 
-    Raises
-    ------
-    DataError
-        If the ratings are not in whole or half steps: an attack would fail for that reason.
+    Raises DataError for ratings in other steps, as an attack would fail for that reason.
     """
     low, high = ratings.scale
     if np.isfinite(high - low):

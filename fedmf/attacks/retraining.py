@@ -48,28 +48,18 @@ def from_retraining(
 
     Parameters
     ----------
-    masked
-        Masked ratings ρ of all users.
-    mask
-        Hyper-parameters of the mask.
-    features
-        A row for each item.
-    means
-        float64, shape (n_users,): mean of each user's ratings; any number for a user without
-        ratings.
-    grid
-        float64, ascending and evenly spaced: every possible rating.
-    passes
-        Number of estimates D of the masks, ≥ 1.
-    seed
-        Seed of the adversary's own starting parameters, different from the parties' seed.
-    progress
-        See `leakage`.
+    masked : masked ratings ρ of all users
+    mask : hyper-parameters of the mask
+    features : a row for each item
+    means : float64, shape (n_users,), mean of each user's ratings; any number without ratings
+    grid : float64, ascending and evenly spaced, every possible rating
+    passes : int, number of estimates D of the masks, ≥ 1
+    seed : int, seed of the adversary's own starting parameters, not the parties' seed
+    progress : see `leakage`
 
     Returns
     -------
-    ratings
-        float64, shape (n_ratings,), on the grid.
+    ratings : float64, shape (n_ratings,), on the grid
     """
     users, rho = masked.users, np.clip(masked.values, -BEYOND, BEYOND)
     rated = np.maximum(np.diff(masked.indptr), 1)
@@ -88,9 +78,11 @@ def from_retraining(
     left = np.full(masked.n_users, np.inf)
     best = on_grid(centred(rho) + means[users], grid)
     if isinstance(mask, FMMask):  # (2 / n) Xᵀρ = 2 l2 w, where the loss is smallest
-        w = _sums(users, features.matrix[masked.items] * rho[:, None], rated.size)
+        x = features.matrix[masked.items]
+        w = np.zeros((rated.size, x.shape[1]))
+        np.add.at(w, users, x * rho[:, None])
         w /= (mask.l2 * rated)[:, None]
-        estimate = centred((features.matrix[masked.items] * w[users]).sum(axis=1))
+        estimate = centred((x * w[users]).sum(axis=1))
     else:
         weaker = replace(mask, l2=mask.l2 / WEAKER)
         everyone = np.ones(rated.size, dtype=np.bool_)
@@ -106,17 +98,7 @@ def from_retraining(
             left[better] = error[better]
             best = np.where(better[users], guess, best)
             found = np.where(better[users], predicted, found)
-            progress(
-                "fitting masks to guesses",
-                number * len(AMPLITUDES) + done,
-                passes * len(AMPLITUDES),
-            )
+            steps = len(AMPLITUDES)
+            progress("fitting masks to guesses", number * steps + done, passes * steps)
         estimate = centred(found)
     return best
-
-
-def _sums(users: NDArray[np.int32], rows: Floats, n_users: int) -> Floats:
-    """Add up the rows of each user."""
-    total = np.zeros((n_users, rows.shape[1]))
-    np.add.at(total, users, rows)
-    return total

@@ -36,19 +36,13 @@ Floats = NDArray[np.float64]
 def chosen(ratings: Ratings, n_users: int | None, seed: int) -> Users:
     """Draw users to attack, ascending, among those with a rating.
 
+    Raises SettingError if an argument is of another type or out of range.
+
     Parameters
     ----------
-    ratings
-        Ratings of all users.
-    n_users
-        Number of users to draw; None for all.
-    seed
-        Seed of the draw, ≥ 0.
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
+    ratings : ratings of all users
+    n_users : int, number of users to draw; None for all
+    seed : int, seed of the draw, ≥ 0
     """
     check_ratings(ratings=ratings)
     check(Seed, seed=seed)
@@ -74,23 +68,16 @@ def leakage(
 
     Parameters
     ----------
-    ratings
-        Ratings of all users; all of them train.
-    users
-        Numbers of the attacked users, in any order, such as `chosen` draws.
-    one_round
-        True to use the gradients of the first round only.
-    model
-        Model in training; by default the paper's, which leaves no item out.
-    seed
-        Seed of the training and of the masks, ≥ 0.
-    progress
-        Function of the name of the work, the finished steps and all steps.
+    ratings : ratings of all users; all of them train
+    users : numbers of the attacked users, in any order, such as `chosen` draws
+    one_round : bool, True to use the gradients of the first round only
+    model : model in training; by default the paper's, which leaves no item out
+    seed : int, seed of the training and of the masks, ≥ 0
+    progress : function of the name of the work, the finished steps and all steps
 
     Returns
     -------
-    Outcome
-        Shares of the attacked users' ratings.
+    Outcome : shares of the attacked users' ratings
 
     Raises
     ------
@@ -130,33 +117,21 @@ def singletons(
     """Compute ratings from the exact sum over all users, at items with a single rater.
 
     Secure aggregation reveals exactly this sum, so that ``secure`` equals ``plain``. The remedy
-    is to leave out items with few raters.
+    is to leave out items with few raters. Raises SettingError if an argument is of another type
+    or out of range, and DataError if ratings are not in whole or half steps.
 
     Parameters
     ----------
-    ratings
-        Ratings of all users. Simulated ratings have next to no items with a single rater.
-    min_raters
-        Least number of raters of a trained item, counted before dropouts, ≥ 1.
-    dropout
-        Probability, 0 ≤ dropout < 1, with which each user drops out between the count of raters
-        and the sum. The server knows the items with one rater left, and attacks them.
-    model, progress
-        See `leakage`. The model is trained with `min_raters` in place of its own.
-    seed
-        Seed of the training, of the masks and of the dropouts, ≥ 0.
+    ratings : ratings of all users; simulated ones have next to no items with a single rater
+    min_raters : int, least number of raters of a trained item, counted before dropouts, ≥ 1
+    dropout : float, probability in [0, 1) that a user drops out after the count of raters
+        The server knows the items with one rater left in the sum, and attacks them.
+    model, progress : see `leakage`; the model is trained with `min_raters` in place of its own
+    seed : int, seed of the training, of the masks and of the dropouts, ≥ 0
 
     Returns
     -------
-    Outcome
-        Shares of the ratings of items with a single rater left.
-
-    Raises
-    ------
-    SettingError
-        If an argument is of another type or out of range.
-    DataError
-        If ratings are not in whole or half steps.
+    Outcome : shares of the ratings of items with a single rater left
     """
     check_ratings(ratings=ratings)
     Schedule(seed=seed, dropout=dropout)  # validates both

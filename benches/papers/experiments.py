@@ -16,14 +16,12 @@ from benches.papers.under_encryption import (
     fedmf_under_encryption,
     items_under_encryption,
 )
-from fedmf.aggregate.aggregation import Progress
-from fedmf.cli.manners import errors_in_one_line, stderr
-from fedmf.cli.report import StageReport
+from fedmf.cli.manners import errors_in_one_line
 from fedmf.data import NAMES, load
 from fedmf.data.splits import random_split
 from fedmf.data.subset import most_rated
 from secagg.bench.table import as_json
-from secagg.cli.console import App, Json
+from secagg.cli.console import App, Json, progress
 from secagg.paillier import generate_keypair
 
 EXAMPLES = """
@@ -110,10 +108,16 @@ def _run(
     with errors_in_one_line("before the end; nothing is kept"), ending_all():
         split = random_split(most_rated(load(data), items, users), seed=seed)
         quiet = json and not sys.stdout.isatty()
-        with nullcontext() if quiet else StageReport(stderr()) as report:
-            progress: Progress = report.stage if report else lambda what, done, of: None
-            progress(f"making a key of {bits} bits", 0, 1)
-            found = measure(split, generate_keypair(bits), progress=progress)
+        with nullcontext() if quiet else progress("done", 1) as show:
+
+            def stage(what: str, done: int, of: int) -> None:
+                if show is not None:
+                    if done == 0:
+                        print(what, file=sys.stderr)
+                    show(what, done, of)
+
+            stage(f"making a key of {bits} bits", 0, 1)
+            found = measure(split, generate_keypair(bits), progress=stage)
         typer.echo(as_json(found) if json else found.table())
 
 

@@ -99,11 +99,7 @@ def fetch_(
     """Fetch a data set from GroupLens, validate it, and put it into the cache."""
     console = stderr()
     with errors_in_one_line("before the data set was complete; nothing is kept"):
-        if name == "simulated":
-            raise DataError(
-                "'simulated' is built in and needs no fetching: name another data set"
-            )
-        source = source_of(name)
+        source = _with_files(name, "needs no fetching")
         console.print(_terms(source), soft_wrap=True, style="yellow")
         folder = found_folder(source)
         if folder is None:
@@ -121,11 +117,7 @@ def verify_(name: Name, as_json: Json = False) -> None:
     Ends with 2 if a file is missing or differs from the one behind fedmf's figures.
     """
     with errors_in_one_line("before the end of the files"):
-        if name == "simulated":
-            raise DataError(
-                "'simulated' is built in and has no file to verify: name another data set"
-            )
-        source = source_of(name)
+        source = _with_files(name, "has no file to verify")
         folder = folder_of(source)
         files = check_files(source, folder)
         if not as_json:
@@ -146,6 +138,12 @@ def verify_(name: Name, as_json: Json = False) -> None:
         document = {"name": source.name, "folder": str(folder), "files": states, **size}
         counts = ", ".join(f"{number:,} {what}" for what, number in size.items())
         typer.echo(to_json(document) if as_json else f"{folder} is valid: {counts}")
+
+
+def _with_files(name: str, why: str) -> Source:
+    if name == "simulated":
+        raise DataError(f"'simulated' is built in and {why}: name another data set")
+    return source_of(name)
 
 
 def _fetch(source: Source, url: str | None, console: Console) -> Path:

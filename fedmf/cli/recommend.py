@@ -115,13 +115,8 @@ def _recommended(factors: Factors, ratings: Ratings, user: int, k: int) -> list[
 
 
 def _table(items: list[dict[str, Any]]) -> str:
-    columns = [
-        Column(""),
-        Column("title", left=True),
-        Column("year"),
-        Column("genres", left=True),
-        Column("rating"),
-    ]
+    heads = ("", "title", "year", "genres", "rating")
+    columns = [Column(head, left=head in ("title", "genres")) for head in heads]
     rows = [
         (
             str(one["rank"]).rjust(len(str(len(items)))),

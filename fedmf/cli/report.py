@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -19,6 +20,7 @@ from fedmf.training import RoundRecord, Trainer
 from secagg.bench.table import write_atomically
 
 LINES = 60  # of progress, about the most for any number of rounds
+SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
 SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
 
@@ -64,30 +66,6 @@ class LiveReport(Progress):
             )
 
 
-class StageReport(Progress):
-    """Progress of a work in stages: a line per started stage, and on a terminal a bar."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._stage = ""
-        self._parts = self.add_task("")
-
-    def stage(self, name: str, done: int, of: int) -> None:
-        """Show the number of finished parts of a stage."""
-        if name != self._stage:
-            self._stage = name
-            self.reset(self._parts)
-            self.console.print(name, soft_wrap=True)
-        self.update(self._parts, completed=done, total=of)
-
-
 def key_line(aggregation: PaillierSum) -> str:
     """Return a line that announces the key, whose making may take half a minute."""
     key = f"a key of {aggregation.bits} bits"
@@ -98,11 +76,8 @@ def key_line(aggregation: PaillierSum) -> str:
 
 def document(
     settings: dict[str, object], trainer: Trainer, more: Mapping[str, object]
-) -> dict[str, object]:
-    """Return settings, result and history of a finished training, as values for JSON.
-
-    `settings` and `more` are added to the trainer's own settings and results.
-    """
+) -> dict[str, Any]:
+    """Return `settings` and the trainer's own, its results and `more`, and its history."""
     rounds = trainer.history_.rounds
     summed = [record for record in rounds if not record.aborted]
     how: dict[str, object] = {"name": type(trainer.aggregation).__name__}
@@ -119,10 +94,7 @@ def document(
             "mae": last.test_mae,
             "train_rmse": last.train_rmse,
             "trained_items": last.trained_items,
-            "seconds": sum(record.seconds for record in rounds),
-            "client_seconds": sum(record.client_seconds for record in rounds),
-            "server_seconds": sum(record.server_seconds for record in rounds),
-            "key_holder_seconds": sum(record.key_holder_seconds for record in rounds),
+            **{name: sum(getattr(record, name) for record in rounds) for name in SECONDS},
             "seconds_per_client_and_round": _mean(
                 [record.client_seconds / record.cohort for record in summed]
             ),
@@ -145,11 +117,9 @@ def document(
     }
 
 
-def print_summary(console: Console, run: dict[str, object]) -> None:
+def print_summary(console: Console, run: dict[str, Any]) -> None:
     """Print the final table of a training; `run` is the value that `document` returns."""
     result, settings = run["result"], run["settings"]
-    if not isinstance(result, dict) or not isinstance(settings, dict):
-        raise TypeError("print_summary takes the value of document")
     table = Table(Column(style="dim"), "", show_header=False, box=None, pad_edge=False)
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
     how = settings["aggregation"]
@@ -186,11 +156,7 @@ def print_summary(console: Console, run: dict[str, object]) -> None:
 
 
 def save(
-    out: Path,
-    trainer: Trainer,
-    model: Factors | None,
-    run: dict[str, object],
-    console: Console,
+    out: Path, trainer: Trainer, model: Factors | None, run: dict[str, Any], console: Console
 ) -> None:
     """Write model.fedmf, history.json and, where matplotlib is installed, curve.svg.
 

@@ -49,10 +49,7 @@ def _row(
 
 
 def _goals(at_least: float | None = None, margin: float = 0.0) -> dict[str, Target]:
-    """Return the targets of a row: `at_least` in the clear, and no better than chance else.
-
-    The share under secure aggregation may exceed the chance of the same run by `margin`.
-    """
+    """Return the targets: `at_least` in the clear, and securely chance and `margin` at most."""
     plain = {} if at_least is None else {"plain": Target(at_least=at_least)}
     return plain | at_most(ABOVE, margin)
 

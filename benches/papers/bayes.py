@@ -81,9 +81,9 @@ def correlated_t_test(
 
 
 def draw_posteriors(
-    posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str, rope: float = ROPE
+    posteriors: Mapping[str, Mapping[str, Posterior]], *, title: str
 ) -> Picture:
-    """Draw the density of each posterior, with lines at the ends of [−rope, rope]."""
+    """Draw the density of each posterior, with lines at the ends of [−ROPE, ROPE]."""
     from secagg.bench.picture import blank
 
     metrics = list(dict.fromkeys(metric for row in posteriors.values() for metric in row))
@@ -98,8 +98,8 @@ def draw_posteriors(
     for axes_row, metric in zip(grid, metrics, strict=True):
         for axes, row in zip(axes_row, posteriors.values(), strict=True):
             if metric in row:
-                _density(axes, row[metric], rope)
-                axes.set_title(f"{metric}: within {row[metric].within(rope):.4f}", fontsize=10)
+                _density(axes, row[metric])
+                axes.set_title(f"{metric}: within {row[metric].within():.4f}", fontsize=10)
             else:
                 axes.set_visible(False)
     for axes, name in zip(grid[-1], posteriors, strict=True):
@@ -107,7 +107,7 @@ def draw_posteriors(
     return figure
 
 
-def _density(axes: Axes, posterior: Posterior, rope: float) -> None:
+def _density(axes: Axes, posterior: Posterior) -> None:
     from secagg.bench.picture import BLUE, VERMILION
 
     if posterior.scale == 0:
@@ -115,15 +115,15 @@ def _density(axes: Axes, posterior: Posterior, rope: float) -> None:
     else:
         # An even grid over the region would miss a very narrow density.
         around = posterior.mean + posterior.scale * np.linspace(-12, 12, 121)
-        at = np.union1d(around, np.linspace(-1.6 * rope, 1.6 * rope, 41))
+        at = np.union1d(around, np.linspace(-1.6 * ROPE, 1.6 * ROPE, 41))
         density = posterior.density(at)
         axes.plot(at, density, color=BLUE, lw=1.4)
         axes.fill_between(at, density, color=BLUE, alpha=0.15, lw=0)
-    for edge in (-rope, rope):
+    for edge in (-ROPE, ROPE):
         axes.axvline(edge, color=VERMILION, lw=1.2, ls="--")
-    reach = max(1.6 * rope, abs(posterior.mean) + 4 * posterior.scale)
-    axes.set(xlim=(-reach, reach), xticks=[-rope, 0, rope], yticks=[])
-    axes.set_xticklabels([f"−{rope:g}", "0", f"{rope:g}"], fontsize=9)
+    reach = max(1.6 * ROPE, abs(posterior.mean) + 4 * posterior.scale)
+    axes.set(xlim=(-reach, reach), xticks=[-ROPE, 0, ROPE], yticks=[])
+    axes.set_xticklabels([f"−{ROPE:g}", "0", f"{ROPE:g}"], fontsize=9)
     axes.set_ylim(bottom=0)
     axes.tick_params(length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -117,10 +117,7 @@ def _independent(train: Ratings, order: Positions) -> list[tuple[Positions, Posi
 
 
 def surprise_svd(split: Split, epochs: int, seed: int) -> Floats:
-    """Train Surprise's own SVD and predict the test part, clipped to the scale.
-
-    All settings but the epochs are the library's: 100 factors, γ .005, λ .02, biased.
-    """
+    """Predict the test part, clipped to the scale, by Surprise's own SVD with its defaults."""
     from surprise import SVD, Trainset
 
     train, test = split.train, split.test

@@ -82,11 +82,7 @@ def _row(alpha: float, optimiser: Adam | Descent, epochs: int, reset: bool = Tru
 
 
 def fcf_convergence_curves(results: Results) -> Picture:
-    """Draw the mean |e| of the runs over the sums.
-
-    There are panels for one epoch with plain steps, one epoch with Adam, and many epochs. Rows
-    of two epochs are in the table only.
-    """
+    """Draw the mean |e| of the runs over the sums; the rows of two epochs are not drawn."""
     from secagg.bench.picture import BLUE, GREEN, INK, PURPLE, VERMILION, blank, plain
 
     if not results:

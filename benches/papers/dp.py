@@ -98,10 +98,8 @@ def curve(results: Results) -> Picture:
         "distributed": {"color": GREEN, "marker": "s", "ms": 11, "mfc": "none", "ls": ""},
         "local": {"color": VERMILION, "marker": "D"},
     }
-    figure = blank(
-        290,
-        f"{TABLE.title}: test RMSE over ε. Dashed lines: nothing shared, and no noise.",
-    )
+    about = f"{TABLE.title}: test RMSE over ε. Dashed lines: nothing shared, and no noise."
+    figure = blank(290, about)
     known = {one: [run["RMSE"] for run in results.get(one.name, ())] for one in SETTINGS}
     known = {one: found for one, found in known.items() if found}
     data = list(dict.fromkeys(one.data for one in known))
@@ -116,14 +114,8 @@ def curve(results: Results) -> Picture:
             if points:
                 means = [fmean(found) for found in points.values()]
                 bars = [stdev(found) if len(found) > 1 else 0.0 for found in points.values()]
-                axes.errorbar(
-                    list(points),
-                    means,
-                    yerr=bars,
-                    elinewidth=1.4,
-                    label=f"{where} noise",
-                    **look,
-                )
+                label = f"{where} noise"
+                axes.errorbar(list(points), means, bars, elinewidth=1.4, label=label, **look)
         for row, words, up in (
             (f"{name}, nothing shared, ε = 0", "nothing shared, ε = 0", 8),
             (f"{name}, central, ε = ∞", "no noise, ε = ∞", -13),

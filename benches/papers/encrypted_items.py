@@ -129,12 +129,8 @@ def descend(
 
     The steps are those of the model's "paper" update. Eq. 6.3 and 6.4 of the thesis have a
     factor 2 in front of the gradient, so its learning rate is half of `FedMF.rate`. They take
-    both gradients at the factors before the step.
-
-    Raises
-    ------
-    SettingError
-        If the model counts raters, or a factor or gradient is beyond the encoding's clip.
+    both gradients at the factors before the step. Raises SettingError if the model counts
+    raters, or a factor or gradient is beyond the encoding's clip.
     """
     if model.needs_counts:  # the server never sees a sum
         raise SettingError(

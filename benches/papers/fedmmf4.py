@@ -181,12 +181,7 @@ LASTFM = Preset(
     28,
     "Last.fm",
 )
-LASTFM_MASKS: Mapping[str, Mask] = {
-    "ridge": RidgeMask(penalty=20.0),
-    "fm": FMMask(l2=0.1),
-    "nn": NNMask(l2=0.1),
-    "mean": MeanMask(),
-}
+LASTFM_MASKS = {**LOCAL_MASKS, "fm": FMMask(l2=0.1), "mean": MeanMask()}
 
 
 def _lastfm() -> tuple[Row, ...]:

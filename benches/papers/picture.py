@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 MEASURED, PAPER = (BLUE, "o"), (VERMILION, "D")
 SEVERAL = ((VERMILION, "D"), (BLUE, "o"), (GREEN, "^"), (INK, "|"))  # of one panel
 FAR = 30.0  # times: figures that differ by more are shown on a logarithmic axis
@@ -87,10 +85,7 @@ def _panel(axes: Axes, rows: Sequence[RowResult], panel: Panel, ticks: int) -> N
 def _series(
     rows: Sequence[RowResult], panel: Panel
 ) -> list[tuple[str, tuple[str, str], list[Mean | None]]]:
-    """Return label, look and means of each series of a panel.
-
-    A panel shows several measured metrics, or one measured metric beside the published figures.
-    """
+    """Return label, look and means of several metrics, or of one and its published figures."""
     measured = [[row.measured(metric) for row in rows] for metric in panel.metrics]
     if len(measured) > 1:
         looks = SEVERAL[: len(measured)]

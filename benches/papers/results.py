@@ -64,10 +64,7 @@ class TableResult:
     quick: bool = False  # if True, neither judged nor final
 
     def judged(self, row: RowResult) -> Mapping[str, bool]:
-        """Return the targets of a row by name, True if the target is reached.
-
-        The result is empty for a row without runs, and for an unfinished row that is `whole`.
-        """
+        """Return True for each target reached; nothing if the row cannot be judged yet."""
         if self.quick or not row.records or (row.row.whole and not row.finished):
             return {}
         verdicts = dict[str, bool]()

@@ -222,9 +222,7 @@ def _states(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
             unloaded[name] = str(error)
             with suppress(DataError):
                 source = source_of(name)
-                if (
-                    found_folder(source) is None
-                ):  # the document must not name folders of this machine
+                if found_folder(source) is None:  # the document must not name local folders
                     unloaded[name] = (
                         f"the data set {name} is missing; run 'fedmf data fetch {source.name}' "
                         f"or set FEDMF_DATA to the folder that contains {source.folder!r}"

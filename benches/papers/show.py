@@ -71,11 +71,7 @@ def print_report(console: Console, report: Report) -> None:
 
 
 def grid(result: TableResult) -> kit.Table:
-    """Return the table to show, with a line for each row.
-
-    The columns are the paper's and the measured figure of each metric, the seeds, the target,
-    the verdict and the time. A metric without published figures has no column for the paper.
-    """
+    """Return the table to show; metrics with published figures have a column for the paper."""
     metrics, rows = result.table.metrics, [one.row for one in result.rows]
     published = [metric for metric in metrics if any(metric in row.paper for row in rows)]
     aimed = any(row.target or row.below for row in rows)
@@ -150,10 +146,7 @@ def _met(result: TableResult, row: RowResult) -> Cell:
 
 
 def markdown(report: Report, pictures: Mapping[str, Mapping[str, str]]) -> str:
-    """Return results.md: for each table its command, cells, note, pictures and origin.
-
-    `pictures` has a description for each name of a file, by the key of the table.
-    """
+    """Return results.md; `pictures` has file names and descriptions, by the table's key."""
     parts = [
         "# Results",
         "Measured by `python -m benches.papers`: the mean over the runs ± their standard "
@@ -240,11 +233,7 @@ def _row(of: TableResult, result: RowResult) -> dict[str, object]:
 
 
 def write(report: Report, folder: Path) -> None:
-    """Write results.md, results.json and the pictures.
-
-    results.md refers to its pictures in the folder "results/", so that both can be copied
-    together.
-    """
+    """Write results.md, results.json, and the pictures in "results/" to copy beside them."""
     pictures: dict[str, dict[str, str]] = {}
     try:
         kit.write_atomically(folder / "results.json", f"{kit.as_json(document(report))}\n")

@@ -110,9 +110,8 @@ def fedmf_under_encryption(
 ) -> Comparison:
     """Train FedMF with `PlainSum`, and with `PaillierSum` under a key holder's key.
 
-    All users take part in every round. If `with_phe` is True, the library phe is timed on a
-    sample with a ciphertext per float, and the time is scaled up. Ctrl-C raises
-    KeyboardInterrupt at once.
+    All users take part in every round. With `with_phe` the library phe is timed on a sample
+    with a ciphertext per float, and the time is scaled up.
     """
     model = FedMF() if model is None else model
     train, bits, users = split.train, key.public_key.bits, split.train.n_users
@@ -168,10 +167,7 @@ def items_under_encryption(
     refresh_every: int = 10,
     progress: Progress = lambda what, done, of: None,
 ) -> Comparison:
-    """Train as in Basu's thesis, with `PlainItems` and with `EncryptedItems`.
-
-    The users share the key. After `refresh_every` rounds a user encrypts the matrix again.
-    """
+    """Train as in Basu's thesis, with `PlainItems` and with `EncryptedItems`."""
     if rounds < 1 or refresh_every < 1:
         raise SettingError(
             f"rounds = {rounds} and refresh_every = {refresh_every} must be at least 1"

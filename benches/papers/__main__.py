@@ -6,18 +6,21 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.console import Console
+try:
+    import typer
+    from rich.console import Console
 
-from benches.papers import table as listed
-from benches.papers.runner import QUICK_SEEDS, ending_all
-from benches.papers.runner import reproduce as measure
-from benches.papers.show import LiveRuns, document, print_report, write
-from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
-from secagg.bench.table import as_json
-from secagg.bench.timing import INTERRUPTED, undisturbed
-from secagg.cli.console import App
-from secagg.errors import MissingExtra
+    from benches.papers import table as listed
+    from benches.papers.runner import QUICK_SEEDS, ending_all
+    from benches.papers.runner import reproduce as measure
+    from benches.papers.show import LiveRuns, document, print_report, write
+    from fedmf.cli.manners import errors_in_one_line, make_folder, stderr
+    from secagg.bench.table import as_json
+    from secagg.bench.timing import INTERRUPTED, undisturbed
+    from secagg.cli.console import App, Version
+    from secagg.errors import MissingExtra
+except KeyboardInterrupt:
+    raise SystemExit(130) from None
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -67,6 +70,7 @@ def reproduce(
             "--json", metavar="", help="Print one JSON document instead of the tables."
         ),
     ] = False,
+    version: Version = False,
 ) -> None:
     """Measure the papers' tables, and further ones.
 

@@ -79,9 +79,9 @@ def test_params_options_reach_the_finder() -> None:
 def test_params_prints_a_table() -> None:
     ran = invoke("params", "--clients", "1000", "--length", "1000")
     assert ran.exit_code == 0, ran.stderr
-    rows = dict(
-        re.split(r" {2,}", line.strip(), maxsplit=1) for line in ran.stdout.splitlines()
-    )
+    lines = [re.split(r" {2,}", line.strip(), maxsplit=1) for line in ran.stdout.splitlines()]
+    assert ["if at most 0.05 of the clients collude and 0.05 drop out"] in lines
+    rows = dict(line for line in lines if len(line) == 2)
     assert rows["neighbours k"] == "34"
     assert rows["threshold t"] == "18 to 19"
     assert rows["privacy"] == "a client is exposed: at most 2^-42.3"

@@ -20,6 +20,7 @@ from fedmf.training import RoundRecord, Trainer
 from secagg.bench.table import write_atomically
 
 LINES = 60  # of progress, about the most for any number of rounds
+WAYS = {"SecAggSum": "secret sharing", "PaillierSum": "Paillier", "PlainSum": "plain sum"}
 SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
 SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
@@ -124,7 +125,7 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     table.add_row("data", f"{settings['data']}, split {settings['split']}")
     how = settings["aggregation"]
     trust = f", trust: {how['trust']}" if "trust" in how else ""
-    table.add_row("aggregation", f"{how['name']}{trust}")
+    table.add_row("aggregation", f"{WAYS[how['name']]}{trust}")
     if result["rmse"] is not None:
         table.add_row("test RMSE", f"[bold]{result['rmse']:.4f}[/bold]")
         table.add_row("test MAE", f"{result['mae']:.4f}")
@@ -181,7 +182,8 @@ def save(
             raise
         console.print("no curve.svg: pip install matplotlib")
     else:
-        title = f"{type(trainer.model).__name__}, {type(trainer.aggregation).__name__}"
+        way = WAYS[type(trainer.aggregation).__name__]
+        title = f"{type(trainer.model).__name__}, {way}"
         learning_curve(trainer.history_, out / "curve.svg", title=title)
         written.append("curve.svg")
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)

@@ -1,13 +1,15 @@
 """Check the prose rules of CONTRIBUTING.md that a program can check; print every violation.
 
 Rule 1: no docstring opens with a question word. Rule 3: no parameter is documented by a
-genitive ("Of the …"). Rule 9: commit subjects are `area: imperative`, at most 60 characters.
+genitive ("Of the …"). Rule 9: commit subjects are `area: imperative`, at most 60 characters;
+skipped in a clone without the history.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -15,9 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("secagg", "fedmf", "benches", "tests", "examples")
-QUESTION = re.compile(r"(What|Who|Whom|Whose|Whether|How|Where|Which|Why)\b")
-GENITIVE = re.compile(r"(?m)^ *\w[\w, *]* :.*\n +Of ")
+SOURCES = ("secagg", "fedmf", "benches", "tests", "examples", "docs")
+SUFFIXES = (".py", ".pyi", ".pyx")
+QUESTION = re.compile(r"(?i)(what|who|whom|whose|whether|how|when|where|which|why)\b")
+GENITIVE = re.compile(r"(?m)^ +(?:.*[.;:] )?Of\b.*|^[\w*, ]+ : .*, of\b.*|\AOf\b.*")
+TRIPLE = re.compile(r'"""(.*?)"""', re.DOTALL)
 SUBJECT = re.compile(r"[a-z0-9_./, -]+: [a-z]|Revert ")
 LONGEST = 60
 BEGUN = "d4f7e37"
@@ -26,29 +30,44 @@ BEGUN = "d4f7e37"
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line number and text of every docstring of a file, attributes' included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".pyx":  # Cython's syntax is not Python's
+        for found in TRIPLE.finditer(source):
+            yield source.count("\n", 0, found.start()) + 1, inspect.cleandoc(found[1])
+        return
+    for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text))):
-                yield node.lineno, text.strip()
+                yield node.lineno, inspect.cleandoc(text)
 
 
 def in_sources() -> Iterator[str]:
     """Yield the violations of rules 1 and 3."""
-    for folder in SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for line, text in docstrings(path):
-                where = f"{path.relative_to(ROOT)}:{line}"
-                if QUESTION.match(text):
-                    yield f"{where}: rule 1: {text.splitlines()[0]}"
-                for found in GENITIVE.finditer(text):
-                    yield f"{where}: rule 3: {' '.join(found.group().split())}"
+    files = (path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*")))
+    for path in [*ROOT.glob("*.py"), *files]:
+        if path.suffix not in SUFFIXES:
+            continue
+        for line, text in docstrings(path):
+            where = f"{path.relative_to(ROOT)}:{line}"
+            if QUESTION.match(text):
+                yield f"{where}: rule 1: {text.splitlines()[0]}"
+            for found in GENITIVE.finditer(text):
+                yield f"{where}: rule 3: {' '.join(found.group().split())}"
 
 
-def in_commits() -> Iterator[str]:
-    """Yield the violations of rule 9, nothing where git or its history is absent."""
+def commits() -> list[str] | None:
+    """Return hash and subject of every commit bound by rule 9; None without the history."""
     command = ["git", "-C", str(ROOT), "log", "--no-merges", "--format=%h %s", f"{BEGUN}.."]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    for line in done.stdout.splitlines():
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return None
+    return None if done.returncode else done.stdout.splitlines()
+
+
+def in_commits(lines: list[str]) -> Iterator[str]:
+    """Yield the violations of rule 9."""
+    for line in lines:
         subject = line.partition(" ")[2]
         if len(subject) > LONGEST or not SUBJECT.match(subject):
             yield f"commit {line}: rule 9: `area: imperative`, at most {LONGEST} characters"
@@ -57,8 +76,12 @@ def in_commits() -> Iterator[str]:
 def main() -> int:
     """Print the violations; return 1 if there is one."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    found = [*in_sources(), *in_commits()]
-    print("\n".join(found) if found else "prose: rules 1, 3 and 9 hold")
+    lines = commits()
+    found = [*in_sources(), *in_commits(lines or [])]
+    if lines is None:
+        print(f"prose: rule 9 skipped: no git history since commit {BEGUN}")
+    rules = "1 and 3" if lines is None else "1, 3 and 9"
+    print("\n".join(found) if found else f"prose: rules {rules} hold")
     return min(len(found), 1)
 
 

@@ -74,7 +74,7 @@ def user_split(ratings: Ratings, test_fraction: float = 0.2, seed: int = 0) -> S
     ----------
     ratings : ratings to split
     test_fraction
-        0 < test_fraction < 1. Of a user's n ratings, round(test_fraction · n) are test ratings;
+        0 < test_fraction < 1. A user with n ratings has round(test_fraction · n) test ratings;
         a half is rounded to the even number.
     seed : int, seed of the generator, ≥ 0; the same ratings and seed give the same split
     """

@@ -66,7 +66,7 @@ class Confidence:
     excess, weighted
         Shape (n_ratings,): c_ui − 1 = α r_ui and c_ui p_ui of each rating, in the order of the
         ratings. For a pair without a rating both are 0, as p = 0 and c = 1.
-    ratings : the ratings, of users and items
+    ratings : the ratings
     """
 
     excess: Floats

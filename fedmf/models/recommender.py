@@ -66,7 +66,7 @@ class Recommender(ABC):
         -------
         items : int64 array, shape (≤ k,)
             Equal predictions are ordered by item number.
-        predictions : float64 array, of the same shape
+        predictions : float64 array with the same shape
             See `predict`.
 
         Raises

@@ -37,7 +37,7 @@ _ROUNDS = 64
 _WINDOW = 1 << 13
 _SAFE_WINDOW = 1 << 20
 _SAFE_SIEVE = 1 << 20
-"""Of odd numbers of 1535 bits one in 430,000 is the p' of a safe prime; 4 in 1000 pass this."""
+"""One in 430,000 odd numbers of 1535 bits is the p' of a safe prime; 4 in 1000 pass this."""
 
 
 @dataclass(frozen=True)

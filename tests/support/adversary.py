@@ -39,7 +39,7 @@ class LyingServer:
     colluders : ids
         Clients that follow the protocol and share all their secrets with it.
     changes
-        Of the parameters; seven clients with the least threshold otherwise.
+        Changes to the parameters of seven clients with the least threshold.
 
     Attributes
     ----------

@@ -182,7 +182,7 @@ def test_twins_run_if_forced_or_not_compiled(how):
 @every
 @pytest.mark.parametrize(("power", "meant"), [(-19.9, True), (-20.1, False)])
 def test_equations_count_as_singular_from_one_pivot_on(kernels, power, meant):
-    """Of ((1, 1), (1, 1 + δ²)) the second pivot is δ² of its diagonal: above 2^-40, or not."""
+    """The second pivot of ((1, 1), (1, 1 + δ²)) is δ² of its diagonal: above 2^-40, or not."""
     q = np.array([[1.0, 1.0], [0.0, 2.0**power]])
     block = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
     assert kernels.solve(*block, q, np.zeros((1, 2)), 0, 0.0).tolist() == [meant]

@@ -92,7 +92,7 @@ def test_mixed_sum_excludes_dropouts_of_both_groups():
 
 @pytest.mark.parametrize("exposed", [(0, 1), range(6)])
 def test_mixed_sum_uses_one_encoding_for_both_parts(exposed):
-    """Of a table of ones, half of each is cut off, and halves are the last bit that is kept."""
+    """Both parts clip ones to 0.5, and round to multiples of 0.5."""
     secure = SecAggSum(clip=0.5, fractional_bits=1)
     total = MixedSum(secure, exposed).sum(ones(range(6)), dropouts={})
     assert total.integers.tolist() == [6, 0]

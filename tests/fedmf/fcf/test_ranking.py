@@ -90,7 +90,7 @@ def marked(ratings, marks):
 
 @pytest.mark.parametrize("kinds", [1, 4])
 def test_equal_predictions_are_ordered_by_number(kinds):
-    """Of 332 items of a few kinds, the ten that `recommend` names are just those judged."""
+    """`ranking` judges the ten of 332 items that `recommend` returns, many of them equal."""
     hidden, rng = simulate_views(44, 332), np.random.default_rng(0)
     q = np.repeat(rng.normal(size=(kinds, 16)), 332 // kinds, axis=0)[rng.permutation(332)]
     factors = Factors.of(rng.normal(size=(44, 16)), q, hidden)
@@ -154,7 +154,7 @@ def test_users_share_is_rounded_half_to_even():
 
 
 def test_places_are_drawn_evenly():
-    """Of 8 ratings each is in the test of about 2 in 8 users, wherever it stands in the row."""
+    """Each place of a row of 8 ratings is in the test part of about 2 in 8 users."""
     ratings = simulate_views(2000, 40, seed=0)
     split = user_split(ratings, 0.25, seed=0)
     test = set(zip(split.test.users.tolist(), split.test.items.tolist(), strict=True))

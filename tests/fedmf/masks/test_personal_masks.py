@@ -112,7 +112,7 @@ def nn_loss(x, r, parameters, l2):
     ],
 )
 def test_gradients_equal_differences_of_the_losses(ratings, features, descent, loss, shapes):
-    """Of eq. 10 with the penalty, for a user with fewer ratings than others in the block."""
+    """Eq. 10 with the penalty, for a user with fewer ratings than others in the block."""
     block = next(padded(features.matrix, ratings))
     place = 0
     assert (block.share[place] == 0).any(), "the user must be padded"

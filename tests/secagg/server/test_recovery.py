@@ -225,7 +225,7 @@ def test_check39_a_secret_beyond_repair_is_disputed_by_all_its_holders(
 def test_check40_liars_up_to_the_capacity_are_corrected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 60 with t = 31, 14 lie, though a bad dealer made 14 others suspect before."""
+    """Fourteen of 60 clients lie, t = 31, and a bad dealer made 14 others suspect before."""
     cohort = dealt_badly(Cohort(make_params(60, 31)), monkeypatch, {0: range(20, 34)})
     cohort.advance(3)
     sent, liars = cohort.step(), range(40, 54)

@@ -169,7 +169,7 @@ def test_bases_are_squares_of_draws_from_the_whole_group() -> None:
 
 
 def test_exponents_of_a_dealt_key_have_half_the_length_of_n() -> None:
-    """Of any size: half the length is as good as all of it (Goldreich and Rosen 2003)."""
+    """Half the length is as secure as the whole, at any size (Goldreich and Rosen 2003)."""
     key, _ = _share(*safe(*SAFE_512), 3, 2, Stream("1024"))
     assert (key.public_key.bits, key.public_key.exponent_bits) == (1024, 512)
     assert PUBLIC.exponent_bits == 256

@@ -34,9 +34,9 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/encoding/ring.py": "ring params fixedpoint vectors_rounds messages",
     },
     "training": {
-        "fedmf/training/loop.py": "trainer_refusals trainer interrupts implicit_users mf",
-        "fedmf/training/trainer.py": "trainer_refusals trainer bad_input als mmf",
-        "fedmf/training/schedule.py": "schedule trainer_refusals trainer settings",
+        "fedmf/training/loop.py": "trainer_errors trainer interrupts implicit_users mf",
+        "fedmf/training/trainer.py": "trainer_errors trainer bad_input als mmf",
+        "fedmf/training/schedule.py": "schedule trainer_errors trainer settings",
         "fedmf/training/optimisers.py": "fcf context settings",
         "fedmf/context/trainer.py": "context settings",
         "fedmf/fcf/fcf.py": "fcf implicit_users settings",

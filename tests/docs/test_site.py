@@ -73,7 +73,7 @@ def test_example_output_is_on_its_page(page: str) -> None:
 
 
 @pytest.mark.parametrize("picture", sorted(path.name for path in DOCS.glob("pictures/*.svg")))
-def test_a_picture_is_shown_with_a_title_and_its_colours_for_dark(picture: str) -> None:
+def test_pictures_are_shown_with_titles_and_dark_colours(picture: str) -> None:
     pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
     assert any(f"pictures/{picture}" in page.read_text() for page in pages)
     text = (DOCS / "pictures" / picture).read_text()

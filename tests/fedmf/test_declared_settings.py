@@ -193,7 +193,7 @@ def test_settings_keep_signature_equality_and_repr():
 
 
 class Passing(Trainer):
-    """Passes on what it does not know."""
+    """Constructor that passes unknown settings on."""
 
     def __init__(self, *args, extra: Count = 1, **settings):
         super().__init__(*args, **settings)
@@ -202,14 +202,14 @@ class Passing(Trainer):
 
 
 class Keeping(Trainer):
-    """Does not even keep its own."""
+    """Constructor that drops its own setting, `extra`."""
 
     def __init__(self, *args, extra=1, **settings):
         super().__init__(*args, **settings)
 
 
 class Thin(FedMF):
-    """A constructor over that of a dataclass."""
+    """Constructor over the one of a dataclass."""
 
     def __init__(self, **settings):
         super().__init__(**settings)

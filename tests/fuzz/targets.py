@@ -143,11 +143,11 @@ class Script:
 
 
 def transcripts(data: bytes) -> None:
-    """Run a round over a network that does what the script says.
+    """Run a round over a network that a script controls.
 
-    Whatever happens, machines answer or raise RemoteProtocolError, the server ends with a sum
-    or TooFewSurvivors, and a sum is exact unless an alteration was one that a client believed
-    (shown fewer peers, it masks with fewer) or the server took another masked input for it.
+    Every machine answers or raises RemoteProtocolError, and the server ends with a sum or
+    TooFewSurvivors. The sum is exact unless a client or the server accepted an altered message:
+    a client that is shown fewer peers masks with fewer, and a masked input can be replaced.
     """
     script = Script(data)
     cohort = Cohort(WORLDS[script.below(len(WORLDS))])

@@ -24,7 +24,7 @@ ARRIVING = {"length", "version", "key", "trustee", "values"}
 COMBINED = {"duplicate", "ciphertexts", "proof"}
 
 
-def _refused(error: RemoteProtocolError, checks: set[str]) -> None:
+def _check_rejection(error: RemoteProtocolError, checks: set[str]) -> None:
     assert error.check in checks
     assert len(str(error)) < 300
 
@@ -33,7 +33,7 @@ def _key(data: bytes) -> None:
     try:
         key = threshold.ThresholdKey.from_bytes(data, allow_insecure=True)
     except RemoteProtocolError as error:
-        _refused(error, {"threshold_key", "public_key"})
+        _check_rejection(error, {"threshold_key", "public_key"})
         return
     assert key.to_bytes() == data
 
@@ -56,13 +56,13 @@ def _partial(data: bytes) -> None:
     try:
         part = KEY.load_partial(data)
     except RemoteProtocolError as error:
-        _refused(error, ARRIVING)
+        _check_rejection(error, ARRIVING)
         return
     assert part.to_bytes() == data
     try:
         messages = KEY.combine(SENT, [PARTS[0], part])
     except RemoteProtocolError as error:
-        _refused(error, COMBINED)
+        _check_rejection(error, COMBINED)
         assert error.sender == part.index
     else:
         assert messages == MESSAGES

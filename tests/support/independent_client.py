@@ -346,7 +346,7 @@ class Client:
         return [drawn[at : at + 10] for at in range(0, len(drawn), 10)]
 
     def _pair(self, v: int, kind: int, label: bytes, length: int) -> bytes:
-        """§5.3: the key shared with v; kind 0 is sealing, 1 masking. Refuses a `public key`."""
+        """§5.3: the key shared with v; kind 0 is sealing, 1 masking. Checks `public key`."""
         own, peer = self.roster[self.id][kind], self.roster[v][kind]
         require(int.from_bytes(peer, "little") < 2**255 - 19, "public key")  # §5.1: usable
         seed = x25519.X25519PrivateKey.from_private_bytes(self._seeds[kind])

@@ -13,7 +13,7 @@ Add = Callable[..., None]
 
 
 def roster(r: Round, parties: list[Party], **changes: int | bytes) -> Message:
-    """A Roster of these parties, its digest over all of them, that says nothing else wrong."""
+    """A Roster of these parties with their digest; `changes` are its only faults."""
     digest = pr.roster_digest({p.u: p.keys for p in parties})
     message: Message = [
         2, r.params.digest(), len(parties), digest, ids([p.u for p in parties]),

@@ -221,7 +221,7 @@ def flip(message: Message, name: str) -> bytes:
 
 
 def malleable(signature: bytes) -> bytes:
-    """The same signature with S + L, which RFC 8032 refuses."""
+    """The same signature with S + L, which RFC 8032 rejects."""
     order = 2**252 + 27742317777372353535851937790883648493
     s = int.from_bytes(signature[32:], "little") + order
     return signature[:32] + s.to_bytes(32, "little")

@@ -1,12 +1,12 @@
 """Write the golden vectors: ``python tests/vectors/generate.py [FOLDER]``.
 
-Everything here and in the files beside it was written from docs/protocol.md alone, and what is
-of Paillier from docs/paillier.md and the encodings of the former, in plain Python with the
-primitives of `cryptography`, before the package was looked at, and imports nothing of it.
-(Cases were added and three mended since; no derivation was touched.) Run again, it writes the
-same bytes. In the files, bytes are hexadecimal, keys are sorted, elements and coefficients are
-u64le one after the other, and an integer of 2^53 or more is a decimal string, as not every
-reader of JSON has it.
+This folder was written from docs/protocol.md and docs/paillier.md alone, before its author saw
+the package. It is plain Python over the primitives of `cryptography` and imports nothing of
+the package. Cases were added and three mended since; no derivation was changed.
+
+Every run writes the same bytes. In the files, bytes are hexadecimal and keys are sorted.
+Elements and coefficients are u64le, one after the other. An integer of 2^53 or more is a
+decimal string, since many readers of JSON would round it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""malformed.json: messages to refuse, spellings to accept, closings with too few."""
+"""malformed.json: messages to reject, spellings to accept, closings with too few clients."""
 
 from faults_client import client_faults
 from faults_server import closings, server_faults

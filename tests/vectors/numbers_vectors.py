@@ -8,7 +8,7 @@ from primitives import draw, ids
 
 SHORT, LONG = 67, 20011
 POWERS = [1, 2, 7, 8, 9, 15, 16, 31, 32, 33, 40, 48, 56, 63, 64]
-REJECTING = 2**64 // 5 + 1  # a fifth of the words is refused, the most that is possible
+REJECTING = 2**64 // 5 + 1  # a fifth of the words is rejected, the largest share possible
 OTHERS = {
     "3": 3,
     "5": 5,
@@ -18,7 +18,7 @@ OTHERS = {
     "even": 2**33 + 2,
     "2^61 - 1": 2**61 - 1,
     "2^62 - 1": 2**62 - 1,
-    # A word in 16 lies on the edge of being refused: M mod 2^64 = 2^64 mod R = 2^60.
+    # A word in 16 lies on the edge of rejection: M mod 2^64 = 2^64 mod R = 2^60.
     "edge, 3 times 2^60": 3 * 2**60,
     "rejecting": REJECTING,
     "rejecting, even": REJECTING - REJECTING % 2 + 2,
@@ -45,7 +45,7 @@ def masks() -> dict[str, object]:
 
 
 def searched() -> tuple[bytes, int]:
-    """The first key under which some element of the first 67 is refused five times."""
+    """The first key under which one of the first 67 elements rejects five words."""
     for i in range(10_000):
         key = draw(f"masks searched {i}", 16)
         most = max(attempt for _, attempt in pr.prg_attempts(key, SHORT, REJECTING))

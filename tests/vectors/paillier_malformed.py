@@ -1,4 +1,4 @@
-"""Encrypted vectors that docs/paillier.md has refused: on arrival, and as a sum is read.
+"""Encrypted vectors that docs/paillier.md rejects, on arrival or when a sum is decrypted.
 
 Each is expected with the check of §4's table that comes first, also where later ones fail too.
 """
@@ -6,7 +6,7 @@ Each is expected with the check of §4's table that comes first, also where late
 from dataclasses import replace
 from typing import NamedTuple
 
-from paillier_scheme import Key, Packing, Refused, Sent
+from paillier_scheme import Key, Packing, Rejected, Sent
 from params import FixedPoint, Integers
 from primitives import draw, u64le
 
@@ -150,8 +150,8 @@ def reading(key: Key, packings: dict[str, Packing]) -> list[dict[str, object]]:
             elements, weight = packing.read(key.bits, plaintexts, added, subtracted)
             shown = None if weight is None else str(weight)
             case |= {"elements": [str(v) for v in elements], "weight": shown}
-        except Refused as refused:
-            case = {"check": str(refused), "error": "RemoteProtocolError"}
+        except Rejected as rejected:
+            case = {"check": str(rejected), "error": "RemoteProtocolError"}
         message = Sent(key, packing, added, subtracted, ciphertexts)
         out.append(case | {"packing": packing_name, "name": name, "added": added,
                            "subtracted": subtracted, "bytes": message.encoded()})  # fmt: skip

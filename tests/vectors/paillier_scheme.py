@@ -1,7 +1,7 @@
-"""Paillier, its keys and its packing once more, from docs/paillier.md §2-§4 alone.
+"""Second implementation of Paillier, its keys and packing, from docs/paillier.md §2-§4 alone.
 
 Plain Python integers, with nothing of the package, as in primitives.py. The keys are small, so
-that the vectors are: nobody's secret.
+that the vectors are, too. They protect nothing.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ SMALL = [x for x in range(2, 2000) if all(x % y for y in range(2, isqrt(x) + 1))
 PRODUCT = prod(SMALL)
 
 
-class Refused(Exception):
+class Rejected(Exception):
     """Rejection by the document, with the name of its check."""
 
 
@@ -25,7 +25,7 @@ def number(label: str, bits: int) -> int:
 
 
 def is_prime(n: int) -> bool:
-    """Miller and Rabin to twenty bases: enough for candidates that nobody chose."""
+    """Miller and Rabin to twenty bases: enough for random candidates."""
     if n < 2000:
         return n in SMALL
     if gcd(n, PRODUCT) > 1:
@@ -246,30 +246,30 @@ class Packing:
     def read(
         self, bits: int, plaintexts: list[int], added: int, subtracted: int
     ) -> tuple[list[int], int | None]:
-        """The elements and the weight of a sum, or Refused."""
+        """The elements and the weight of a sum; raises Rejected."""
         values: list[int] = []
         for m, slots in zip(plaintexts, self.cut(bits), strict=True):
             shifted = m + sum(self.offset << (self.slot_bits * i) for i in range(slots))
             if not 0 <= shifted < 1 << (self.slot_bits * slots):
-                raise Refused("slots")
+                raise Rejected("slots")
             mask = (1 << self.slot_bits) - 1
             values += [
                 (shifted >> (self.slot_bits * i) & mask) - self.offset for i in range(slots)
             ]
         if any(abs(v) > (added + subtracted) * self.largest for v in values):
-            raise Refused("slots")
+            raise Rejected("slots")
         elements, (*weights, count) = values[: self.d], values[self.d :]
         if isinstance(self.encoding, Integers) and any(
             not -subtracted * self.largest <= v <= added * self.largest for v in elements
         ):
-            raise Refused("slots")
+            raise Rejected("slots")
         if count != added - subtracted:
-            raise Refused("summands")
+            raise Rejected("summands")
         if self.max_weight is None:
             return elements, None
         (weight,) = weights
         if not -subtracted * self.max_weight <= weight <= added * self.max_weight:
-            raise Refused("weight")
+            raise Rejected("weight")
         return elements, weight
 
     def describe(self) -> dict[str, object]:

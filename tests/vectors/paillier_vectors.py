@@ -1,4 +1,4 @@
-"""paillier.json: docs/paillier.md §2-§4 with small keys; what is refused is in its sibling."""
+"""paillier.json: docs/paillier.md §2-§4 with small keys; rejected sums are in its sibling."""
 
 from functools import cache
 

@@ -1,7 +1,7 @@
-"""A whole round as docs/protocol.md §8 has it: every byte that every party sends.
+"""A whole round of docs/protocol.md §8: every byte that every party sends.
 
-All parties are computed side by side from their entropy; nothing is checked here, since nobody
-lies. What the server computes is computed twice: from the messages, and from the inputs.
+All parties are computed side by side from their entropy. There are no checks, since no party
+lies. The server's results are computed twice: from the messages, and from the inputs.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "
 
 @dataclass
 class Party:
-    """A client, the entropy it will draw in this order (Annex B), and when it vanishes."""
+    """A client, the entropy that it draws in this order (Annex B), and its dropout."""
 
     u: int
     vector: list[float] | list[int]
@@ -286,7 +286,7 @@ def _sum(r: Round) -> None:
 
 
 def _rebuild(r: Round, v: int) -> tuple[bytes, bytes]:
-    """b and the masking seed of v, from t of those who answered."""
+    """b and the masking seed of v, from t of the clients that answered."""
     good = [u for u in r.sent["unmasking"] if u in r.holders[v] and (v, u) not in r.disputes]
     at = good[: r.params.t]
     assert len(at) == r.params.t, (r.name, v)

@@ -1,4 +1,4 @@
-"""The rounds of rounds.json: who takes part with what, and who vanishes when."""
+"""The rounds of rounds.json: the participants, their vectors, and their dropouts."""
 
 import primitives as pr
 from params import FixedPoint, Integers, Params
@@ -75,7 +75,7 @@ def stochastic() -> Round:
 
 
 def isolated() -> Round:
-    """On a graph: a client whose neighbours all vanish gets no Shares; the others go on."""
+    """On a graph: a client whose neighbours all drop out gets no Shares; the others go on."""
     params = Params(12, 3, 3, FixedPoint(1.0, 4), 2**16, k=4, session=b"isolated")
     seed, among = draw("isolated", 32), [10 * i for i in range(1, 13)]
     alone = graph_order(seed, among)[5]

@@ -257,8 +257,7 @@ def test_picture_has_a_panel_per_measured_metric():
     assert draw(report(*ROWS[2:]).tables[0]) is None
 
 
-def test_single_row_is_no_picture():
-    """The line of the table has all of it; and a table may do without panels."""
+def test_table_of_one_row_or_without_panels_draws_nothing():
     assert draw(report(ROWS[0], *ROWS[2:]).tables[0]) is None
     (whole,) = report(*ROWS).tables
     assert draw(replace(whole, table=replace(whole.table, panels=()))) is None

@@ -80,7 +80,7 @@ def test_curve_has_a_line_per_place_without_missing_rows():
     assert not axes.containers
 
 
-def test_curve_has_a_labelled_line_for_no_noise_and_for_nothing_shared():
+def test_curve_labels_lines_for_no_noise_and_nothing_shared():
     results = {row.name: [{"RMSE": 1.0}] for row in dp.TABLE.rows}
     results["ml-100k, nothing shared, ε = 0"] = [{"RMSE": 1.25}]
     small, large = dp.curve(results).axes

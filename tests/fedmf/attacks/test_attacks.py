@@ -314,7 +314,9 @@ def test_chosen_draws_users_with_ratings_only(few):
 
 def test_ratings_off_any_grid_raise(few):
     np.testing.assert_array_equal(grid_of(few), GRID)
-    whole = few.with_values(few.values, (0.5, 5.0))  # nobody gave a half, though some could
+    whole = few.with_values(
+        few.values, (0.5, 5.0)
+    )  # no rating is a half, though the scale has halves
     np.testing.assert_array_equal(grid_of(whole), np.arange(0.5, 5.5, 0.5))
     quarters = few.with_values(few.values / 4, (0.25, 1.25))
     thirds = few.with_values(few.values / 3 + 1, (1.0, 3.0))
@@ -403,7 +405,7 @@ def test_side_information_can_be_passed_where_the_data_has_none(few, monkeypatch
     assert passed[0] == passed[1] == attacks.on_masked_ratings(few, users, **asked)
     assert passed[0] != attacks.on_masked_ratings(few, users, features=other, **asked)
     monkeypatch.setattr("fedmf.attacks.mask_trials.known_features", lambda ratings: known)
-    assert given == attacks.inversion(bare, users, RidgeMask())  # as of Last.fm, by default
+    assert given == attacks.inversion(bare, users, RidgeMask())  # the default, as for Last.fm
 
 
 @pytest.mark.parametrize(("kind", "n_attacks"), [("one-round", 1), ("singletons", 2)])

@@ -1,4 +1,4 @@
-"""Federated context models: their gradients, what they converge to, and what leaves a user."""
+"""Federated context models: gradients, convergence, and the vectors that users send."""
 
 from __future__ import annotations
 

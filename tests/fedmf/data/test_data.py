@@ -1,4 +1,4 @@
-"""The entry point: what `load` knows, and what it says of what it does not know."""
+"""Data sets by name: the names that `load` knows, and its error for an unknown name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ needs_data = pytest.mark.skipif(
     "FEDMF_DATA" not in os.environ, reason="FEDMF_DATA does not name a folder with Last.fm"
 )
 
-# User 7 listens to artists 1 to 5, user 2 to artist 3 and, as often, to 4; nobody to artist 9.
+# User 7 listens to artists 1 to 5, user 2 to artist 3 and, as often, to 4; no user to 9.
 LISTENED = (
     (7, 1, 9),
     (7, 2, 10),

@@ -1,4 +1,4 @@
-"""Own data: columns of any numbers are taken, and what is wrong is named with its place."""
+"""Ratings from columns of any numeric type; an error names the place of a wrong entry."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_multiply(modular, n, seed, count):
     ),
     leading=st.integers(0, 9),
 )
-def test_power(modular, n, seed, count, exponent, leading):
+def test_powers_equal_those_of_python(modular, n, seed, count, exponent, leading):
     case = Case(modular, n, seed)
     base = case.draw(count)
     limbs = -(-exponent.bit_length() // 64) + leading
@@ -110,7 +110,7 @@ def test_more_powers_than_share_a_slice_of_the_table(modular):
 
 
 @every
-def test_widest_window(modular):
+def test_powers_with_the_widest_window_are_exact(modular):
     case = Case(modular, 2**61 - 1)
     table = case.table(7, 1, 16)
     exponents = [0, 1, 65535, 40503]

@@ -50,7 +50,7 @@ def test_notes_state_the_speedup_of_the_key_owner() -> None:
     assert "The owner of a key of 512 bits encrypts 1.4× as fast as others." in notes
 
 
-def test_one_case_is_a_picture_too() -> None:
+def test_comparison_of_one_case_draws_a_picture() -> None:
     comparison = run.compare(("ss",), [Case(6, 5)], lambda *_: None, budget=1.0)
     assert len(svg(canvas(comparison.rows))) > 5_000
 

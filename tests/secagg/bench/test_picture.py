@@ -132,7 +132,7 @@ def test_a_single_length_is_a_line_for_each_system() -> None:
     assert LINE in svg(drawn).decode()
 
 
-def test_pictures_of_the_documentation_are_linked_and_light_or_dark() -> None:
+def test_documentation_pictures_are_linked_and_light_or_dark() -> None:
     shown = {*(DOCS / "results").iterdir(), DOCS / "ss-or-he.svg", DOCS / "learning-curve.svg"}
     pages = [DOCS / name for name in ("results.md", "ss-or-he.md", "fedmf.md")]
     names = [one for page in pages for one in re.findall(r"\]\((.*svg)\)", page.read_text())]

@@ -118,7 +118,7 @@ class AnyRound(RuleBasedStateMachine):
         return params.threshold if phase is Phase.UNMASKING else params.min_survivors
 
     def ample(self) -> int:
-        """So many are enough on any graph, whoever they are: each keeps enough neighbours."""
+        """Return a number of clients, enough on any graph: all keep enough neighbours."""
         return self.needed() + max(0, len(self.cohort.ids) - self.cohort.params.holders)
 
     def close(self) -> None:

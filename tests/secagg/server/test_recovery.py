@@ -150,7 +150,7 @@ def test_check11_undecidable_shares_are_in_no_dispute() -> None:
 def test_check41_undecidable_liars_cost_a_few_decodings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Seven of 32 with t = 20 change every share: no dispute can be told, the sum is right."""
+    """Seven of 32 clients change every share, t = 20: no dispute is found, the sum is right."""
     cohort = Cohort(make_params(32, 20))
     cohort.advance(3)
     sent, calls = cohort.step(), decodings(monkeypatch)
@@ -161,7 +161,7 @@ def test_check41_undecidable_liars_cost_a_few_decodings(
     assert result.integers.tolist() == cohort.expected(range(32))
 
 
-def test_check41_a_secret_after_undecidable_ones_is_still_rebuilt(
+def test_check41_secret_after_undecidable_ones_is_rebuilt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Too many shares of five secrets are wrong, beyond the first t, and one of the first."""
@@ -211,7 +211,7 @@ def test_check39_dealer_and_liar_are_disputed_apart(monkeypatch: pytest.MonkeyPa
     assert cohort.server.result().integers.tolist() == cohort.expected(range(12))
 
 
-def test_check39_a_secret_beyond_repair_is_disputed_by_all_its_holders(
+def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cohort = dealt_badly(Cohort(make_params(10, 7)), monkeypatch, {2: [0, 4, 6]})

@@ -136,7 +136,7 @@ def test_values_cannot_be_fitted_to_known_coefficients() -> None:
 
 
 def test_output_cannot_be_chosen_after_the_challenge() -> None:
-    """Were e hashed from the commitments alone, who knows the order could prove anything."""
+    """A prover who knows the order could prove anything if e hashed the commitments alone."""
     statement = statement_of(1)
     c = MODULUS.unpack(statement.inputs)[0]
     r, other = 12345, 67890
@@ -154,7 +154,7 @@ def test_output_cannot_be_chosen_after_the_challenge() -> None:
 
 @pytest.mark.parametrize("hashed", [0, 1])
 def test_no_commitment_can_be_chosen_after_the_challenge(hashed: int) -> None:
-    """Were e hashed from one of them, who knows the exponent there could prove anything."""
+    """A prover who knows an exponent could prove anything if e hashed one commitment only."""
     y, r = X + 1, 12345
     statement = statement_of(1)
     c = MODULUS.unpack(statement.inputs)[0]

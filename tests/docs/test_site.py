@@ -1,14 +1,17 @@
-"""The documentation site: its code runs, it builds without a warning, and its links resolve."""
+"""The documentation site: its code runs, commands parse, it builds, and its links resolve."""
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
@@ -21,6 +24,7 @@ ELSEWHERE = {"paillier.md", "testing.md"}  # test_examples runs their blocks, on
 TEXT = r"```text\n(.*?)^```"
 CELL = re.compile(rf"^```python\n(.*?)^```\n(?:\n^{TEXT})?", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(rf"^python secagg/(\S+\.py)\n```\n.*?^{TEXT}", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?: {4})?((?:secagg|fedmf|python -m benches\.\w+) .+)", re.MULTILINE)
 SECAGG = "encoding graph paillier shamir testing threshold"
 FEDMF = "aggregate attacks context data fcf masks models training"
 PACKAGES = ["secagg", *(f"secagg.{name}" for name in SECAGG.split())]
@@ -62,7 +66,7 @@ def test_page_python_prints_its_text(page: str) -> None:
     if "def test_my_aggregator" in program:
         program += "\nprint(end='\\0')\n" + FEWER_EXAMPLES
     printed = run("-c", program).split("\0")
-    for (code, expected), got in zip(cells, printed, strict=False):
+    for (code, expected), got in zip(cells, printed[: len(cells)], strict=True):
         assert not expected or got == expected, code
 
 
@@ -70,6 +74,49 @@ def test_page_python_prints_its_text(page: str) -> None:
 def test_example_output_is_on_its_page(page: str) -> None:
     (path, expected) = EXAMPLE.search((DOCS / page).read_text()).groups()
     assert expected in run(path)
+
+
+class Parsed(Exception):
+    """Raised once a command has parsed its arguments, so that nothing runs."""
+
+
+def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parse a command by its own parser; fail unless it has such options and arguments."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "python":
+        program, words = words[1], words[2:]
+    else:
+        program += ".cli"
+    module = import_module({"benches.papers": "benches.papers.__main__"}.get(program, program))
+    if hasattr(module, "app"):
+        found: Any = import_module("typer.main").get_command(module.app)
+        while hasattr(found, "commands"):
+            found, words = found.commands[words[0]], words[1:]
+        found.make_context(command, words)
+        return
+    parse_args = argparse.ArgumentParser.parse_args
+
+    def only_parse(parser: argparse.ArgumentParser, *arguments: Any) -> None:
+        parse_args(parser, *arguments)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+    with pytest.raises(Parsed):
+        module.main(words)
+
+
+@pytest.mark.parametrize("page", pages_with(COMMAND))
+def test_page_commands_parse(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in COMMAND.findall((DOCS / page).read_text()):
+        parse(command, monkeypatch)
+
+
+def test_commands_for_large_rounds_run() -> None:
+    commands = COMMAND.findall((DOCS / "how-to" / "large-rounds.md").read_text())
+    assert len(commands) == 2
+    for command in commands:
+        program, *words = shlex.split(command, comments=True)
+        run("-c", f"from {program}.cli import main; main()", *words)
 
 
 @pytest.mark.parametrize("picture", sorted(path.name for path in DOCS.glob("pictures/*.svg")))

@@ -87,7 +87,7 @@ def test_check33_encrypted_training_shows_its_warning(tmp_path, small_key, ticki
         ran = invoke(*common, *named, "--out", str(out))
         assert ran.exit_code == 0, ran.stderr
         assert (ran.stdout + ran.stderr).count(warning) == 1
-        assert re.search(f"aggregation +PaillierSum, trust: {trust}", ran.stdout)
+        assert re.search(f"aggregation +Paillier, trust: {trust}", ran.stdout)
         run = json.loads((out / "history.json").read_text())
         how = run["settings"]["aggregation"]
         assert (how["name"], how["trust"], how["warning"]) == ("PaillierSum", trust, warning)

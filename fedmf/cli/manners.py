@@ -14,6 +14,7 @@ from rich.console import Console
 from fedmf.data import NAMES
 from fedmf.errors import FedMFError, SettingError
 from secagg.bench.timing import INTERRUPTED
+from secagg.cli.console import with_options
 
 Data = Annotated[str, typer.Option(help=f"The data set: {', '.join(NAMES)}.")]
 
@@ -32,7 +33,7 @@ def errors_in_one_line(interrupted: str) -> Iterator[None]:
     try:
         yield
     except FedMFError as error:
-        typer.echo(f"fedmf: {error}", err=True)
+        typer.echo(f"fedmf: {with_options(str(error))}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(f"fedmf: interrupted {interrupted}", err=True)

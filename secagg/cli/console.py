@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Annotated, Any
 
 import typer
@@ -81,7 +83,15 @@ class App(typer.Typer):
         return super().command(name, cls=_Command, **settings)
 
 
+_running = ContextVar[Sequence[Any]]("_running", default=())
+"""Options and arguments of the command that runs."""
+
+
 class _Command(TyperCommand):
+    def invoke(self, ctx: Any) -> Any:
+        _running.set(self.params)
+        return super().invoke(ctx)
+
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
 
@@ -95,6 +105,19 @@ def _as_flag(option: Any) -> Any:
     if option is not None:
         option.metavar = ""  # typer 0.29 lists --help with the type <bool>
     return option
+
+
+def with_options(text: str) -> str:
+    """Replace parameters in an error by the options of the running command that set them."""
+    options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
+    options |= {
+        name: options[option]
+        for name, option in (("n", "clients"), ("n_clients", "clients"), ("n_users", "users"))
+        if option in options
+    }
+    for name, option in options.items():
+        text = re.sub(rf"(?<![-\w]){name}(?:=(?=\w)| (?==|is\b|must\b))", f"{option} ", text)
+    return text
 
 
 @contextmanager
@@ -117,7 +140,8 @@ def command() -> Iterator[None]:
                 text = "out of memory: "
             case KeyboardInterrupt():
                 code, text = INTERRUPTED, "interrupted"
-        typer.echo(f"secagg: {text}{error}".removesuffix(": "), err=True)
+        shown = with_options(f"{text}{error}".removesuffix(": "))
+        typer.echo(f"secagg: {shown}", err=True)
         raise typer.Exit(code) from None
 
 

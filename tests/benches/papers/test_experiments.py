@@ -275,10 +275,10 @@ def test_command_prints_table_or_json(monkeypatch, capsys, small_key, sampled):
     [
         (("fedmf", "--refresh-every", "3"), "No such option: --refresh-every"),
         (("basu", "--no-phe"), "No such option: --no-phe"),
-        (("basu", *SMALL, "--rounds", "0"), "fedmf: rounds = 0 and"),
-        (("fedmf", *SMALL, "--no-phe", "--rounds", "0"), "fedmf: rounds = 0 must"),
+        (("basu", *SMALL, "--rounds", "0"), "fedmf: --rounds = 0 and"),
+        (("fedmf", *SMALL, "--no-phe", "--rounds", "0"), "fedmf: --rounds = 0 must"),
         (("basu", "--data", "ml-100"), "fedmf: data set 'ml-100' is unknown"),
-        (("basu", *SMALL, "--seed", "-1"), "fedmf: seed = -1"),
+        (("basu", *SMALL, "--seed", "-1"), "fedmf: --seed = -1"),
     ],
 )
 def test_command_with_bad_arguments_exits_with_2(
@@ -318,7 +318,7 @@ def test_command_error_is_one_line():
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert ran.returncode == 2
-    assert ran.stderr.startswith("fedmf: bits is 1024")
+    assert ran.stderr.startswith("fedmf: --bits is 1024")
     assert ran.stderr.count("\n") == 1
 
 

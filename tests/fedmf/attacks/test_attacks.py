@@ -424,4 +424,4 @@ def test_command_prints_a_table_or_json(monkeypatch, kind, n_attacks):
 def test_command_with_too_many_users_exits_with_2():
     result = CliRunner().invoke(app, ["attack", "--users", "301"])
     assert result.exit_code == 2
-    assert "n_users = 301" in result.stderr
+    assert "--users = 301" in result.stderr

@@ -193,12 +193,12 @@ def test_missing_matplotlib_raises_before_measuring(
     [
         (("--compare", "ss,rsa"), "--compare takes ss and he, not 'rsa'"),
         (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
-        (("--clients", "10,2"), "clients is 2"),
+        (("--clients", "10,2"), "--clients is 2"),
         (("--clients", "10,3"), "with 1 of 3 clients corrupt"),
-        (("--length", "0"), "length is 0"),
-        (("--budget", "0"), "budget must be seconds above 0, not 0.0"),
+        (("--length", "0"), "--length is 0"),
+        (("--budget", "0"), "--budget must be seconds above 0, not 0.0"),
         (("--out", ""), "--out is empty: name a folder"),
-        (("--budget", "nan"), "budget must be seconds above 0, not nan"),
+        (("--budget", "nan"), "--budget must be seconds above 0, not nan"),
     ],
 )
 def test_bad_options_fail_in_one_line_before_measuring(

@@ -347,3 +347,18 @@ def test_primitive_time_is_the_mean_without_the_first_call(
 
     assert timing.mean_seconds(call) == pytest.approx(0.012)
     assert next(durations, None) is None  # 15 + 10 + 11 ms were not long enough, 48 ms were
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("params", "--clients", "1"), "secagg: --clients is 1"),
+        (("simulate", "--modulus-bits", "8"), "take --modulus-bits 27"),
+    ],
+)
+def test_error_names_the_option_and_not_the_parameter(
+    arguments: tuple[str, ...], remedy: str
+) -> None:
+    ran = invoke(*arguments)
+    assert ran.exit_code == 2
+    assert remedy in ran.stderr

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from textwrap import fill
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from secagg.bench.cases import Figure, Row
 from secagg.bench.table import duration, volume
@@ -96,9 +96,9 @@ def blank(height: float, text: str) -> Canvas:
     return whole
 
 
-def plain(axes: Axes, grid: str = "both") -> None:
+def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
     """Remove all spines but the lower one; draw a light grid for `grid`: "both", "x" or "y"."""
-    axes.grid(True, which="major", axis=grid, lw=0.8)  # type: ignore[arg-type]
+    axes.grid(True, which="major", axis=grid, lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(which="both", length=0)

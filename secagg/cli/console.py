@@ -116,7 +116,8 @@ def with_options(text: str) -> str:
         if option in options
     }
     for name, option in options.items():
-        text = re.sub(rf"(?<![-\w]){name}(?:=(?=\w)| (?==|is\b|must\b))", f"{option} ", text)
+        start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
+        text = re.sub(f"{start}|{value}", f"{option} ", text)
     return text
 
 

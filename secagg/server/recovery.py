@@ -74,27 +74,28 @@ class Recovery:
         RemoteProtocolError
             A secret cannot be rebuilt; check "shares", with the disputes about it.
         """
-        found = shamir.find_wrong(points, shares, self.threshold, self._entropy)
-        secrets = []
-        for column, (dealer, verify) in enumerate(dealers.items()):
-            secret, wrong = self._secret(points, shares[:, column], found[column], verify)
-            if secret is None:  # it may be one that the search has not come to
-                alone = shares[:, column : column + 1]
-                (again,) = shamir.find_wrong(points, alone, self.threshold, self._entropy)
-                secret, wrong = self._secret(points, shares[:, column], again, verify)
-            if secret is None:
-                raise RemoteProtocolError(
-                    f"the {points.size} shares of client {dealer}'s secret do not give the one "
-                    "that it published: it dealt wrong shares, or too many were changed; begin "
-                    "a new round",
-                    sender=None,
-                    phase=Phase.UNMASKING,
-                    check="shares",
-                    disputes=tuple(Dispute(dealer, holder) for holder in sorted(holders)),
-                )
-            secrets.append(secret)
-            self.disputes += (Dispute(dealer, holders[row]) for row in wrong)
-        return secrets
+        secrets: dict[int, bytes] = {}
+        ids, columns = list(dealers), list(range(len(dealers)))
+        for _ in range(2):  # liars can end the first search early, but not for the rest alone
+            found = shamir.find_wrong(points, shares[:, columns], self.threshold, self._entropy)
+            for column, rows in zip(columns, found, strict=True):
+                dealer = ids[column]
+                secret, wrong = self._secret(points, shares[:, column], rows, dealers[dealer])
+                if secret is not None:
+                    secrets[dealer] = secret
+                    self.disputes += (Dispute(dealer, holders[row]) for row in wrong)
+            columns = [column for column in columns if ids[column] not in secrets]
+            if not columns:
+                return [secrets[dealer] for dealer in ids]
+        dealer = ids[columns[0]]
+        raise RemoteProtocolError(
+            f"the {points.size} shares of client {dealer}'s secret do not give the one that it "
+            "published: it dealt wrong shares, or too many were changed; begin a new round",
+            sender=None,
+            phase=Phase.UNMASKING,
+            check="shares",
+            disputes=tuple(Dispute(dealer, holder) for holder in sorted(holders)),
+        )
 
     def _secret(
         self, points: U64, values: U64, wrong: NDArray[np.intp] | None, verify: Verify

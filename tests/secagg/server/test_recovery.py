@@ -288,6 +288,20 @@ def test_check41_one_bad_dealer_among_liars_costs_a_logarithm(
     assert len(calls) <= 2 * 5 + 1
 
 
+def test_check41_undecidable_secrets_do_not_make_the_rest_costly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three secrets end the first search; the rest need corrections, all of the same liars."""
+    cohort = Cohort(make_params(32, 20))
+    cohort.advance(3)
+    sent, calls = cohort.step(), decodings(monkeypatch)
+    sent |= {u: changed(sent[u], range(29, 32)) for u in range(25, 32)}
+    sent |= {u: changed(sent[u], range(29)) for u in range(3)}
+    cohort.deliver(sent)
+    assert len(calls) <= 5 + 3 * 2 + 1
+    assert cohort.server.result().integers.tolist() == cohort.expected(range(32))
+
+
 def test_check41_right_shares_cost_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = decodings(monkeypatch)
     cohort = Cohort(make_params(20, 4, neighbours=6))

@@ -55,6 +55,7 @@ results: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m pip install -q "atheris>=3"
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz decoders --runs 2000000
+	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz parameters --runs 1000000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz transcripts --runs 20000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz paillier --runs 300000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000

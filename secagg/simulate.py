@@ -32,7 +32,8 @@ class SimulatedRound(RoundResult):
     Attributes
     ----------
     clipped : int
-        Number of clipped elements in the vectors of all survivors.
+        Number of clipped elements in the vectors of all survivors, which the simulation knows
+        without `count_clipped`, too.
     client_seconds, server_seconds : float
         Seconds that all clients together took, and seconds that the server took.
     bytes_up, bytes_down : dict of id to int
@@ -134,9 +135,10 @@ def simulate_round(
         with _timed(seconds, "server"):
             inbox = server.close_round()
     result = server.result()
+    fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
+    fields["clipped"] = sum(clients[u].clipped for u in result.survivors)
     return SimulatedRound(
-        **{name: getattr(result, name) for name in RoundResult.__dataclass_fields__},
-        clipped=sum(clients[u].clipped for u in result.survivors),
+        **fields,
         client_seconds=seconds["client"],
         server_seconds=seconds["server"],
         bytes_up=dict(up),

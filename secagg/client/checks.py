@@ -19,6 +19,7 @@ from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
 from secagg.protocol.keys import roster_digest
 from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
+from secagg.protocol.params_bytes import compare
 
 
 def check_roster(
@@ -35,8 +36,11 @@ def check_roster(
     ascending ids, the client's own included.
     """
     phase = Phase.SHARE_KEYS
-    if roster.parameters != params.digest:
-        reject(phase, "parameters", "the server's parameters differ from this client's")
+    elsewhere, why = compare(params.to_bytes(), roster.parameters, "at the server")
+    if elsewhere:
+        reject(phase, "session", why)
+    if why:
+        reject(phase, "parameters", f"{why}; give both sides the same")
     ids = _ids(phase, roster.ids)
     if len(roster.seal_keys) != 32 * len(ids) or len(roster.mask_keys) != 32 * len(ids):
         reject(phase, "length", f"expected one pair of keys for each of {len(ids)} ids")

@@ -186,9 +186,9 @@ class Client(OneLife):
         self._state = Advertised(self._next(), seal_pair, mask_pair)
         self._process = os.getpid()  # a fork would now have its secrets too
         public = (seal_pair.public, mask_pair.public)
-        digest = self.params.digest
-        signature = self._signature(signed_keys(digest, self.client_id, *public))
-        return encode(AdvertiseKeys(self.client_id, digest, *public, signature))
+        signature = self._signature(signed_keys(self.params.digest, self.client_id, *public))
+        own = self.params.to_bytes()
+        return encode(AdvertiseKeys(self.client_id, own, *public, signature))
 
     def _share(self, data: bytes) -> bytes:
         state = self._due(Phase.SHARE_KEYS, Advertised, "share_keys")
@@ -255,4 +255,4 @@ class Client(OneLife):
         self, message: Shares | ConsistencyRequest | UnmaskRequest, session: bytes
     ) -> None:
         if message.session != session:
-            reject(self.phase, "session", "the message is of another session")
+            reject(self.phase, "session", "the message belongs to another session")

@@ -17,7 +17,8 @@ def encode_input(
 ) -> tuple[Lanes, int]:
     """Return the encoded vector modulo R and the number of clipped elements.
 
-    In a weighted sum the vector is multiplied by its weight, which follows as a last element.
+    In a weighted sum the vector is multiplied by its weight, which follows as an element. With
+    ``params.count_clipped`` the number of clipped elements is the last one.
     `ParameterError` is raised for an invalid vector, and for a weight that is missing, not
     allowed or out of range.
     """
@@ -43,11 +44,14 @@ def encode_input(
             f"the vector has {values.size} elements; the vectors of this round have "
             f"{params.length}"
         )
-    if weight is None:
+    more = [] if weight is None else [int(weight)]
+    if params.count_clipped:
+        more.append(clipped)
+    if not more:
         return values, clipped
-    weighted = params.ring.zeros(params.elements)
-    weighted[:-1], weighted[-1] = values, weight
-    return weighted, clipped
+    elements = params.ring.zeros(params.elements)
+    elements[: params.length], elements[params.length :] = values, more
+    return elements, clipped
 
 
 def add_masks(

@@ -7,8 +7,18 @@ The sum is exact if R exceeds the largest possible sum, which `secagg.RoundParam
 
 from __future__ import annotations
 
+from secagg.encoding.canonical import from_canonical
 from secagg.encoding.encoding import Encoding, Entropy, Vector
 from secagg.encoding.fixed_point import FixedPoint, Integers
 from secagg.encoding.ring import Lanes, Ring
 
-__all__ = ["Encoding", "Entropy", "FixedPoint", "Integers", "Lanes", "Ring", "Vector"]
+__all__ = [
+    "Encoding",
+    "Entropy",
+    "FixedPoint",
+    "Integers",
+    "Lanes",
+    "Ring",
+    "Vector",
+    "from_canonical",
+]

@@ -57,7 +57,7 @@ def draw(clients: Collection[int], neighbours: int | None, seed: bytes) -> Graph
     if neighbours is None or neighbours >= len(ids) - 1:
         return Graph(dict.fromkeys(ids, ids))
     # sorting by a digest under a fresh seed is a uniform order
-    label = b"secagg/1 graph" + seed
+    label = b"secagg/2 graph" + seed
     order = sorted(ids, key=lambda u: hashlib.sha256(label + struct.pack("<Q", u)).digest())
     reach = neighbours // 2
     ring = order[-reach:] + order + order[:reach]

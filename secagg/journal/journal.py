@@ -33,6 +33,7 @@ from secagg.errors import JournalError
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
+from secagg.protocol.params_bytes import compare
 from secagg.server import Entry
 from secagg.server.log import first_link, link
 
@@ -90,7 +91,7 @@ class Journal:
             for table in _SCHEMA:
                 empty.execute(table)
             empty.execute(
-                "INSERT INTO head VALUES (?, 0, ?)", (params.digest, first_link(params))
+                "INSERT INTO head VALUES (?, 0, ?)", (params.to_bytes(), first_link(params))
             )
             empty.commit()
             with tempfile.NamedTemporaryFile(dir=where.parent, prefix=where.name) as file:
@@ -258,11 +259,16 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
 def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, bytes]:
     """Return the number of entries and the hash of the last entry."""
     rows = connection.execute("SELECT params, entries, chain FROM head LIMIT 2").fetchall()
-    if len(rows) != 1:
+    if len(rows) != 1 or not isinstance(rows[0][0], bytes):
         raise spoilt("it was altered")
-    digest, count, chain = rows[0]
-    if digest != params.digest:
-        raise JournalError("it belongs to a round with other parameters; open it with those")
+    stored, count, chain = rows[0]
+    if len(stored) == 32:  # version 1 stored their digest
+        raise JournalError(
+            "it is of version 1 of the protocol; finish it with secagg 0.4 or begin a new round"
+        )
+    _, why = compare(params.to_bytes(), stored, "in the journal")
+    if why:
+        raise JournalError(f"it is of other parameters, {why}; open it with its own")
     return count, chain
 
 

@@ -197,10 +197,10 @@ def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: by
 
     The session identifier does not exist yet. The digest covers ``RoundParams.session``.
     """
-    head = b"secagg/1 signed keys" + params_digest + struct.pack("<QB", sender, 0)
+    head = b"secagg/2 signed keys" + params_digest + struct.pack("<QB", sender, 0)
     return head + seal_key + mask_key
 
 
 def signed_survivors(session: bytes, sender: int, survivors: bytes) -> bytes:
     """Return the bytes that a client signs in round 3; `survivors` are the packed ids of U3."""
-    return b"secagg/1 signed survivors" + session + struct.pack("<QB", sender, 3) + survivors
+    return b"secagg/2 signed survivors" + session + struct.pack("<QB", sender, 3) + survivors

@@ -85,12 +85,12 @@ _PROBE = KeyPair(bytes(range(SEED_BYTES)))
 def roster_digest(entries: list[tuple[int, bytes, bytes]]) -> bytes:
     """Return the SHA-256 of all entries (id, sealing key, masking key) of U1, ascending ids."""
     joined = b"".join(struct.pack("<Q", u) + c + s for u, c, s in entries)
-    return hashlib.sha256(b"secagg/1 roster" + joined).digest()
+    return hashlib.sha256(b"secagg/2 roster" + joined).digest()
 
 
 def session_id(params_digest: bytes, roster: bytes) -> bytes:
     """Return the session's identifier: SHA-256 of the digests of parameters and roster."""
-    return hashlib.sha256(b"secagg/1 session" + params_digest + roster).digest()
+    return hashlib.sha256(b"secagg/2 session" + params_digest + roster).digest()
 
 
 def seal_keys(
@@ -101,7 +101,7 @@ def seal_keys(
     `shared` is the X25519 secret of the two sealing keys; `mine` and `theirs` are (id, public
     sealing key). The first half of the derived bytes is for the lower id's message.
     """
-    derived = _derive(shared, session, _pair(b"secagg/1 seal", mine, theirs), 2 * KEY_BYTES)
+    derived = _derive(shared, session, _pair(b"secagg/2 seal", mine, theirs), 2 * KEY_BYTES)
     upward, downward = derived[:KEY_BYTES], derived[KEY_BYTES:]
     return (upward, downward) if mine < theirs else (downward, upward)
 
@@ -131,13 +131,13 @@ def pairwise_mask_key(
     `shared` is the X25519 secret of the two masking keys; `mine` and `theirs` are (id, public
     masking key).
     """
-    info = _pair(b"secagg/1 pairwise mask", mine, theirs)
+    info = _pair(b"secagg/2 pairwise mask", mine, theirs)
     return _derive(shared, session, info, _MASK_KEY_BYTES)
 
 
 def self_mask_key(seed: bytes, session: bytes, client_id: int) -> bytes:
     """Return the key of the mask PRG(b_u), 16 bytes, from its seed b_u (Bonawitz 2017)."""
-    info = b"secagg/1 self mask" + struct.pack("<Q", client_id)
+    info = b"secagg/2 self mask" + struct.pack("<Q", client_id)
     return _derive(seed, session, info, _MASK_KEY_BYTES)
 
 
@@ -176,7 +176,7 @@ def commitment(seed: bytes, session: bytes, client_id: int) -> bytes:
 
     It hides b_u, which is 32 uniform bytes; SHA-256 is collision resistant, so it is binding.
     """
-    label = b"secagg/1 self mask commitment"
+    label = b"secagg/2 self mask commitment"
     return hashlib.sha256(label + session + struct.pack("<Q", client_id) + seed).digest()
 
 
@@ -192,5 +192,5 @@ def _pair(label: bytes, mine: tuple[int, bytes], theirs: tuple[int, bytes]) -> b
 
 def _associated_data(session: bytes, sender: int, receiver: int) -> bytes:
     return (
-        b"secagg/1 shares" + session + struct.pack("<QQB", sender, receiver, _SHARE_KEYS_ROUND)
+        b"secagg/2 shares" + session + struct.pack("<QQB", sender, receiver, _SHARE_KEYS_ROUND)
     )

@@ -1,6 +1,6 @@
 """Messages of the protocol: one frozen type each, with `encode` and a strict `decode`.
 
-On the wire a message is the byte 1 (the version) and a MessagePack array: an integer tag, then
+On the wire a message is the byte 2 (the version) and a MessagePack array: an integer tag, then
 the fields. Lists of ids, keys and shares are byte strings of fixed-width little-endian items.
 So a decoder allocates no more memory than the bytes it was sent. The length of a message never
 depends on an input.
@@ -19,8 +19,8 @@ from msgspec import Meta, Struct
 from secagg.errors import RemoteProtocolError
 from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.params import RoundParams
+from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, VERSION, other_version
 
-VERSION = 1
 SHARE_LIMBS = 5
 """⌈32 / 7⌉ limbs of a 32-byte secret."""
 SHARE_BYTES = 8 * SHARE_LIMBS
@@ -29,16 +29,19 @@ SEALED_BYTES = 2 * SHARE_BYTES + 16
 
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Signature = Annotated[bytes, Meta(max_length=SIGNATURE_BYTES)]
+Parameters = Annotated[bytes, Meta(max_length=MAX_PARAMS_BYTES)]
+"""Bytes of ``RoundParams.to_bytes``, of the peer's parameters, whichever they are."""
 
 
 class AdvertiseKeys(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
     """Round 0, client to server: fresh public keys c_u (sealing) and s_u (masking).
 
-    The signature is 64 bytes in the active variant, and empty in the semi-honest variant.
+    `parameters` are the client's. The signature is 64 bytes in the active variant, and empty in
+    the semi-honest variant.
     """
 
     sender: int
-    parameters: Bytes32
+    parameters: Parameters
     seal_key: Bytes32
     mask_key: Bytes32
     signature: Signature
@@ -50,7 +53,7 @@ class Roster(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=
     Ids ascend. `size` is |U1|, and `digest` is `keys.roster_digest` of all clients of U1.
     """
 
-    parameters: Bytes32
+    parameters: Parameters
     size: int
     digest: Bytes32
     ids: bytes
@@ -164,8 +167,7 @@ def decode(
     if not isinstance(data, bytes) or not data:
         raise violation("encoding", "the message is empty or not bytes")
     if data[0] != VERSION:
-        why = f"first byte {data[0]}: not a message of version {VERSION}, the supported one"
-        raise violation("version", why)
+        raise violation("version", other_version(data[0]))
     limit = max_bytes(kind, params)
     if len(data) > limit:
         raise violation("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
@@ -180,7 +182,8 @@ def max_bytes(kind: type[Struct], params: RoundParams) -> int:
     holders = params.holders
     signature = SIGNATURE_BYTES if params.active else 0
     variable = {
-        Roster: holders * (8 + 32 + 32 + signature),
+        AdvertiseKeys: MAX_PARAMS_BYTES,
+        Roster: MAX_PARAMS_BYTES + holders * (8 + 32 + 32 + signature),
         ShareKeys: holders * SEALED_BYTES,
         Shares: holders * (8 + SEALED_BYTES),
         MaskedInput: -(-params.elements * params.ring.bits // 8),

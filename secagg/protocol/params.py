@@ -1,22 +1,22 @@
 """Parameters of a round, validated before it starts.
 
-The server and every client must have equal ``RoundParams``. Each message of rounds 0 and 1 has
-their digest or depends on it, so different parameters raise an error there.
+The server and every client must have equal ``RoundParams``. The messages of rounds 0 and 1 have
+their bytes or depend on them, so different parameters raise an error there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from secagg._check import check_integer, check_session
-from secagg.encoding import Encoding, Ring
+from secagg._check import as_bytes, check_integer, check_session
+from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
+from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
 
 Security = Literal["semi-honest", "active"]
 
@@ -54,6 +54,9 @@ class RoundParams:
         different name. If `security` is "active", the name must not be empty.
     allow_two_clients : bool
         Accept that with two clients each learns the other's input from the sum.
+    count_clipped : bool
+        Sum the number of clipped elements of each vector, too, as one more masked element. The
+        result has the total as ``RoundResult.clipped``. Weights have no influence on it.
     security : "semi-honest" or "active"
         Adversary to protect against. "semi-honest": the server and clients follow the protocol
         but remember everything. "active": they may also lie, which takes signatures, a fifth
@@ -75,6 +78,7 @@ class RoundParams:
     max_weight: int | None = None
     session: bytes = b""
     allow_two_clients: bool = False
+    count_clipped: bool = False
     security: Security = "semi-honest"
 
     def __post_init__(self) -> None:
@@ -85,10 +89,7 @@ class RoundParams:
         self._check_security()
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)
-        if isinstance(self.encoding, type) or not isinstance(self.encoding, Encoding):
-            raise ParameterError(
-                f"encoding must be a FixedPoint or Integers, not {self.encoding!r}"
-            )
+        _check_encoding(self.encoding)
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
         check_session(self.session)
@@ -173,6 +174,13 @@ class RoundParams:
                 f"{f' and weights up to {weight}' if self.max_weight else ''} needs R ≥ "
                 f"{needed}; {_remedy((needed - 1).bit_length())}"
             )
+        clipped = self.n_clients * self.length if self.count_clipped else 0
+        if self.ring.modulus <= clipped:
+            raise ParameterError(
+                f"modulus {self.ring} has no headroom: {clipped} elements in all can be "
+                f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
+                "count_clipped out"
+            )
         packed = -(-self.elements * self.ring.bits // 8)
         if packed >= 1 << 32:
             raise ParameterError(
@@ -203,35 +211,87 @@ class RoundParams:
 
     @property
     def elements(self) -> int:
-        """Number of elements of a masked vector: `length`, plus 1 in a weighted sum."""
-        return self.length + (self.max_weight is not None)
+        """Number of elements of a masked vector: `length`, and 1 each for weight and count."""
+        return self.length + (self.max_weight is not None) + bool(self.count_clipped)
 
     @property
     def min_survivors(self) -> int:
         """Smallest number of inputs of a sum: t, at least 3 (2 with `allow_two_clients`)."""
         return max(self.threshold, 2 if self.allow_two_clients else 3)
 
+    def to_bytes(self) -> bytes:
+        """Return the parameters as bytes, of at most 360; see docs/protocol.md, §3.3.
+
+        The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
+        """
+        return pack(
+            Fields(
+                self.security,
+                self.allow_two_clients,
+                self.count_clipped,
+                self.n_clients,
+                self.threshold,
+                self.neighbours,
+                self.length,
+                self.max_weight,
+                self.ring.modulus,
+                self.encoding.canonical(),
+                self.session,
+            )
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> RoundParams:
+        """Return the parameters that `to_bytes` encoded, as a server sent them, for example.
+
+        They are valid, but need not be acceptable. A `Client` judges them by its policy, which
+        knows no earlier round: in the active variant, reject a `session` that was used before.
+
+        Parameters
+        ----------
+        data : bytes
+        encoding : Encoding, optional
+            This client's encoding, with its own choice of `rounding` and `beyond_clip`; it must
+            be the one of the bytes. Required if that is neither FixedPoint nor Integers.
+
+        Raises
+        ------
+        ParameterError
+            The data are not bytes, or `encoding` is not an encoding.
+        RemoteProtocolError
+            "version", "length" or "parameters": the data are not exactly the bytes of valid
+            parameters with this encoding.
+        """
+        if encoding is not None:
+            _check_encoding(encoding)
+        fields = unpack(as_bytes(data, "the parameters"))
+        if encoding is not None and encoding.canonical() != fields.encoding:
+            why = "their encoding differs from the encoding= that was passed"
+            raise malformed("parameters", why)
+        try:
+            encoding = encoding or from_canonical(fields.encoding)
+            if encoding is not None:
+                rest = fields._asdict() | {"encoding": encoding}
+                return cls(**rest)
+        except ParameterError as error:
+            raise malformed("parameters", str(error)) from None
+        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
+
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the parameters, without the encoding's `rounding` and `beyond_clip`."""
-        numbers = struct.pack(
-            "<QQQQQ?",
-            self.n_clients,
-            self.threshold,
-            self.length,
-            self.neighbours or 0,
-            self.max_weight or 0,
-            self.allow_two_clients,
+        """SHA-256 of the label "secagg/2 parameters" and `to_bytes`."""
+        return hashlib.sha256(b"secagg/2 parameters" + self.to_bytes()).digest()
+
+
+def _check_encoding(encoding: object) -> None:
+    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
+        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
+    name: object = encoding.canonical()  # of an application's class
+    if not isinstance(name, bytes) or len(name) > MAX_ENCODING_BYTES:
+        raise ParameterError(
+            f"{type(encoding).__name__}.canonical() must return at most {MAX_ENCODING_BYTES} "
+            "bytes; take a hash of longer ones"
         )
-        parts = (
-            b"secagg/1 parameters",
-            numbers,
-            self.ring.modulus.to_bytes(9, "little"),
-            self.encoding.canonical(),
-            self.security.encode(),
-            self.session,
-        )
-        return hashlib.sha256(b"".join(struct.pack("<Q", len(p)) + p for p in parts)).digest()
 
 
 def _remedy(bits: int) -> str:

@@ -77,18 +77,19 @@ def client_traffic(
     signed = SIGNATURE_BYTES if params.active else 0
     sender = _integer(client_id)
     session = digest = _bytes(_DIGEST_BYTES)
+    parameters = _bytes(len(params.to_bytes()))
     key = _bytes(KEY_BYTES)
     ids = [_bytes(_ID_BYTES * count) for count in (g1, g2 - 1, g3, g2 - g3)]
     masked = _bytes(-(-params.elements * params.ring.bits // 8))
     traffic = {
         Phase.ADVERTISE_KEYS: Traffic(
-            up=_message(sender, digest, key, key, _bytes(signed)),
+            up=_message(sender, parameters, key, key, _bytes(signed)),
             down=0,
         ),
         Phase.SHARE_KEYS: Traffic(
             up=_message(sender, session, digest, _bytes(SEALED_BYTES * (g1 - 1))),
             down=_message(
-                digest,
+                parameters,
                 _integer(size),
                 digest,
                 ids[0],

@@ -46,7 +46,7 @@ class Cohort:
         holders = self.graph.holders[u]
         return encode(
             Roster(
-                self.params.digest,
+                self.params.to_bytes(),
                 len(self.publics),
                 self._digest,
                 pack_ids(holders),

@@ -60,7 +60,7 @@ def check_log(journal: Log) -> None:
 
 def first_link(params: RoundParams) -> bytes:
     """Return the hash, 32 bytes, that the first entry of a round is chained to."""
-    return hashlib.sha256(b"secagg/1 journal" + params.digest).digest()
+    return hashlib.sha256(b"secagg/2 journal" + params.digest).digest()
 
 
 def link(chain: bytes, entry: Entry) -> bytes:

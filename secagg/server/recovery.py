@@ -133,5 +133,5 @@ class Recovery:
 
     def _entropy(self, size: int) -> bytes:
         self._draws += 1
-        label = b"secagg/1 wrong shares" + self._seed + self._draws.to_bytes(8, "little")
+        label = b"secagg/2 wrong shares" + self._seed + self._draws.to_bytes(8, "little")
         return hashlib.shake_256(label).digest(size)

@@ -28,6 +28,8 @@ class RoundResult:
         U3: exactly these clients' vectors are in the sum.
     weight : int or None
         The sum of their weights, if the round is weighted.
+    clipped : int or None
+        The number of clipped elements in their vectors, if the round has `count_clipped`.
     disputes : tuple of Dispute, ascending
         The wrong shares, each with its dealer and its holder. Wrong shares of a secret are
         found if they are at most half of its shares beyond the threshold, or a single one. The
@@ -38,6 +40,7 @@ class RoundResult:
     integers: NDArray[np.int64]
     survivors: tuple[int, ...]
     weight: int | None = None
+    clipped: int | None = None
     disputes: tuple[Dispute, ...] = ()
 
     def __repr__(self) -> str:
@@ -72,10 +75,16 @@ def decode_sum(
     Raises
     ------
     RemoteProtocolError
-        "sum" or "weight": the survivors' vectors cannot add up to it.
+        "sum", "weight" or "clipped": the survivors' vectors cannot add up to it.
     """
     decoded, integers = params.encoding.decode(total[: params.length], params.ring)
-    weight = None if params.max_weight is None else int(total[params.length])
+    more = iter(total[params.length :].tolist())
+    weight = None if params.max_weight is None else next(more)
+    clipped = next(more) if params.count_clipped else None
+    beyond = len(survivors) * params.length
+    if clipped is not None and clipped > beyond:
+        found = f"the number of clipped elements is {clipped}"
+        raise _impossible("clipped", found, 0, beyond)
     heaviest = len(survivors) * (params.max_weight or 1)
     if weight is not None and weight > heaviest:
         raise _impossible("weight", f"the sum of the weights is {weight}", 0, heaviest)
@@ -92,6 +101,7 @@ def decode_sum(
         integers=integers,
         survivors=survivors,
         weight=weight,
+        clipped=clipped,
         disputes=disputes,
     )
 

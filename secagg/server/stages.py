@@ -33,6 +33,7 @@ from secagg.protocol.messages import (
     encode,
     pack_ids,
 )
+from secagg.protocol.params_bytes import compare
 from secagg.server.cohort import Cohort
 from secagg.server.masked_sum import Question, Summed
 
@@ -105,7 +106,7 @@ class SessionStage(Stage):
             message.sender == u, u, "sender", f"the message names client {message.sender}"
         )
         same = message.session == self.cohort.session
-        self.require(same, u, "session", "the message is of another session")
+        self.require(same, u, "session", "the message belongs to another session")
 
 
 class Advertising(Stage):
@@ -127,8 +128,9 @@ class Advertising(Stage):
         self.require(
             message.sender == u, u, "sender", f"the message names client {message.sender}"
         )
-        same = message.parameters == self.params.digest
-        self.require(same, u, "parameters", "the client's parameters differ from this server's")
+        elsewhere, why = compare(self.params.to_bytes(), message.parameters, "at the client")
+        self.require(not elsewhere, u, "session", why)
+        self.require(not why, u, "parameters", f"{why}; give both sides the same")
         full = len(self._publics) >= self.params.n_clients
         self.require(
             not full, u, "cohort", f"the round already has its {self.params.n_clients} clients"

@@ -84,8 +84,12 @@ def check_result(round: Round, result: RoundResult) -> None:
     survivors = tuple(result.survivors)
     require(survivors == tuple(sorted(set(survivors))), f"{survivors} are not ascending ids")
     exact = round.exact_sum(survivors)
+    checked = []
+    if round.params.count_clipped:  # a simulation knows the number in any case
+        checked.append(("clipped", result.clipped, exact.pop()))
     weight = exact.pop() if round.weights is not None else None
     for name, got, expected in (
+        *checked,
         ("integers", result.integers.tolist(), exact),
         ("weight", result.weight, weight),
         ("sum", result.sum.tolist(), _in_units(round.params, exact)),

@@ -64,11 +64,13 @@ def make_identity(client_id: int) -> Identity:
 def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> list[int]:
     """Return a vector's encoding, times its weight, as Python integers.
 
-    In a weighted round the weight follows as the last element. `ParameterError` is raised if
-    the encoding rounds stochastically, because its integers cannot then be predicted.
+    In a weighted round the weight follows, and with `count_clipped` the number of clipped
+    elements. `ParameterError` is raised if the encoding rounds stochastically, because its
+    integers cannot then be predicted.
     """
     numbers = vector.tolist()
     encoding = params.encoding
+    clipped = 0
     if isinstance(encoding, FixedPoint):
         if encoding.rounding != "nearest":
             raise ParameterError(
@@ -77,8 +79,11 @@ def plain_encoding(params: RoundParams, vector: Vector, weight: int | None) -> l
             )
         clip, scale = encoding.clip, 2.0**encoding.fractional_bits
         # a power of two scales exactly, and round() takes ties to even as the encoding does
+        clipped = sum(abs(x) > clip for x in numbers)
         numbers = [round(min(max(x, -clip), clip) * scale) for x in numbers]
-    return numbers if weight is None else [*(weight * x for x in numbers), weight]
+    if weight is not None:
+        numbers = [*(weight * x for x in numbers), weight]
+    return [*numbers, clipped] if params.count_clipped else numbers
 
 
 def plain_sum(
@@ -87,7 +92,7 @@ def plain_sum(
     weights: Mapping[int, int | None],
     survivors: Iterable[int],
 ) -> list[int]:
-    """Return the exact sum of encodings over `survivors`; in a weighted round, weights last."""
+    """Return the exact sum of `plain_encoding` over `survivors`."""
     total = [0] * params.elements
     for u in survivors:
         encoded = plain_encoding(params, vectors[u], weights[u])

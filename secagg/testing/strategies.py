@@ -46,11 +46,12 @@ def params(draw: st.DrawFn) -> RoundParams:
     encodings: st.SearchStrategy[Encoding] = (
         _fixed_points(room // 2) if signed else st.integers(1, min(room, 1 << 62)).map(Integers)
     )
+    length = draw(st.integers(1, 9))
     return RoundParams(
         n_clients=n,
         # the least is drawn often: with the most, a single dropout ends the round
         threshold=draw(st.just(least) | st.integers(least, neighbours or n)),
-        length=draw(st.integers(1, 9)),
+        length=length,
         encoding=draw(encodings),
         modulus_bits=bits,
         modulus=modulus,
@@ -59,6 +60,7 @@ def params(draw: st.DrawFn) -> RoundParams:
         session=draw(st.binary(min_size=int(active), max_size=64)),
         security="active" if active else "semi-honest",
         allow_two_clients=n == 2,
+        count_clipped=(ring or 0) > n * length and draw(st.booleans()),
     )
 
 

@@ -57,6 +57,16 @@ def test_check26_altered_paillier_has_no_other_outcome(
     TARGETS[target](bytes(bytes_))
 
 
+@given(st.data())
+@examples(300)
+def test_check26_altered_parameters_have_no_other_outcome(data: st.DataObject) -> None:
+    bytes_ = bytearray(data.draw(st.sampled_from(seeds("parameters"))))
+    for _ in range(data.draw(st.integers(0, 4))):
+        at = data.draw(st.integers(0, len(bytes_)))
+        bytes_[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
+    TARGETS["parameters"](bytes(bytes_))
+
+
 @given(st.integers(0, 255), st.binary(max_size=300))
 @examples(300)
 def test_check26_any_paillier_bytes_have_no_other_outcome(first: int, data: bytes) -> None:
@@ -79,7 +89,7 @@ def test_check26_memory_is_bounded_by_the_parameters(kind: type, world: int) -> 
     tracemalloc.start()
     for header in headers:
         for size in (limit, 100 * limit):
-            message = (b"\x01" + header + b"\xff" * size)[:size]
+            message = (b"\x02" + header + b"\xff" * size)[:size]
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
             with pytest.raises(RemoteProtocolError):

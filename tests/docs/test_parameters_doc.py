@@ -14,7 +14,7 @@ import pytest
 from harness import make_params
 from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
 from secagg.graph import finder, privacy_bits, recommend, tails
-from secagg.protocol import messages
+from secagg.protocol import messages, params_bytes
 from secagg.protocol.traffic import client_traffic
 
 TEXT = (Path(__file__).parents[2] / "docs" / "parameters.md").read_text(encoding="utf-8")
@@ -164,11 +164,11 @@ def test_formulas_give_the_bytes() -> None:
 
     formulas = rows("phase | way | bytes")
     assert len(formulas) == 9
-    for n, k, u, weighted, active in [
-        (9, None, 3, True, False),
-        (700, 40, 300, False, False),
-        (3000, None, 9, True, False),
-        (300, None, 9, True, True),
+    for n, k, u, weighted, active, counted in [
+        (9, None, 3, True, False, False),
+        (700, 40, 300, False, False, False),
+        (3000, None, 9, True, False, True),
+        (300, None, 9, True, True, True),
     ]:
         params = make_params(
             n,
@@ -176,15 +176,17 @@ def test_formulas_give_the_bytes() -> None:
             length=12_345,
             max_weight=4 if weighted else None,
             encoding=Integers(max=3),
-            modulus_bits=21,
+            modulus_bits=26,
+            count_clipped=counted,
             security="active" if active else "semi-honest",
         )
         g1 = n - 1 if k is None else k + 1
         g2, g3 = g1 - 2, g1 - 5
         traffic = client_traffic(params, client_id=u, cohort=n - 1, u2=g2, u3=g3)
         names = {"u": u, "n1": n - 1, "g1": g1, "g2": g2, "g3": g3, "b": b, "i": i}
+        names["p"] = len(params.to_bytes())
         names |= {"s": 64, "g4": g3} if active else {"s": 0, "g4": 0}
-        packed = -(-21 * (12_345 + weighted) // 8)
+        packed = -(-26 * (12_345 + weighted + counted) // 8)
         seen = dict.fromkeys(traffic, 0)
         for phase, way, formula in formulas:
             plain = formula.strip("`").replace("·", "*").replace("−", "-")
@@ -215,8 +217,15 @@ def test_constants_follow_from_each_other() -> None:
     assert shamir.limb_count(keys.SEED_BYTES) == messages.SHARE_LIMBS
     assert messages.SHARE_BYTES == 8 * messages.SHARE_LIMBS
     assert messages.SEALED_BYTES == 2 * messages.SHARE_BYTES + keys.TAG_BYTES
-    traffic = client_traffic(make_params(5, security="active"), client_id=2**64 - 1)
-    assert traffic[Phase.ADVERTISE_KEYS].up == 180 < messages._FRAME
+    params = make_params(5, security="active")
+    up = client_traffic(params, client_id=2**64 - 1)[Phase.ADVERTISE_KEYS].up
+    # the header of parameters of 256 bytes or more takes one more byte
+    assert up - len(params.to_bytes()) + 1 == 149 < messages._FRAME
+    assert (
+        params_bytes.MAX_PARAMS_BYTES
+        == 41 + params_bytes.MAX_ENCODING_BYTES + params_bytes.MAX_SESSION_BYTES
+    )
+    assert len(params.to_bytes()) == 41 + len(params.encoding.canonical()) + len(params.session)
 
 
 ONES = Integers(max=1)
@@ -230,6 +239,11 @@ BOUNDS: dict[str, tuple[Callable[[int], object], int, int]] = {
     "modulus of Integers(max=M), n clients, weights up to w": (
         lambda r: make_params(5, modulus=r, encoding=Integers(max=7), max_weight=3),
         5 * 7 * 3 + 1,
+        -1,
+    ),
+    "modulus with count_clipped, n clients, length d": (
+        lambda r: make_params(5, modulus=r, encoding=ONES, length=9, count_clipped=True),
+        5 * 9 + 1,
         -1,
     ),
     "modulus of FixedPoint": (

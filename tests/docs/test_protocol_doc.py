@@ -64,7 +64,7 @@ def replay(variant: str) -> dict[str, str]:
         "ConsistencySignature": lambda u, data: clients[u].check_consistency(data),
         "UnmaskShares": lambda u, data: clients[u].unmask(data),
     }
-    seen = {"parameters digest": params.digest}
+    seen = {"parameters": params.to_bytes(), "parameters digest": params.digest}
     inbox = dict.fromkeys(IDS, b"")
     for phase, after in NEXT[variant].items():
         name = protocol_doc.SENT[phase]
@@ -96,6 +96,11 @@ def test_checks_of_encryption_are_those_of_the_code() -> None:
     assert documented == protocol_doc.encryption_checks_in_code()
 
 
+def test_checks_of_parameters_are_those_of_the_code() -> None:
+    documented = protocol_doc.documented_parameter_checks()
+    assert documented == protocol_doc.parameter_checks_in_code()
+
+
 def test_phases_of_the_table_of_checks_exist() -> None:
     phases = {phase.value for phase in Phase}
     for text in protocol_doc.documented_checks().values():
@@ -108,7 +113,7 @@ def test_worked_example_is_that_of_the_machines(variant: str) -> None:
     messages = replay(variant)
     shown = protocol_doc.listing(f"example {variant}")
     compared = messages.keys() & shown.keys()
-    assert len(compared) == (8 if variant == "semi-honest" else 5)
+    assert len(compared) == (9 if variant == "semi-honest" else 6)
     for name in compared:
         assert shown[name].replace(" ", "") == messages[name], name
 
@@ -140,7 +145,7 @@ def test_worked_example_has_the_key_schedules_values() -> None:
         ),
     }
     assert derived == {name: shown[name] for name in derived}
-    assert len(shown) == len(derived) + 8, "a value that no test looks at"
+    assert len(shown) == len(derived) + 9, "a value that no test looks at"
 
 
 def test_mask_streams_are_those_of_the_code() -> None:

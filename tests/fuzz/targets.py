@@ -1,9 +1,9 @@
 """Fuzz targets. Each takes any bytes and raises only on a defect.
 
-``decoders`` reads the bytes as one message and passes what comes out through the checks a
-client makes of it. ``transcripts`` reads them as a script of a network that alters, repeats,
-exchanges and loses the messages of a whole round. ``paillier`` and ``threshold`` are in
-paillier_targets.py and threshold_targets.py.
+``parameters`` reads the bytes as those of RoundParams. ``decoders`` reads them as one message
+and passes what comes out through the checks a client makes of it. ``transcripts`` reads them as
+a script of a network that alters, repeats, exchanges and loses the messages of a whole round.
+``paillier`` and ``threshold`` are in paillier_targets.py and threshold_targets.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ import numpy as np
 from fuzz.paillier_targets import paillier, paillier_seeds
 from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
-from secagg import ClientPolicy, Phase, RemoteProtocolError, RoundParams, TooFewSurvivors, _fast
+from secagg import (
+    ClientPolicy,
+    Integers,
+    Phase,
+    RemoteProtocolError,
+    RoundParams,
+    TooFewSurvivors,
+    _fast,
+)
 from secagg.client.checks import (
     check_agreement,
     check_roster,
@@ -38,6 +46,7 @@ from secagg.protocol.messages import (
     encode,
     max_bytes,
 )
+from secagg.protocol.params_bytes import MAX_PARAMS_BYTES, compare
 
 __all__ = [
     "KINDS",
@@ -46,6 +55,7 @@ __all__ = [
     "Script",
     "altered_by",
     "decoders",
+    "parameters",
     "seeds",
     "transcripts",
 ]
@@ -65,7 +75,7 @@ WORLDS = (
     make_params(4),
     make_params(5, security="active"),
     make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
-    make_params(4, modulus_bits=64, length=3),
+    make_params(4, modulus_bits=64, length=3, count_clipped=True),
 )
 POLICY = ClientPolicy()
 ME = 2
@@ -130,6 +140,21 @@ def decoders(data: bytes) -> None:
     except RemoteProtocolError as error:
         assert error.check
         assert len(str(error)) < 300
+
+
+def parameters(data: bytes) -> None:
+    """The bytes are exactly those of the parameters that they are read as, or are rejected."""
+    try:
+        read = RoundParams.from_bytes(data)
+    except RemoteProtocolError as error:
+        assert error.check in ("version", "length", "parameters")
+        assert len(str(error)) < 500
+        return
+    assert len(data) <= MAX_PARAMS_BYTES
+    assert read.to_bytes() == data
+    for world in _KNOWN:
+        own = world.params.to_bytes()
+        assert (compare(own, data, "there").why == "") == (own == data)
 
 
 class Script:
@@ -229,6 +254,7 @@ _ALTERATIONS: dict[int, Callable[[bytes, Script, list[bytes]], bytes]] = {
     4: _exchange,
 }
 TARGETS: dict[str, Callable[[bytes], None]] = {
+    "parameters": parameters,
     "decoders": decoders,
     "transcripts": transcripts,
     "paillier": paillier,
@@ -242,6 +268,9 @@ def seeds(target: str) -> list[bytes]:
         return paillier_seeds()
     if target == "threshold":
         return threshold_seeds()
+    if target == "parameters":
+        own = make_params(5, encoding=Integers(9), modulus=101, max_weight=2)
+        return [params.to_bytes() for params in (*WORLDS, own)]
     if target == "decoders":
         real = []
         for w, world in enumerate(_KNOWN):

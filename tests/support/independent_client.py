@@ -1,4 +1,4 @@
-"""A client of the secagg protocol, version 1, written from its specification alone (`§`).
+"""A client of the secagg protocol, version 2, written from its specification alone (`§`).
 
 A `Client` lives for one session (§7.3); its methods, called in the order of §7.1 or §7.2, turn
 the server's answer into its next message. It rounds to nearest (§4.1). Of the policy (§3.4) it
@@ -106,6 +106,8 @@ class Parameters:
         """Every field in its range (§3.1)."""
         self.security, two = params.get("security"), params.get("allow_two_clients", False)
         valid(self.security in ("semi-honest", "active") and type(two) is bool, "security")
+        self.counted = params.get("count_clipped", False)
+        valid(type(self.counted) is bool, "count_clipped")
         self.active, self.two = self.security == "active", two
         self.n = integer(params, "n_clients", 2 if two else 3, 2**20)
         self.k, self.W = params.get("neighbours"), params.get("max_weight")
@@ -140,26 +142,44 @@ class Parameters:
         valid(S < 2**63, "headroom: sums of 2^63 or more")
         valid((S if self.clip is None else 2 * S) < self.R, "headroom: modulus too small")
         self.d = integer(params, "length", 1, 2**31)
+        valid(not self.counted or self.n * self.d < self.R, "headroom: too many to count")
         self.b = (self.R - 1).bit_length()
-        self.e = self.d + (self.W is not None)
+        self.e = self.d + (self.W is not None) + self.counted
         self.packed = (self.e * self.b + 7) // 8  # the bytes of a packed vector (§5.9)
         valid(self.packed < 2**32, "length: a masked vector is too large")  # §10
         self.least = max(self.t, 2 if two else 3)
         self.sigma = 64 if self.active else 0  # the bytes of a signature (§6.2)
 
-    def digest(self) -> bytes:
-        """§3.3."""
-        sizes = b"".join(map(u64le, (self.n, self.t, self.d, self.k or 0, self.W or 0)))
+    def head(self) -> bytes:
+        """§3.3: all but the last field, the session."""
         encoding = b"integers" + u64le(self.bound)
         if self.clip is not None:
             encoding = b"fixed point" + struct.pack("<d", self.clip) + u64le(self.f)
-        parts = [b"secagg/1 parameters", sizes + bytes([self.two])]
-        parts += [self.R.to_bytes(9, "little"), encoding, self.security.encode(), self.session]
-        return sha256(*(u64le(len(part)) + part for part in parts))
+        flags = self.two + 2 * self.counted
+        numbers = (self.n, self.t, self.k or 0, self.d, self.W or 0, self.R - 1)
+        head = struct.pack("<BBBIIIQQQ", 2, self.active, flags, *numbers)
+        return head + bytes([len(encoding)]) + encoding
+
+    def encode(self) -> bytes:
+        """§3.3: P."""
+        return self.head() + bytes([len(self.session)]) + self.session
+
+    def digest(self) -> bytes:
+        """§3.3."""
+        return sha256(b"secagg/2 parameters", self.encode())
+
+    def require_same(self, theirs: bytes) -> None:
+        """§8.2: the checks `session` and `parameters`."""
+        rest = theirs[len(self.head()) :]
+        another = theirs.startswith(self.head()) and rest != b"" and rest[0] == len(rest) - 1
+        another = another and rest[0] <= 64 and theirs != self.encode()
+        require(not another, "session")
+        require(theirs == self.encode(), "parameters")
 
     def elements(self, vector: Iterable, weight: int | None) -> list[int]:
         """§4: a vector and a weight as e elements; anything not allowed is a ParameterError."""
         q: list[int] = []
+        clipped = 0
         try:
             for x in vector:
                 if self.clip is None:  # §4.2
@@ -168,14 +188,16 @@ class Parameters:
                 else:  # §4.1; Python's round() is exact and takes ties to even
                     valid(isinstance(x, Real) and math.isfinite(x), "vector: element")
                     q.append(round(min(max(float(x), -self.clip), self.clip) * 2**self.f))
+                    clipped += abs(float(x)) > self.clip
         except (TypeError, OverflowError):
             raise ParameterError("vector") from None
         valid(len(q) == self.d, "vector: its length")
+        count = [clipped] if self.counted else []
         if self.W is None:  # §4.3
             valid(weight is None, "weight: the round is not weighted")
-            return [a % self.R for a in q]
+            return [a % self.R for a in q] + count
         valid(type(weight) is int and 0 <= weight <= self.W, "weight")
-        return [weight * a % self.R for a in q] + [weight]
+        return [weight * a % self.R for a in q] + [weight] + count
 
     def mask(self, key: bytes) -> list[int]:
         """§5.7: PRG(key)."""
@@ -212,17 +234,17 @@ def derive(session: bytes, secret: bytes, info: bytes, length: int) -> bytes:
 
 def sealing_data(session: bytes, sender: int, receiver: int) -> bytes:
     """§5.5: the associated data."""
-    return b"secagg/1 shares" + session + u64le(sender) + u64le(receiver) + b"\x01"
+    return b"secagg/2 shares" + session + u64le(sender) + u64le(receiver) + b"\x01"
 
 
 def signed(label: bytes, context: bytes, u: int, phase: int, what: bytes) -> bytes:
     """§5.10: what u signs in round `phase`; the context is params or the session."""
-    return b"secagg/1 signed " + label + context + u64le(u) + bytes([phase]) + what
+    return b"secagg/2 signed " + label + context + u64le(u) + bytes([phase]) + what
 
 
 def encode_message(tag: int, *fields: int | bytes) -> bytes:
     """§6.1, in the shortest formats."""
-    out = b"\x01" + bytes([0x91 + len(fields), tag])
+    out = b"\x02" + bytes([0x91 + len(fields), tag])
     for field in fields:
         if isinstance(field, int) and field < 0x80:
             out += bytes([field])
@@ -239,7 +261,7 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
     valid(isinstance(data, bytes | bytearray | memoryview), "data: not bytes")
     data, at = bytes(data), 2
     require(len(data) > 0, "encoding")
-    require(data[0] == 1, "version")
+    require(data[0] == 2, "version")
     require(len(data) <= 256 + limit, "size")
 
     def take(size: int) -> bytes:
@@ -266,6 +288,7 @@ def decode_message(data: bytes, tag: int, kinds: str, limit: int) -> list:
         fields.append(item())
         require(isinstance(fields[-1], int if kind == "int" else bytes), "encoding")
         require(kind != "b32" or len(fields[-1]) == 32, "encoding")
+        require(kind != "par" or len(fields[-1]) <= 360, "encoding")
     require(at == len(data), "encoding")
     return fields
 
@@ -374,15 +397,15 @@ class Client:
             self.own = c, s = tuple(pair.public_key().public_bytes_raw() for pair in pairs)
             message = signed(b"keys", self.params, self.id, 0, c + s)
             signature = self.identity.sign(message) if self.identity else b""
-            return encode_message(1, self.id, self.params, c, s, signature)
+            return encode_message(1, self.id, self.p.encode(), c, s, signature)
 
     def share_keys(self, data: bytes) -> bytes:
         """Round 1 (§8.2): from Roster; shares b_u and the masking seed; ShareKeys."""
         with self._step("share_keys", "masked_input"):
-            p, kinds = self.p, "b32 int b32 bin bin bin bin"
-            fields = decode_message(data, 2, kinds, p.h * (72 + p.sigma))
+            p, kinds = self.p, "par int b32 bin bin bin bin"
+            fields = decode_message(data, 2, kinds, 360 + p.h * (72 + p.sigma))
             params, size, digest, raw, seal_keys, mask_keys, signatures = fields
-            require(params == self.params, "parameters")
+            p.require_same(params)
             ids = ascending(raw)
             require(len(seal_keys) == len(mask_keys) == 32 * len(ids), "length")
             pairs = zip(split(seal_keys, 32), split(mask_keys, 32), strict=True)
@@ -395,18 +418,18 @@ class Client:
             require(len(ids) >= self.enough, "size")
             if len(ids) == size:  # it sees all of U1: the roster digest of §5.2
                 entries = (u64le(u) + c + s for u, (c, s) in self.roster.items())
-                require(digest == sha256(b"secagg/1 roster", *entries), "digest")
+                require(digest == sha256(b"secagg/2 roster", *entries), "digest")
             require(len(signatures) == p.sigma * len(ids), "length")
             if p.active:
                 require(all(u in self.registry for u in ids), "unknown client")
                 for u, signature in zip(ids, split(signatures, 64), strict=True):
-                    message = signed(b"keys", params, u, 0, b"".join(self.roster[u]))
+                    message = signed(b"keys", self.params, u, 0, b"".join(self.roster[u]))
                     self._verify(u, signature, message)
-            self.session = sha256(b"secagg/1 session", self.params, digest)  # §5.2
+            self.session = sha256(b"secagg/2 session", self.params, digest)  # §5.2
             sealing: dict[int, bytes] = {}
             for v in ids:
                 if v != self.id:  # the last check, `public key`, is made in here
-                    keys = split(self._pair(v, 0, b"secagg/1 seal", 64), 32)
+                    keys = split(self._pair(v, 0, b"secagg/2 seal", 64), 32)
                     sealing[v], self._opening[v] = keys if self.id < v else reversed(keys)
             self._seeds.append(b := self._entropy(32))
             coefficients = self._coefficients()
@@ -423,7 +446,7 @@ class Client:
                 else:  # §5.5
                     ad = sealing_data(self.session, self.id, v)
                     sealed += AESGCM(sealing[v]).encrypt(bytes(12), share, ad)
-            label = b"secagg/1 self mask commitment"
+            label = b"secagg/2 self mask commitment"
             commitment = sha256(label, self.session, u64le(self.id), b)  # §5.6
             self._seeds[0] = b""  # §7.3
             return encode_message(3, self.id, self.session, commitment, sealed)
@@ -449,10 +472,10 @@ class Client:
             for v in senders:
                 values = integers(b"".join(self._shares[v]), 8)
                 require(all(value < SHAMIR_PRIME for value in values), "share")
-            info = b"secagg/1 self mask" + u64le(self.id)
+            info = b"secagg/2 self mask" + u64le(self.id)
             masks = [(1, derive(self.session, self._seeds[2], info, 16))]
             for v in senders:  # the last check, `public key`, is made in here
-                key = self._pair(v, 1, b"secagg/1 pairwise mask", 16)
+                key = self._pair(v, 1, b"secagg/2 pairwise mask", 16)
                 masks.append((1 if self.id < v else -1, key))
             for sign, key in masks:  # §5.8: the lower id adds, the higher subtracts
                 pairs = zip(y, self.p.mask(key), strict=True)

@@ -37,6 +37,8 @@ SIDES = {
     "client": ["client"],
     "server": ["server"],
     "messages": ["client", "server"],
+    "params": ["parameters"],
+    "params_bytes": ["parameters"],
     "paillier": ["encryption"],
     "threshold": ["encryption"],
 }
@@ -87,9 +89,19 @@ def encryption_checks_in_code() -> set[str]:
     return {check for check, side in _checks() if side == "encryption"}
 
 
+def documented_parameter_checks() -> set[str]:
+    """The checks of the bytes of parameters, which are of no phase."""
+    return set(re.findall(r"^\| `([a-z]+)` \|", section("parameter checks"), re.M))
+
+
+def parameter_checks_in_code() -> set[str]:
+    """The checks of the bytes of parameters."""
+    return {check for check, side in _checks() if side == "parameters"}
+
+
 def checks_in_code() -> set[tuple[str, str]]:
-    """(check, side) of every check of the protocol."""
-    return {(check, side) for check, side in _checks() if side != "encryption"}
+    """(check, side) of every check of the protocol's messages."""
+    return {(check, side) for check, side in _checks() if side in ("client", "server")}
 
 
 def _checks() -> set[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from itertools import chain, pairwise
 
 import primitives as pr
+from faults_params import not_parameters
 from params import FixedPoint, Integers, Params
 from parties import coefficients, neighbourhoods
 from primitives import P, draw, ids, u64le
@@ -37,6 +38,8 @@ def parameters() -> dict[str, object]:
         "session of zero": base.but(session=b"\0"),
         "session of 64 bytes": base.but(session=bytes(range(64))),
         "allow_two_clients": base.but(two=True),
+        "count_clipped": base.but(count=True),
+        "count_clipped and allow_two_clients": base.but(two=True, count=True),
         "two clients": Params(2, 2, 1, Integers(1), 3, two=True),
         "active": base.but(security="active"),
         "largest numbers": Params(2**20, 2**20, 2**28, Integers(2**42), 2**64),
@@ -50,12 +53,16 @@ def parameters() -> dict[str, object]:
                 "bits": p.bits,
                 "elements": p.elements,
                 "least": p.least,
-                "parts": p.parts(),
-                "preimage": b"".join(u64le(len(x)) + x for x in p.parts()),
+                "layout": [{"field": field, "bytes": x} for field, x in p.layout()],
+                "bytes": p.to_bytes(),
                 "digest": p.digest(),
             }
             for name, p in changed.items()
-        ]
+        ],
+        "refused": [
+            {"name": name, "check": check, "bytes": data}
+            for name, check, data in not_parameters()
+        ],
     }
 
 
@@ -114,8 +121,8 @@ def keys() -> dict[str, object]:
                        "mask_seed": mask_hi, "mask_key": s_hi},
                 "seal_shared": seal_shared,
                 "mask_shared": mask_shared,
-                "seal_info": pr.pair_info(b"secagg/1 seal", (lo, c_lo), (hi, c_hi)),
-                "mask_info": pr.pair_info(b"secagg/1 pairwise mask", (lo, s_lo), (hi, s_hi)),
+                "seal_info": pr.pair_info(b"secagg/2 seal", (lo, c_lo), (hi, c_hi)),
+                "mask_info": pr.pair_info(b"secagg/2 pairwise mask", (lo, s_lo), (hi, s_hi)),
                 "seal_lo_to_hi": up,
                 "seal_hi_to_lo": down,
                 "pairwise_mask": pr.pairwise_key(session, mask_shared, (lo, s_lo), (hi, s_hi)),

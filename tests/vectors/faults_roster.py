@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL
+from faults_params import other_parameters
 from faults_server import flip
 from kinds import but, get
 from parties import Party, Round
@@ -16,7 +17,7 @@ def roster(r: Round, parties: list[Party], **changes: int | bytes) -> Message:
     """A Roster of these parties with their digest; `changes` are its only faults."""
     digest = pr.roster_digest({p.u: p.keys for p in parties})
     message: Message = [
-        2, r.params.digest(), len(parties), digest, ids([p.u for p in parties]),
+        2, r.params.to_bytes(), len(parties), digest, ids([p.u for p in parties]),
         b"".join(p.seal_key for p in parties), b"".join(p.mask_key for p in parties),
         b"".join(keys_signature(r, p) for p in parties),
     ]  # fmt: skip
@@ -59,8 +60,8 @@ def roster_faults(add: Add, rounds: dict[str, Round]) -> None:
     def with_(name: str, check: str, **changes: int | bytes) -> None:
         add(r, name, check, u, but(good, **changes))
 
-    with_("digest of other parameters", "parameters", parameters=draw("other", 32))
-    with_("one bit of the parameters", "parameters", parameters=flip(good, "parameters"))
+    for name, check, other in other_parameters(r.params):
+        with_(name, check, parameters=other)
     with_("ids descend", "ids", ids=ids([9, 8, 7]))
     with_("an id twice", "ids", ids=ids([7, 8, 8]))
     with_("ids not whole", "ids", ids=ids([7, 8, 9])[:-1])

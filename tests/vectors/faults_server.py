@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import primitives as pr
 from derivations import LOW_ORDER, NOT_CANONICAL
+from faults_params import other_parameters
 from kinds import KINDS, but, fields, get
 from parties import Round
 from primitives import Message, draw, encode, u64le
@@ -40,7 +41,7 @@ def _new_keys(r: Round, u: int, seal_key: bytes, mask_key: bytes) -> Message:
     signature = b""
     if u in r.parties:
         signature = r.signature(u, pr.signed_keys(digest, u, seal_key, mask_key))
-    return [1, u, digest, seal_key, mask_key, signature]
+    return [1, u, r.params.to_bytes(), seal_key, mask_key, signature]
 
 
 def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
@@ -50,14 +51,8 @@ def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
     seal_key, mask_key = r.parties[a].keys
     fresh = pr.x25519_public(draw("a fresh key", 32))
     other_round = rounds["complete-33-bits"].params.digest()
-    add(r, "digest of another round", "parameters", a, but(good[a], parameters=other_round))
-    add(
-        r,
-        "one bit of the digest",
-        "parameters",
-        a,
-        but(good[a], parameters=flip(good[a], "parameters")),
-    )
+    for name, check, other in other_parameters(r.params):
+        add(r, name, check, a, but(good[a], parameters=other))
     add(r, "n clients are in", "cohort", 99, _new_keys(r, 99, fresh, mask_key), [a, b, c])
     for key in LOW_ORDER:
         add(r, "sealing key of low order", "public key", a, but(good[a], seal_key=key))
@@ -116,7 +111,7 @@ def _advertise(add: Callable[..., None], rounds: dict[str, Round]) -> None:
         "keys signed the other way round", own(a, pr.signed_keys(digest, a, mask_key, seal_key))
     )
     keys = digest + u64le(a) + b"\0" + seal_key + mask_key
-    signed("label of the survivors", own(a, b"secagg/1 signed survivors" + keys))
+    signed("label of the survivors", own(a, b"secagg/2 signed survivors" + keys))
 
 
 def _later(add: Callable[..., None], rounds: dict[str, Round]) -> None:
@@ -254,10 +249,14 @@ def closings(rounds: dict[str, Round]) -> list[dict[str, object]]:
         out.append({"round": name, "phase": "unmasking", "accepted": there,
                     "replace": [{"id": wrong, "bytes": lie}],
                     "error": "RemoteProtocolError", "check": "shares"})  # fmt: skip
-    # A masked input moved so far that the survivors cannot have such a sum, or such weights.
-    r = rounds["annex-a-semi-honest"]
-    u, modulus = r.u3[0], r.params.modulus
-    for check, element, by in (("sum", 0, modulus // 2), ("weight", r.params.d, 1000)):
+    # A masked input moved so far that the survivors cannot have such a sum, weights or count.
+    for name, check, element, by in (
+        ("annex-a-semi-honest", "sum", 0, 2**14),
+        ("annex-a-semi-honest", "weight", 3, 1000),
+        ("complete-counted", "clipped", 6, 1000),
+    ):
+        r = rounds[name]
+        u, modulus = r.u3[0], r.params.modulus
         moved = r.masked(u)
         moved[element] = (moved[element] + by) % modulus
         values = pr.pack(moved, (modulus - 1).bit_length())

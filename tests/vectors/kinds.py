@@ -10,10 +10,10 @@ from primitives import Message, draw, encode
 
 KINDS: dict[int, tuple[str, str, list[tuple[str, str]]]] = {
     1: ("AdvertiseKeys", "advertise_keys",
-        [("sender", "int"), ("parameters", "b32"), ("seal_key", "b32"), ("mask_key", "b32"),
+        [("sender", "int"), ("parameters", "b360"), ("seal_key", "b32"), ("mask_key", "b32"),
          ("signature", "sig")]),
     2: ("Roster", "share_keys",
-        [("parameters", "b32"), ("size", "int"), ("digest", "b32"), ("ids", "bin"),
+        [("parameters", "b360"), ("size", "int"), ("digest", "b32"), ("ids", "bin"),
          ("seal_keys", "bin"), ("mask_keys", "bin"), ("signatures", "bin")]),
     3: ("ShareKeys", "share_keys",
         [("sender", "int"), ("session", "b32"), ("commitment", "b32"), ("sealed", "bin")]),
@@ -36,7 +36,8 @@ def limit(params: Params, tag: int) -> int:
     """The most bytes a message may have."""
     sigma = 64 if params.active else 0
     more = {
-        2: params.h * (72 + sigma),
+        1: 360,
+        2: 360 + params.h * (72 + sigma),
         3: 96 * params.h,
         4: 104 * params.h,
         5: -(-params.elements * params.bits // 8),
@@ -87,6 +88,7 @@ def messages(rounds: dict[str, Round]) -> dict[str, object]:
                 sizes = {
                     "b32": 32,
                     "sig": 0 if number % 2 else 64,
+                    "b360": (0, 90, 360)[number % 3],
                     "bin": (0, 24, 128)[number % 3],
                 }
                 message.append(
@@ -126,7 +128,7 @@ def _filled(params: Params, size: int) -> dict[str, object]:
 def odd_spellings(message: Message) -> Iterator[tuple[str, bytes]]:
     """§6.1: the same message in formats that a decoder MUST accept."""
     body = [pr.mp(field) for field in message]
-    one = b"\x01"
+    one = b"\x02"
     count = len(message)
     yield "array 16", one + b"\xdc" + count.to_bytes(2, "big") + b"".join(body)
     yield "array 32", one + b"\xdd" + count.to_bytes(4, "big") + b"".join(body)
@@ -158,16 +160,17 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     layout = KINDS[tag][2]
 
     def with_body(parts: list[bytes]) -> bytes:
-        return bytes([0x01, 0x90 | len(parts)]) + b"".join(parts)
+        return bytes([0x02, 0x90 | len(parts)]) + b"".join(parts)
 
     def replaced(i: int, by: bytes) -> bytes:
         return with_body([*body[:i], by, *body[i + 1 :]])
 
     yield "empty", "encoding", b""
     yield "version 0", "version", b"\0" + good[1:]
-    yield "version 2", "version", b"\x02" + good[1:]
+    yield "version 1", "version", b"\x01" + good[1:]
+    yield "version 3", "version", b"\x03" + good[1:]
     yield "no version byte", "version", good[1:]
-    yield "another version, too long", "version", b"\x02" + good[1:].ljust(most, b"\0")
+    yield "another version, too long", "version", b"\x03" + good[1:].ljust(most, b"\0")
     yield "one byte too long", "size", good.ljust(most + 1, b"\0")
     yield "as long as allowed, but padded", "encoding", good.ljust(most, b"\0")
     yield "a byte after it", "encoding", good + b"\0"
@@ -177,14 +180,14 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
     yield "the last field missing", "encoding", with_body(body[:-1])
     yield "a field more: nil", "encoding", with_body([*body, b"\xc0"])
     yield "a field more: bin", "encoding", with_body([*body, b"\xc4\x00"])
-    yield "the header one too high", "encoding", bytes([1, 0x90 | count + 1]) + b"".join(body)
-    yield "the header one too low", "encoding", bytes([1, 0x90 | count - 1]) + b"".join(body)
-    yield "array 32 of 2^32 - 1", "encoding", b"\x01\xdd\xff\xff\xff\xff" + b"".join(body)
+    yield "the header one too high", "encoding", bytes([2, 0x90 | count + 1]) + b"".join(body)
+    yield "the header one too low", "encoding", bytes([2, 0x90 | count - 1]) + b"".join(body)
+    yield "array 32 of 2^32 - 1", "encoding", b"\x02\xdd\xff\xff\xff\xff" + b"".join(body)
     pairs = b"".join(bytes([i]) + part for i, part in enumerate(body))
-    yield "a map", "encoding", bytes([1, 0x80 | count]) + pairs
-    yield "no array: the tag", "encoding", b"\x01" + body[0]
-    yield "no array: nil", "encoding", b"\x01\xc0"
-    yield "an array in an array", "encoding", b"\x01\x91" + good[1:]
+    yield "a map", "encoding", bytes([2, 0x80 | count]) + pairs
+    yield "no array: the tag", "encoding", b"\x02" + body[0]
+    yield "no array: nil", "encoding", b"\x02\xc0"
+    yield "an array in an array", "encoding", b"\x02\x91" + good[1:]
     yield "the byte c1", "encoding", replaced(1, b"\xc1")
     for other in (0, 10, tag % 9 + 1):
         yield f"tag {other}", "encoding", replaced(0, pr.mp_int(other))
@@ -221,6 +224,12 @@ def broken(message: Message, most: int) -> Iterator[tuple[str, str, bytes]]:
             yield f"{name} of 31 bytes", "encoding", replaced(i, pr.mp(value[:31]))
             yield f"{name} of 33 bytes", "encoding", replaced(i, pr.mp(value + b"\0"))
             yield f"{name} empty", "encoding", replaced(i, pr.mp(b""))
+        if what == "b360":
+            yield (
+                f"{name} of 361 bytes",
+                "encoding",
+                replaced(i, pr.mp(value.ljust(361, b"\0"))),
+            )
         if what == "sig":
             yield f"{name} of 65 bytes", "encoding", replaced(i, pr.mp(value.ljust(65, b"\0")))
         if what == "bin" and size < 256:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
-from primitives import ids, prg, sha256, u8, u64le
+from primitives import prg, sha256, u8, u32le, u64le
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Params:
     max_weight: int | None = None
     session: bytes = b""
     two: bool = False
+    count: bool = False
     security: str = "semi-honest"
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class Params:
         signed = isinstance(self.encoding, FixedPoint)
         assert self.modulus > (2 * largest if signed else largest), "no headroom"
         assert largest < 2**63
+        assert not self.count or self.modulus > self.n * self.d
         assert self.h // 2 < self.t <= self.h
         assert not self.active or (3 * self.t > 2 * self.n and self.k is None)
 
@@ -69,7 +71,7 @@ class Params:
 
     @property
     def elements(self) -> int:
-        return self.d if self.max_weight is None else self.d + 1
+        return self.d + (self.max_weight is not None) + self.count
 
     @property
     def least(self) -> int:
@@ -79,19 +81,32 @@ class Params:
     def active(self) -> bool:
         return self.security == "active"
 
-    def parts(self) -> list[bytes]:
-        numbers = (self.n, self.t, self.d, self.k or 0, self.max_weight or 0)
+    def layout(self) -> list[tuple[str, bytes]]:
+        """§3.3: the fields in their order."""
+        encoding = self.encoding.part()
         return [
-            b"secagg/1 parameters",
-            ids(list(numbers)) + u8(1 if self.two else 0),
-            self.modulus.to_bytes(9, "little"),
-            self.encoding.part(),
-            self.security.encode(),
-            self.session,
+            ("version", u8(2)),
+            ("security", u8(1 if self.active else 0)),
+            ("flags", u8((1 if self.two else 0) + (2 if self.count else 0))),
+            ("n_clients", u32le(self.n)),
+            ("threshold", u32le(self.t)),
+            ("neighbours", u32le(self.k or 0)),
+            ("length", u64le(self.d)),
+            ("max_weight", u64le(self.max_weight or 0)),
+            ("modulus", u64le(self.modulus - 1)),
+            ("encoding", u8(len(encoding)) + encoding),
+            ("session", u8(len(self.session)) + self.session),
         ]
 
+    def to_bytes(self) -> bytes:
+        return b"".join(value for _, value in self.layout())
+
+    def with_field(self, name: str, value: bytes) -> bytes:
+        """The bytes with one field replaced by any other."""
+        return b"".join(value if field == name else own for field, own in self.layout())
+
     def digest(self) -> bytes:
-        return sha256(*(u64le(len(x)) + x for x in self.parts()))
+        return sha256(b"secagg/2 parameters", self.to_bytes())
 
     def but(self, **changes: object) -> "Params":
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -107,6 +122,7 @@ class Params:
             "max_weight": self.max_weight,
             "session": self.session,
             "allow_two_clients": self.two,
+            "count_clipped": self.count,
             "security": self.security,
         }
 
@@ -130,14 +146,19 @@ def elements_of(
         words = prg(key, len(vector), 2**64) if key else []
         random = [word >> 11 for word in words] if key else [None] * len(vector)
         q = [quantise(x, encoding, r) for x, r in zip(vector, random, strict=True)]
-    if params.max_weight is None:
-        return [x % params.modulus for x in q]
-    assert weight is not None
-    return [weight * x % params.modulus for x in q] + [weight]
+    more = []
+    if params.max_weight is not None:
+        assert weight is not None
+        q = [weight * x for x in q]
+        more.append(weight)
+    if params.count:
+        clip = encoding.clip if isinstance(encoding, FixedPoint) else encoding.max
+        more.append(sum(abs(x) > clip for x in vector))
+    return [x % params.modulus for x in q] + more
 
 
 def decode_sum(params: Params, total: list[int]) -> list[int]:
-    """§4.4: the signed integers, without the weight's element; FixedPoint before 2^-f."""
+    """§4.4: the signed integers, without weight and count; FixedPoint before 2^-f."""
     signed = isinstance(params.encoding, FixedPoint)
     half = (params.modulus - 1) // 2
     return [v - params.modulus if signed and v > half else v for v in total[: params.d]]

@@ -97,6 +97,7 @@ class Round:
     total: list[int] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     weight: int | None = None
+    clipped: int | None = None
     disputes: list[tuple[int, int]] = field(default_factory=list)
 
     def phases(self) -> list[str]:
@@ -166,7 +167,7 @@ def run(
 
 
 def graph_order(seed: bytes, among: list[int]) -> list[int]:
-    return sorted(among, key=lambda u: pr.sha256(b"secagg/1 graph", seed, pr.u64le(u)))
+    return sorted(among, key=lambda u: pr.sha256(b"secagg/2 graph", seed, pr.u64le(u)))
 
 
 def neighbourhoods(params: Params, u1: list[int], seed: bytes | None) -> dict[int, list[int]]:
@@ -182,10 +183,10 @@ def neighbourhoods(params: Params, u1: list[int], seed: bytes | None) -> dict[in
 
 
 def _advertise(r: Round) -> None:
-    digest = r.params.digest()
+    own, digest = r.params.to_bytes(), r.params.digest()
     r.u1 = r.staying(sorted(r.parties), "advertise_keys")
     r.sent["advertise_keys"] = {
-        u: [1, u, digest, *r.parties[u].keys, r.signed_keys(u)] for u in r.u1
+        u: [1, u, own, *r.parties[u].keys, r.signed_keys(u)] for u in r.u1
     }
     r.holders = neighbourhoods(r.params, r.u1, r.server_draws[0] if r.server_draws else None)
     roster = pr.roster_digest({u: r.parties[u].keys for u in r.u1})
@@ -194,7 +195,7 @@ def _advertise(r: Round) -> None:
     for u in r.u1:
         listed = [r.parties[v] for v in r.holders[u]]
         r.answers["advertise_keys"][u] = [
-            2, digest, len(r.u1), roster, pr.ids(r.holders[u]),
+            2, own, len(r.u1), roster, pr.ids(r.holders[u]),
             b"".join(p.seal_key for p in listed), b"".join(p.mask_key for p in listed),
             b"".join(r.signed_keys(p.u) for p in listed),
         ]  # fmt: skip
@@ -282,7 +283,8 @@ def _sum(r: Round) -> None:
     assert inputs == unmasked
     r.total = inputs
     r.integers = decode_sum(params, inputs)
-    r.weight = None if params.max_weight is None else inputs[-1]
+    r.weight = None if params.max_weight is None else inputs[params.d]
+    r.clipped = inputs[-1] if params.count else None
 
 
 def _rebuild(r: Round, v: int) -> tuple[bytes, bytes]:

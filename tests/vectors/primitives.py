@@ -21,6 +21,10 @@ def u8(x: int) -> bytes:
     return x.to_bytes(1, "little")
 
 
+def u32le(x: int) -> bytes:
+    return x.to_bytes(4, "little")
+
+
 def u64le(x: int) -> bytes:
     return x.to_bytes(8, "little")
 
@@ -77,11 +81,11 @@ def aes_blocks(key: bytes, counters: list[tuple[int, int]]) -> bytes:
 
 
 def roster_digest(keys: dict[int, tuple[bytes, bytes]]) -> bytes:
-    return sha256(b"secagg/1 roster", *(u64le(u) + c + s for u, (c, s) in sorted(keys.items())))
+    return sha256(b"secagg/2 roster", *(u64le(u) + c + s for u, (c, s) in sorted(keys.items())))
 
 
 def session_id(params: bytes, roster: bytes) -> bytes:
-    return sha256(b"secagg/1 session", params, roster)
+    return sha256(b"secagg/2 session", params, roster)
 
 
 def pair_info(label: bytes, one: tuple[int, bytes], two: tuple[int, bytes]) -> bytes:
@@ -93,22 +97,22 @@ def seal_keys(
     session: bytes, shared: bytes, one: tuple[int, bytes], two: tuple[int, bytes]
 ) -> tuple[bytes, bytes]:
     """The key from the lower id to the higher, and the one back."""
-    out = hkdf(shared, session, pair_info(b"secagg/1 seal", one, two), 64)
+    out = hkdf(shared, session, pair_info(b"secagg/2 seal", one, two), 64)
     return out[:32], out[32:]
 
 
 def pairwise_key(
     session: bytes, shared: bytes, one: tuple[int, bytes], two: tuple[int, bytes]
 ) -> bytes:
-    return hkdf(shared, session, pair_info(b"secagg/1 pairwise mask", one, two), 16)
+    return hkdf(shared, session, pair_info(b"secagg/2 pairwise mask", one, two), 16)
 
 
 def self_mask_key(session: bytes, u: int, b: bytes) -> bytes:
-    return hkdf(b, session, b"secagg/1 self mask" + u64le(u), 16)
+    return hkdf(b, session, b"secagg/2 self mask" + u64le(u), 16)
 
 
 def shares_ad(session: bytes, sender: int, receiver: int) -> bytes:
-    return b"secagg/1 shares" + session + u64le(sender) + u64le(receiver) + u8(1)
+    return b"secagg/2 shares" + session + u64le(sender) + u64le(receiver) + u8(1)
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, share: bytes) -> bytes:
@@ -116,7 +120,7 @@ def seal(key: bytes, session: bytes, sender: int, receiver: int, share: bytes) -
 
 
 def commitment(session: bytes, u: int, b: bytes) -> bytes:
-    return sha256(b"secagg/1 self mask commitment", session, u64le(u), b)
+    return sha256(b"secagg/2 self mask commitment", session, u64le(u), b)
 
 
 def limbs(secret: bytes) -> list[int]:
@@ -189,11 +193,11 @@ def pack(elements: list[int], bits: int) -> bytes:
 
 
 def signed_keys(params: bytes, u: int, c: bytes, s: bytes) -> bytes:
-    return b"secagg/1 signed keys" + params + u64le(u) + u8(0) + c + s
+    return b"secagg/2 signed keys" + params + u64le(u) + u8(0) + c + s
 
 
 def signed_survivors(session: bytes, u: int, survivors: bytes) -> bytes:
-    return b"secagg/1 signed survivors" + session + u64le(u) + u8(3) + survivors
+    return b"secagg/2 signed survivors" + session + u64le(u) + u8(3) + survivors
 
 
 def mp_int(x: int) -> bytes:
@@ -223,4 +227,4 @@ Message = list[int | bytes]
 
 def encode(message: Message) -> bytes:
     """A message, its tag first."""
-    return b"\x01" + u8(0x90 | len(message)) + b"".join(mp(field) for field in message)
+    return b"\x02" + u8(0x90 | len(message)) + b"".join(mp(field) for field in message)

@@ -560,7 +560,7 @@ def test_answer_leaves_no_vector_in_frames_of_an_error(phase: int) -> None:
     """A transport passes the vector each time, and loggers record the locals of frames."""
     _, client, _ = at_phase(phase)
     with pytest.raises(RemoteProtocolError) as caught:
-        client.answer(b"\x01", np.zeros(4), None)
+        client.answer(b"\x02", np.zeros(4), None)
     frames = [f for f, _ in traceback.walk_tb(caught.value.__traceback__)][1:]
     assert frames
     assert not any({"vector", "weight"} & set(f.f_locals) for f in frames)
@@ -568,7 +568,7 @@ def test_answer_leaves_no_vector_in_frames_of_an_error(phase: int) -> None:
 
 def test_answer_after_a_violation_is_out_of_order() -> None:
     _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.answer(b"\x01"), "encoding")
+    client_rejects(client, lambda: client.answer(b"\x02"), "encoding")
     with pytest.raises(LocalProtocolError):
         client.answer(b"")
 
@@ -633,7 +633,7 @@ def test_check29_nothing_secret_in_reprs_or_errors() -> None:
 
 def test_check29_failed_client_keeps_no_secret() -> None:
     _, client, _ = at_phase(3)
-    client_rejects(client, lambda: client.unmask(b"\x01"), "encoding")
+    client_rejects(client, lambda: client.unmask(b"\x02"), "encoding")
     assert _reachable(client._state) == []
 
 

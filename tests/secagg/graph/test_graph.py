@@ -42,9 +42,9 @@ def test_graph_follows_from_the_seed_and_the_ids_alone() -> None:
 
 
 def test_order_on_the_ring_is_that_of_digests() -> None:
-    """SHA-256("secagg/1 graph" ‖ seed ‖ id as u64 little-endian), ascending."""
+    """SHA-256("secagg/2 graph" ‖ seed ‖ id as u64 little-endian), ascending."""
     seed, ids = bytes(range(32)), [7, 3, 1 << 63, 0, 300]
-    label = b"secagg/1 graph" + seed
+    label = b"secagg/2 graph" + seed
     ring = sorted(ids, key=lambda u: hashlib.sha256(label + u.to_bytes(8, "little")).digest())
     holders = draw(ids, 2, seed).holders
     for i, u in enumerate(ring):

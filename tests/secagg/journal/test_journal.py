@@ -23,7 +23,7 @@ from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server
 from secagg.journal import journal
 from secagg.server import Entry
 
-PARAMS = make_params(5)
+PARAMS = make_params(5, 4)
 ENTRIES: list[Entry] = [
     (None, bytes(32)),
     (3, b"first"),
@@ -118,7 +118,7 @@ def test_wal_of_a_deleted_file_is_not_the_new_files(
 
 def test_journal_of_other_parameters_is_rejected(path: Path) -> None:
     with pytest.raises(JournalError):
-        Journal.open(path, make_params(5, session=b"another"))
+        Journal.open(path, make_params(5, 4, session=b"another"))
 
 
 def test_journal_is_readable_by_its_owner_only(path: Path) -> None:
@@ -165,7 +165,7 @@ import sys, secagg
 sys.path.insert(0, sys.argv[1])
 from harness import make_params
 try:
-    secagg.Journal.open(sys.argv[2], make_params(5)).close()
+    secagg.Journal.open(sys.argv[2], make_params(5, 4)).close()
 except secagg.JournalError as error:
     print(error)
 """
@@ -294,7 +294,9 @@ ALTERATIONS = {
     "WHERE number = 4)",
     "another count": "UPDATE head SET entries = 5",
     "a count in text": "UPDATE head SET entries = 'six'",
-    "another digest": "UPDATE head SET params = zeroblob(32)",
+    "a digest": "UPDATE head SET params = zeroblob(32)",
+    "other parameters": "UPDATE head SET params = CAST('no parameters at all' AS BLOB)",
+    "cut parameters": "UPDATE head SET params = substr(params, 1, 40)",
     "no head": "DELETE FROM head",
     "two heads": "INSERT INTO head SELECT * FROM head",
     "another table": "CREATE TABLE other (x)",
@@ -340,12 +342,26 @@ def test_row_longer_than_any_message_is_not_read(path: Path) -> None:
 
 
 def test_journal_relabelled_for_other_parameters_is_rejected(path: Path) -> None:
-    other = make_params(5, session=b"another")
+    other = make_params(5, 4, session=b"another")
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE head SET params = ?", (other.digest,))
+        connection.execute("UPDATE head SET params = ?", (other.to_bytes(),))
         connection.commit()
     with pytest.raises(JournalError, match="entry 0"):
         Journal.open(path, other)
+
+
+def test_journal_of_version_1_is_named_with_the_remedy(path: Path) -> None:
+    """Version 1 stored the digest of the parameters, 32 bytes."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE head SET params = ?", (bytes(range(32)),))
+        connection.commit()
+    with pytest.raises(JournalError, match=r"version 1 .*secagg 0\.4.* new round"):
+        Journal.open(path, PARAMS)
+
+
+def test_journal_opened_with_other_parameters_names_the_difference(path: Path) -> None:
+    with pytest.raises(JournalError, match="threshold is 3 here and 4 in the journal"):
+        Journal.open(path, make_params(5, 3))
 
 
 def test_rows_of_another_journal_are_rejected(path: Path, ram_path: Path) -> None:

@@ -225,10 +225,10 @@ def test_check24_signed_bytes_name_session_sender_and_round() -> None:
     """Byte by byte, as in docs/protocol.md 5.10; no part can be left out."""
     digest, session, c, s = (bytes([i]) * 32 for i in range(4))
     sender = (0x0102030405060708).to_bytes(8, "little")
-    expected = b"secagg/1 signed keys" + digest + sender + b"\0" + c + s
+    expected = b"secagg/2 signed keys" + digest + sender + b"\0" + c + s
     assert signed_keys(digest, 0x0102030405060708, c, s) == expected
     u3 = ids([5, 9])
-    expected = b"secagg/1 signed survivors" + session + sender + b"\3" + u3
+    expected = b"secagg/2 signed survivors" + session + sender + b"\3" + u3
     assert signed_survivors(session, 0x0102030405060708, u3) == expected
 
 

@@ -230,7 +230,9 @@ def test_lowered_threshold(security: str) -> None:
     server = LyingServer(security, threshold=low + 1)
     lowered = make_params(N, low, security=security)
     server.play("share_keys")
-    server.send("share_keys", lambda _, data: altered(data, Roster, parameters=lowered.digest))
+    server.send(
+        "share_keys", lambda _, data: altered(data, Roster, parameters=lowered.to_bytes())
+    )
     assert set(server.checks().values()) == {"parameters"}
     assert server.learned() == []
 

@@ -59,6 +59,7 @@ def as_mapping(params: RoundParams) -> dict[str, object]:
         "max_weight": params.max_weight,
         "session": params.session.hex(),
         "allow_two_clients": params.allow_two_clients,
+        "count_clipped": params.count_clipped,
         "security": params.security,
     }
 
@@ -140,6 +141,8 @@ def test_two_implementations_send_the_same_bytes(
     if result is not None:
         expected = round.exact_sum(result.survivors)
         assert result.integers.tolist() == expected[: round.params.length]
+        if round.params.count_clipped:
+            assert result.clipped == expected[-1]
         assert result.disputes == ()
 
 

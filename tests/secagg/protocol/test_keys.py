@@ -54,13 +54,13 @@ def test_check08_every_key_is_hkdf_salted_with_the_session() -> None:
     shared = os.urandom(32)
     ids = struct.pack("<QQ", 3, 9)
     a, b = b"A" * 32, b"B" * 32
-    both = hkdf(shared, SESSION, b"secagg/1 seal" + ids + a + b, 64)
+    both = hkdf(shared, SESSION, b"secagg/2 seal" + ids + a + b, 64)
     assert keys.seal_keys(shared, SESSION, (3, a), (9, b)) == (both[:32], both[32:])
     assert keys.seal_keys(shared, SESSION, (9, b), (3, a)) == (both[32:], both[:32])
-    expected = hkdf(shared, SESSION, b"secagg/1 pairwise mask" + ids + a + b, 16)
+    expected = hkdf(shared, SESSION, b"secagg/2 pairwise mask" + ids + a + b, 16)
     assert keys.pairwise_mask_key(shared, SESSION, (3, a), (9, b)) == expected
     assert keys.pairwise_mask_key(shared, SESSION, (9, b), (3, a)) == expected
-    expected = hkdf(shared, SESSION, b"secagg/1 self mask" + struct.pack("<Q", 3), 16)
+    expected = hkdf(shared, SESSION, b"secagg/2 self mask" + struct.pack("<Q", 3), 16)
     assert keys.self_mask_key(shared, SESSION, 3) == expected
 
 
@@ -100,7 +100,7 @@ def test_check09_sealed_share_opens_only_for_its_receiver(
 
 def test_check11_commitment_binds_seed_session_and_owner() -> None:
     seed = os.urandom(32)
-    label = b"secagg/1 self mask commitment"
+    label = b"secagg/2 self mask commitment"
     expected = hashlib.sha256(label + SESSION + struct.pack("<Q", 5) + seed).digest()
     assert keys.commitment(seed, SESSION, 5) == expected
     others = {
@@ -134,6 +134,6 @@ def test_session_is_named_after_parameters_and_every_key() -> None:
 def test_check09_associated_data_names_session_ids_and_round() -> None:
     """The associated data is version, session, ids and round."""
     key = os.urandom(32)
-    data = b"secagg/1 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
+    data = b"secagg/2 shares" + SESSION + struct.pack("<QQB", 3, 9, 1)
     expected = AESGCM(key).encrypt(bytes(12), b"x" * 80, data)
     assert keys.seal(key, SESSION, 3, 9, b"x" * 80) == expected

@@ -103,6 +103,14 @@ def test_check14_smallest_modulus_is_exact(changes: dict[str, object], smallest:
         make_params(5, modulus=smallest - 1, **changes)
 
 
+def test_check14_smallest_modulus_has_room_for_every_clipped_element() -> None:
+    few = {"encoding": Integers(max=1), "length": 9, "count_clipped": True}
+    assert make_params(5, modulus=46, **few).elements == 10
+    with pytest.raises(ParameterError, match=r"modulus_bits=6.* count_clipped"):
+        make_params(5, modulus=45, **few)
+    assert make_params(5, modulus=64, max_weight=2, **few).elements == 11
+
+
 def test_check14_largest_possible_sum_comes_out_right() -> None:
     for sign in (1.0, -1.0):
         params = make_params(
@@ -166,6 +174,7 @@ OTHERS: dict[str, list[object]] = {
     "max_weight": [1, 2],
     "session": [b"", b"two"],
     "allow_two_clients": [True],
+    "count_clipped": [True],
     "security": ["active"],
 }
 

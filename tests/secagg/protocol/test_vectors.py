@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg import Identity, ParameterError, Registry, _fast, graph, shamir
+from secagg import (
+    Identity,
+    ParameterError,
+    Registry,
+    RemoteProtocolError,
+    RoundParams,
+    _fast,
+    graph,
+    shamir,
+)
 from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
 from secagg.protocol import keys
@@ -69,11 +78,22 @@ def test_check27_vectors_include_the_documents_worked_example() -> None:
 
 @pytest.mark.parametrize("case", load("parameters")["digests"], ids=lambda c: c["changed"])
 def test_check27_parameters_digest(case) -> None:
-    params = params_of(case["parameters"])
-    assert hashlib.sha256(b(case["preimage"])).digest() == b(case["digest"])
+    params, data = params_of(case["parameters"]), b(case["bytes"])
+    assert "".join(field["bytes"] for field in case["layout"]) == case["bytes"]
+    assert params.to_bytes() == data
     assert params.digest == b(case["digest"])
+    assert hashlib.sha256(b"secagg/2 parameters" + data).digest() == b(case["digest"])
+    read = RoundParams.from_bytes(data)
+    assert (read.to_bytes(), read.digest) == (data, params.digest)
     derived = (params.holders, params.ring.bits, params.elements, params.min_survivors)
     assert derived == tuple(case[name] for name in ("holders", "bits", "elements", "least"))
+
+
+@pytest.mark.parametrize("case", load("parameters")["refused"], ids=lambda c: c["name"])
+def test_check27_bytes_that_are_no_parameters_are_rejected(case) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        RoundParams.from_bytes(b(case["bytes"]))
+    assert caught.value.check == case["check"]
 
 
 def test_check27_any_change_of_the_parameters_changes_the_digest() -> None:

@@ -155,5 +155,9 @@ def test_check27_malformed_vectors_cover_every_kind_and_check() -> None:
     }
     covered = {(case["side"], case["check"]) for case in rejected}
     closings = {("server", case["check"]) for case in MALFORMED["closings"] if "check" in case}
-    assert rows - covered == closings == {("server", c) for c in ("shares", "sum", "weight")}
+    assert (
+        rows - covered
+        == closings
+        == {("server", c) for c in ("shares", "sum", "weight", "clipped")}
+    )
     assert not covered - rows

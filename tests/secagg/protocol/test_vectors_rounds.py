@@ -44,6 +44,7 @@ def test_check27_server_answers_with_the_bytes_of_the_round(name, backwards) -> 
     assert result.survivors == tuple(int(u) for u in expected["survivors"])
     assert result.integers.tolist() == [int(x) for x in expected["integers"]]
     assert result.weight == expected["weight"]
+    assert result.clipped == expected["clipped"]
     assert result.disputes == tuple(map(tuple, expected["disputes"]))
     scale = getattr(replay.params.encoding, "scale", 1)
     assert result.sum.tolist() == [int(x) / scale for x in expected["integers"]]
@@ -62,6 +63,7 @@ def test_check27_rounds_cover_variants_phases_and_moduli() -> None:
     assert any(not ring.is_power_of_two for ring in rings)
     assert any(r.params.neighbours for r in replays)
     assert any(r.params.max_weight for r in replays)
+    assert any(r.vector["result"]["clipped"] for r in replays)
 
 
 def _before(replay: Replay, phase: str) -> str:

@@ -24,7 +24,7 @@ def total_moved_by(params: RoundParams, element: int, to: int) -> Cohort:
     cohort = Cohort(params)
     cohort.advance(2)
     sent = cohort.step()
-    exact = [*cohort.expected(cohort.ids), sum(cohort.weights[u] or 0 for u in cohort.ids)]
+    exact = [*cohort.expected(cohort.ids), sum(cohort.weights[u] or 0 for u in cohort.ids), 0]
     changed = moved(sent[1], params, element, to - int(exact[element]))
     cohort.deliver(sent | {1: changed})
     cohort.deliver(cohort.step())
@@ -67,6 +67,18 @@ def test_check42_a_weight_beyond_its_bounds_raises() -> None:
         with pytest.raises(RemoteProtocolError) as caught:
             total_moved_by(params, params.length, weight)
         assert (caught.value.check, caught.value.sender) == ("weight", None)
+
+
+def test_check42_a_count_of_clipped_elements_beyond_its_bounds_raises() -> None:
+    """At most all elements of all survivors are clipped, whatever their weights."""
+    params = make_params(5, encoding=Integers(max=9), max_weight=10, count_clipped=True)
+    last = params.length + 1
+    for count in (0, 20):
+        assert total_moved_by(params, last, count).server.result().clipped == count
+    for count in (21, -1, 2**31):
+        with pytest.raises(RemoteProtocolError) as caught:
+            total_moved_by(params, last, count)
+        assert (caught.value.check, caught.value.sender) == ("clipped", None)
 
 
 def test_check42_an_impossible_sum_ends_the_round() -> None:

@@ -1,0 +1,179 @@
+"""Bytes of the parameters of a round, as docs/protocol.md §3.3 specifies them.
+
+The layout is canonical: equal parameters have equal bytes, different ones different bytes.
+`unpack` validates the layout only. ``RoundParams.from_bytes`` validates the values, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from secagg.encoding import FixedPoint, from_canonical
+from secagg.errors import ParameterError, RemoteProtocolError
+
+__all__ = [
+    "MAX_ENCODING_BYTES",
+    "MAX_PARAMS_BYTES",
+    "VERSION",
+    "Difference",
+    "Fields",
+    "compare",
+    "malformed",
+    "other_version",
+    "pack",
+    "unpack",
+]
+
+VERSION = 2
+"""Version of the protocol: the first byte of parameters and of every message."""
+MAX_ENCODING_BYTES = 255
+MAX_SESSION_BYTES = 64
+_HEAD = struct.Struct("<BBBIIIQQQ")
+MAX_PARAMS_BYTES = _HEAD.size + 1 + MAX_ENCODING_BYTES + 1 + MAX_SESSION_BYTES
+_SECURITY = ("semi-honest", "active")
+_SHOWN = 20
+"""Bytes of a session or of an unknown encoding that an error shows."""
+
+
+class Fields(NamedTuple):
+    """Fields of the parameters, in the order in which differences are named.
+
+    They are those of `RoundParams`, except for `encoding`, its ``canonical()`` bytes.
+    """
+
+    security: str
+    allow_two_clients: bool
+    count_clipped: bool
+    n_clients: int
+    threshold: int
+    neighbours: int | None
+    length: int
+    max_weight: int | None
+    modulus: int
+    encoding: bytes
+    session: bytes
+
+
+class Difference(NamedTuple):
+    """Difference in words, "" for none; `session_only` is True if all else is equal."""
+
+    session_only: bool
+    why: str
+
+
+def pack(fields: Fields) -> bytes:
+    """Return valid parameters as bytes."""
+    head = _HEAD.pack(
+        VERSION,
+        _SECURITY.index(fields.security),
+        bool(fields.allow_two_clients) | bool(fields.count_clipped) << 1,
+        fields.n_clients,
+        fields.threshold,
+        fields.neighbours or 0,
+        fields.length,
+        fields.max_weight or 0,
+        fields.modulus - 1,  # 2^64 itself has no place in 8 bytes
+    )
+    return head + b"".join(
+        bytes([len(part)]) + part for part in (fields.encoding, fields.session)
+    )
+
+
+def unpack(data: bytes) -> Fields:
+    """Return the fields of `data`, which may be out of range.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "version", "length" or "parameters": these are not the bytes of parameters.
+    """
+    if data and data[0] != VERSION:
+        raise malformed("version", other_version(data[0]))
+    if len(data) <= _HEAD.size:
+        raise malformed("length", f"{len(data)} bytes end before the encoding")
+    _, security, flags, n, t, k, length, weight, top = _HEAD.unpack_from(data)
+    if security >= len(_SECURITY) or flags > 3:
+        raise malformed("parameters", f"security {security} or flags {flags} are unknown")
+    encoding, rest = _prefixed(data[_HEAD.size :])
+    session, rest = _prefixed(rest)
+    if rest:
+        raise malformed("length", f"{len(rest)} bytes after the session")
+    if len(session) > MAX_SESSION_BYTES:
+        raise malformed("parameters", f"a session of {len(session)} bytes, more than 64")
+    return Fields(
+        _SECURITY[security],
+        bool(flags & 1),
+        bool(flags & 2),
+        n,
+        t,
+        k or None,
+        length,
+        weight or None,
+        top + 1,
+        encoding,
+        session,
+    )
+
+
+def compare(own: bytes, other: bytes, where: str) -> Difference:
+    """Return the difference of valid parameters to the others; `where` these are, in words."""
+    if own == other:
+        return Difference(False, "")
+    try:
+        theirs = unpack(other)
+    except RemoteProtocolError as error:
+        return Difference(False, f"those {where} are malformed ({error.check})")
+    mine = unpack(own)
+    first, *rest = [
+        name for name in Fields._fields if getattr(mine, name) != getattr(theirs, name)
+    ]
+    both = f"{first} is {_shown(first, mine)} here and {_shown(first, theirs)} {where}"
+    if first == "session":
+        return Difference(True, f"it belongs to another session: {both}")
+    more = f", and {', '.join(rest)} differ, too" if rest else ""
+    return Difference(False, both + more)
+
+
+def other_version(first: int) -> str:
+    """Return the mistake and the remedy for bytes that begin with another version."""
+    release = ", of secagg 0.4" if first == 1 else ""
+    return (
+        f"version {first} of the protocol{release}; this side speaks only version {VERSION}: "
+        "run releases of secagg with one version on both sides"
+    )
+
+
+def malformed(check: str, why: str) -> RemoteProtocolError:
+    """Return the error for bytes that are not valid parameters."""
+    why = f"these bytes are not valid parameters: {why}"
+    return RemoteProtocolError(why, sender=None, phase="parameters", check=check)
+
+
+def _prefixed(data: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes behind a length of one byte, and the rest."""
+    end = 1 + (data[0] if data else 0)
+    if len(data) < end:
+        raise malformed("length", "they end before their last field does")
+    return data[1:end], data[end:]
+
+
+def _shown(name: str, fields: Fields) -> str:
+    value: object = getattr(fields, name)
+    if name == "modulus" and fields.modulus & (fields.modulus - 1) == 0:
+        return f"2^{fields.modulus.bit_length() - 1}"
+    if name == "session":
+        return _cut(repr(fields.session[:_SHOWN]), fields.session)
+    if name == "encoding":
+        try:
+            known = from_canonical(fields.encoding)
+        except ParameterError:
+            known = None
+        if isinstance(known, FixedPoint):  # without the local choices
+            return f"FixedPoint({known.clip}, {known.fractional_bits})"
+        return str(known) if known else _cut(fields.encoding[:_SHOWN].hex(), fields.encoding)
+    return str(value)
+
+
+def _cut(text: str, whole: bytes) -> str:
+    return text if len(whole) <= _SHOWN else f"{text}…"

@@ -1,0 +1,229 @@
+"""RoundParams as bytes: canonical, strictly decoded, and compared field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import make_params
+from secagg import (
+    Client,
+    FixedPoint,
+    Integers,
+    ParameterError,
+    RemoteProtocolError,
+    RoundParams,
+    Server,
+    testing,
+)
+from secagg.encoding import Lanes, Ring
+from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
+
+LOCAL = FixedPoint(clip=8.0, rounding="nearest", beyond_clip="refuse")
+HEAD = 39
+"""Bytes before the encoding."""
+
+
+class Halves:
+    """Encoding of an application's own: each element is 0 or 1, and read as 0 or a half."""
+
+    max_encoded, signed = 1, False
+
+    def __init__(self, name: bytes = b"halves") -> None:
+        self.name = name
+
+    def canonical(self) -> bytes:
+        return self.name
+
+    def encode(self, vector, ring: Ring, weight: int, entropy: object) -> tuple[Lanes, int]:
+        return (np.asarray(vector) * weight).astype(ring.dtype), 0
+
+    def decode(self, total: Lanes, ring: Ring) -> tuple[np.ndarray, np.ndarray]:
+        return total / 2, total.astype(np.int64)
+
+
+def reads(data: bytes, check: str, **how: object) -> None:
+    """Assert that the bytes are rejected by this check."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        RoundParams.from_bytes(data, **how)
+    found = (caught.value.sender, caught.value.phase, caught.value.check)
+    assert found == (None, "parameters", check)
+    assert len(str(caught.value)) < 400
+
+
+@given(testing.params())
+def test_check26_any_parameters_come_back_with_their_digest(params: RoundParams) -> None:
+    data = params.to_bytes()
+    assert len(data) <= MAX_PARAMS_BYTES
+    again = RoundParams.from_bytes(data, encoding=params.encoding)
+    assert again.digest == params.digest
+    assert again.to_bytes() == data
+    bare = RoundParams.from_bytes(data)
+    assert bare.to_bytes() == data
+    assert bare.encoding.canonical() == params.encoding.canonical()
+    assert params.digest == hashlib.sha256(b"secagg/2 parameters" + data).digest()
+
+
+def test_local_choices_stay_outside_the_bytes() -> None:
+    plain = make_params(encoding=FixedPoint(clip=8.0))
+    strict = make_params(encoding=LOCAL)
+    assert plain.to_bytes() == strict.to_bytes()
+    assert RoundParams.from_bytes(plain.to_bytes()).encoding == FixedPoint(clip=8.0)
+    assert RoundParams.from_bytes(plain.to_bytes(), LOCAL).encoding is LOCAL
+
+
+def test_own_encoding_is_read_only_with_its_object() -> None:
+    params = make_params(encoding=Halves())
+    data = params.to_bytes()
+    assert RoundParams.from_bytes(data, encoding=Halves()).digest == params.digest
+    reads(data, "parameters")
+    reads(data, "parameters", encoding=Halves(b"thirds"))
+    reads(make_params().to_bytes(), "parameters", encoding=Integers(8))
+
+
+def test_name_of_an_encoding_is_bytes_of_a_bounded_length() -> None:
+    assert make_params(encoding=Halves(b"x" * 255)).to_bytes()
+    for wrong in (b"x" * 256, "halves"):
+        with pytest.raises(ParameterError, match="canonical"):
+            make_params(encoding=Halves(wrong))
+
+
+def test_wrong_arguments_are_the_callers_mistake() -> None:
+    data = make_params().to_bytes()
+    assert RoundParams.from_bytes(bytearray(data)).to_bytes() == data
+    for wrong in ("text", None, 5):
+        with pytest.raises(ParameterError):
+            RoundParams.from_bytes(wrong)
+    for encoding in (FixedPoint, "fixed point"):
+        with pytest.raises(ParameterError, match="encoding"):
+            RoundParams.from_bytes(data, encoding=encoding)
+
+
+@given(testing.params(), st.data())
+def test_check26_altered_bytes_are_rejected_or_other_parameters(
+    params: RoundParams, data: st.DataObject
+) -> None:
+    """Altered bytes are rejected, or they are exactly the bytes of other parameters."""
+    altered = bytearray(params.to_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(altered)))
+        altered[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+    try:
+        read = RoundParams.from_bytes(bytes(altered))
+    except RemoteProtocolError as error:
+        assert error.check in ("version", "length", "parameters")
+    else:
+        assert read.to_bytes() == altered
+
+
+def test_check26_length_is_exact() -> None:
+    data = make_params(session=b"round 7").to_bytes()
+    for end in range(len(data)):
+        reads(data[:end], "length")
+    reads(data + b"\0", "length")
+    reads(data.ljust(1 << 20, b"\0"), "length")
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 255])
+def test_check26_other_version_is_named(version: int) -> None:
+    data = bytes([version]) + make_params().to_bytes()[1:]
+    reads(data, "version")
+    with pytest.raises(RemoteProtocolError, match=f"version {version}.* version 2"):
+        RoundParams.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        (1, b"\2"),  # security
+        (2, b"\4"),  # flags
+        (2, b"\x80"),
+        (3, struct.pack("<I", 0)),  # n_clients
+        (3, struct.pack("<I", 2)),  # without allow_two_clients
+        (3, struct.pack("<I", (1 << 20) + 1)),
+        (7, struct.pack("<I", 0)),  # threshold
+        (7, struct.pack("<I", 6)),
+        (11, struct.pack("<I", 1)),  # neighbours
+        (11, struct.pack("<I", 6)),
+        (15, struct.pack("<Q", 0)),  # length
+        (15, struct.pack("<Q", (1 << 31) + 1)),
+        (23, struct.pack("<Q", (1 << 53) + 1)),  # max_weight
+        (31, struct.pack("<Q", 0)),  # R − 1
+        (31, struct.pack("<Q", 1 << 62)),
+        (31, struct.pack("<Q", 7)),  # no headroom
+        (HEAD + 12, struct.pack("<d", float("nan"))),  # clip
+        (HEAD + 12, struct.pack("<d", -1.0)),
+        (HEAD + 12, struct.pack("<d", float("inf"))),
+        (HEAD + 20, struct.pack("<Q", 53)),  # fractional bits
+        (HEAD + 1, b"fixed joint"),
+    ],
+)
+def test_check26_value_out_of_range_is_rejected(at: int, value: bytes) -> None:
+    data = bytearray(make_params().to_bytes())
+    data[at : at + len(value)] = value
+    reads(bytes(data), "parameters")
+
+
+def test_check26_session_is_limited_and_needed_where_signed() -> None:
+    longest = make_params(session=bytes(64)).to_bytes()
+    reads(longest[:-65] + b"\x41" + bytes(65), "parameters")
+    signed = make_params(security="active").to_bytes()
+    assert signed.endswith(b"\7round 1")
+    reads(signed[:-8] + b"\0", "parameters")
+
+
+CHANGES: dict[str, object] = {
+    "n_clients": 6,
+    "threshold": 5,
+    "length": 5,
+    "encoding": Integers(8),
+    "modulus_bits": 33,
+    "max_weight": 3,
+    "allow_two_clients": True,
+    "count_clipped": True,
+    "session": b"other",
+}
+
+
+def differing(name: str) -> tuple[RoundParams, RoundParams]:
+    own = make_params(5, 4, session=b"round 1")
+    return own, dataclasses.replace(own, **{name: CHANGES[name]})
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_server_names_the_parameter_that_differs_and_both_values(name: str) -> None:
+    own, other = differing(name)
+    server, client = Server(own), Client(3, other)
+    with pytest.raises(RemoteProtocolError) as caught:
+        server.receive(3, client.advertise_keys())
+    judged(caught.value, name, own, other)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_client_names_the_parameter_that_differs_and_both_values(name: str) -> None:
+    theirs, own = differing(name)
+    clients = [Client(0, own), *(Client(u, theirs) for u in range(1, 6))]
+    server = Server(theirs)
+    for u, client in enumerate(clients[1 : theirs.n_clients], start=1):
+        server.receive(u, client.advertise_keys())
+    clients[0].advertise_keys()
+    with pytest.raises(RemoteProtocolError) as caught:
+        clients[0].share_keys(server.close_round()[1])
+    judged(caught.value, name, own, theirs)
+
+
+def judged(error: RemoteProtocolError, name: str, own: RoundParams, other: RoundParams) -> None:
+    assert error.check == ("session" if name == "session" else "parameters")
+    shown = "modulus" if name == "modulus_bits" else name
+    assert f"{shown} is " in str(error)
+    for params in (own, other):
+        value = params.ring if name == "modulus_bits" else getattr(params, name)
+        text = type(value).__name__ if name == "encoding" else str(value)
+        assert text in str(error)
+    assert ("another session" in str(error)) is (name == "session")

@@ -1,0 +1,52 @@
+"""The number of clipped elements, summed as one more masked element."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness import Cohort, make_params
+from secagg import simulate_round
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("modulus", [1 << 40, (1 << 61) - 1])
+@pytest.mark.parametrize("max_weight", [None, 9])
+def test_count_is_that_of_the_survivors(
+    security: str, modulus: int, max_weight: int | None
+) -> None:
+    """Weights, the one of client 3 being 0, have no influence on the count."""
+    params = make_params(
+        7, security=security, modulus=modulus, max_weight=max_weight, count_clipped=True
+    )
+    cohort = Cohort(params)
+    cohort.vectors = {u: np.array([9.0] * (u % 5) + [8.0] * (4 - u % 5)) for u in cohort.ids}
+    cohort.weights[3] = None if max_weight is None else 0
+    cohort.advance(3, without=[6])
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    result = cohort.server.result()
+    assert result.survivors == (0, 1, 2, 3, 4, 5)
+    assert result.clipped == 0 + 1 + 2 + 3 + 4 + 0
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    assert result.sum.size == params.length
+    assert result.weight == (sum(cohort.weights[u] or 0 for u in range(6)) or None)
+
+
+def test_without_the_count_only_a_simulation_knows_it() -> None:
+    params, vectors = make_params(4), [np.array([0.0, 9.0, -9.0, 8.0])] * 4
+    cohort = Cohort(params)
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    assert cohort.server.result().clipped is None
+    assert simulate_round(vectors, params).clipped == 8
+    assert simulate_round(vectors, make_params(4, count_clipped=True)).clipped == 8
+
+
+def test_every_element_of_every_client_can_be_clipped() -> None:
+    params = make_params(4, count_clipped=True)
+    cohort = Cohort(params)
+    cohort.vectors = {u: np.full(4, -1e30) for u in cohort.ids}
+    while cohort.inbox:
+        cohort.deliver(cohort.step())
+    assert cohort.server.result().clipped == 16

@@ -1,0 +1,95 @@
+"""Bytes of parameters (docs/protocol.md §3.3) that differ from a peer's, or are none."""
+
+import struct
+from collections.abc import Iterator
+
+from params import FixedPoint, Integers, Params
+from primitives import draw, u8, u32le, u64le
+
+
+def other_parameters(p: Params) -> Iterator[tuple[str, str, bytes]]:
+    """Yield a name, the check at a peer that has p, and the bytes."""
+    good = p.to_bytes()
+    flags = (1 if p.two else 0) + (2 if p.count else 0)
+    for name, value in (
+        ("version", u8(1)),
+        ("security", u8(0 if p.active else 1)),
+        ("security", u8(2)),
+        ("flags", u8(flags ^ 1)),
+        ("flags", u8(flags ^ 2)),
+        ("flags", u8(flags + 4)),
+        ("n_clients", u32le(p.n + 1)),
+        ("threshold", u32le(p.t - 1)),
+        ("neighbours", u32le(4 if p.k is None else 0)),
+        ("length", u64le(p.d + 1)),
+        ("max_weight", u64le(7 if p.max_weight is None else 0)),
+        ("modulus", u64le(p.modulus)),
+        ("encoding", u8(16) + Integers(1).part()),
+        ("encoding", u8(27) + FixedPoint(4.0, 7).part()),
+    ):
+        yield f"another {name}", "parameters", p.with_field(name, value)
+    for name, session in (("longer", p.session + b"."), ("empty", b""), ("of 64", bytes(64))):
+        yield f"session {name}", "session", p.but(session=session).to_bytes()
+    both = p.but(session=b"another", max_weight=None if p.max_weight else 2)
+    yield "another session and max_weight", "parameters", both.to_bytes()
+    yield "a session of 65 bytes", "parameters", p.with_field("session", u8(65) + bytes(65))
+    longer = p.with_field("session", u8(len(p.session) + 1) + p.session)
+    yield "a session that ends early", "parameters", longer
+    yield "a byte after the session", "parameters", good + b"\0"
+    yield "the last byte missing", "parameters", good[:-1]
+    yield "nothing", "parameters", b""
+    yield "a digest, as in version 1", "parameters", draw("a digest", 32)
+
+
+def not_parameters() -> Iterator[tuple[str, str, bytes]]:
+    """Yield a name, the check of the decoder of parameters, and the bytes."""
+    p = Params(10, 7, 1000, FixedPoint(8.0, 16), session=b"round 7")
+    good, counted = p.to_bytes(), p.but(modulus=101, d=10, encoding=Integers(9), count=True)
+    for version in (0, 1, 3, 255):
+        yield f"version {version}", "version", u8(version) + good[1:]
+    for size in (0, 1, 38, 39, 40, 66, 67, len(good) - 1):
+        yield f"the first {size} bytes", "length", good[:size]
+    yield "a byte more", "length", good + b"\0"
+    yield "361 bytes", "length", good.ljust(361, b"\0")
+    yield "an encoding beyond the end", "length", p.with_field("encoding", u8(255))
+    yield "a session beyond the end", "length", p.with_field("session", u8(64) + bytes(63))
+
+    def with_(name: str, what: str, value: bytes, of: Params = p) -> tuple[str, str, bytes]:
+        return f"{name} {what}", "parameters", of.with_field(name, value)
+
+    yield with_("security", "2", u8(2))
+    for bit in range(2, 8):
+        yield with_("flags", f"bit {bit}", u8(1 << bit))
+    for n in (0, 1, 2, 2**20 + 1, 2**32 - 1):
+        yield with_("n_clients", str(n), u32le(n))
+    for t in (0, 5, 11, 2**32 - 1):
+        yield with_("threshold", str(t), u32le(t))
+    for k in (1, 3, 6, 10, 2**32 - 1):  # 6: the threshold 7 is above it
+        yield with_("neighbours", str(k), u32le(k))
+    for d in (0, 2**31 + 1, 2**64 - 1):
+        yield with_("length", str(d), u64le(d))
+    for w in (2**53 + 1, 2**64 - 1):
+        yield with_("max_weight", str(w), u64le(w))
+    for top in (0, 2**62, 2**63, 20 * 2**19 - 1):
+        yield with_("modulus", f"- 1 = {top}", u64le(top))
+    yield with_("modulus", "- 1 = 99, of 100 clipped elements", u64le(99), counted)
+    for name, clip in (("NaN", "nan"), ("infinity", "inf"), ("-0", "-0.0"), ("-8", "-8.0"),
+                       ("above 2^61", "4e18")):  # fmt: skip
+        part = b"fixed point" + struct.pack("<d", float(clip)) + u64le(0)
+        yield with_("encoding", f"of clip {name}", u8(27) + part)
+    for name, part in (
+        ("of 53 fractional bits", b"fixed point" + struct.pack("<d", 1.0) + u64le(53)),
+        ("of max 0", b"integers" + u64le(0)),
+        ("of max 2^62 + 1", b"integers" + u64le(2**62 + 1)),
+        ("unknown", b"halves"),
+        ("empty", b""),
+        ("a byte short", p.encoding.part()[:-1]),
+        ("a byte long", p.encoding.part() + b"\0"),
+        ("in capitals", b"Integers" + u64le(9)),
+    ):
+        yield with_("encoding", name, u8(len(part)) + part)
+    yield with_("session", "of 65 bytes", u8(65) + bytes(65))
+    active = p.but(security="active")
+    yield with_("session", "empty, active", u8(0), active)
+    yield with_("threshold", "6 of 10, active", u32le(6), active)
+    yield with_("neighbours", "8, active", u32le(8), active)

@@ -25,6 +25,7 @@ from secagg.encoding import Entropy, Lanes, Ring
 KEY_BYTES = 32
 SEED_BYTES = 32
 TAG_BYTES = 16
+_NONCE = bytes(12)  # each key seals one message
 _MASK_KEY_BYTES = 16
 _SHARE_KEYS_ROUND = 1
 _P = 2**255 - 19
@@ -108,7 +109,7 @@ def seal_keys(
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, shares: bytes) -> bytes:
     """Return the shares of `sender` for `receiver`, encrypted and authenticated (round 1)."""
-    return AESGCM(key).encrypt(bytes(12), shares, _associated_data(session, sender, receiver))
+    return AESGCM(key).encrypt(_NONCE, shares, _associated_data(session, sender, receiver))
 
 
 def open_sealed(
@@ -116,9 +117,7 @@ def open_sealed(
 ) -> bytes | None:
     """Return the shares that `seal` encrypted, or None if key, ids, session or bytes differ."""
     try:
-        return AESGCM(key).decrypt(
-            bytes(12), sealed, _associated_data(session, sender, receiver)
-        )
+        return AESGCM(key).decrypt(_NONCE, sealed, _associated_data(session, sender, receiver))
     except InvalidTag:
         return None
 

@@ -1,0 +1,93 @@
+"""Project Wycheproof's vectors through the library's own use of each primitive.
+
+tests/vectors/wycheproof/README.md has their source, and what the library rejects in addition.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg import Registry
+from secagg.protocol import keys
+from vectors_reader import FOLDER, b
+
+SOURCE = FOLDER / "wycheproof"
+P = 2**255 - 19
+Case = dict[str, Any]
+
+
+def cases(name: str) -> list[tuple[Case, Case]]:
+    """Pairs (group, case) of a file."""
+    read = json.loads((SOURCE / f"{name}_test.json").read_text(encoding="ascii"))
+    return [(group, case) for group in read["testGroups"] for case in group["tests"]]
+
+
+def test_x25519_secret_or_none_for_all_518_cases() -> None:
+    """44 of them, which RFC 7748 accepts, lead to no secret: not canonical, or zero secret."""
+    unusable = 0
+    for _, case in cases("x25519"):
+        public = b(case["public"])
+        canonical = int.from_bytes(public, "little") < P
+        expected = b(case["shared"]) if canonical and any(b(case["shared"])) else None
+        assert keys.KeyPair(b(case["private"])).agree(public) == expected, case["tcId"]
+        assert keys.is_usable(public) == (expected is not None), case["tcId"]
+        unusable += expected is None
+    assert (len(cases("x25519")), unusable) == (518, 44)
+
+
+def test_ed25519_verification_of_all_151_cases() -> None:
+    """Each public key is canonical and not of low order, so the registry takes it."""
+    accepted = 0
+    for group, case in cases("ed25519"):
+        registry = Registry({7: b(group["publicKey"]["pk"])})
+        verified = registry.verifies(7, b(case["msg"]), b(case["sig"]))
+        assert verified == (case["result"] == "valid"), case["tcId"]
+        accepted += verified
+    assert (len(cases("ed25519")), accepted) == (151, 88)
+
+
+def test_hkdf_derives_all_86_cases() -> None:
+    """The three outputs longer than RFC 5869 allows are errors, which no caller can cause."""
+    too_long = 0
+    for _, case in cases("hkdf_sha256"):
+        given = (b(case["ikm"]), b(case["salt"]), b(case["info"]), case["size"])
+        if case["result"] == "valid":
+            assert keys._derive(*given) == b(case["okm"]), case["tcId"]
+        else:
+            too_long += 1
+            with pytest.raises(ValueError, match=str(255 * 32)):
+                keys._derive(*given)
+    assert (len(cases("hkdf_sha256")), too_long) == (86, 3)
+
+
+def test_aes_gcm_seals_and_opens_all_66_cases_of_its_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The vector's nonce and associated data stand in for the library's fixed ones."""
+    opened = 0
+    for _, case in cases("aes_gcm"):
+        nonce, data = b(case["iv"]), b(case["aad"])
+        monkeypatch.setattr(keys, "_NONCE", nonce)
+        monkeypatch.setattr(keys, "_associated_data", lambda *_, data=data: data)
+        key, sealed = b(case["key"]), b(case["ct"]) + b(case["tag"])
+        message = keys.open_sealed(key, bytes(32), 1, 2, sealed)
+        if case["result"] == "valid":
+            assert message == b(case["msg"]), case["tcId"]
+            assert keys.seal(key, bytes(32), 1, 2, message) == sealed, case["tcId"]
+        else:
+            assert message is None, case["tcId"]
+        opened += message is not None
+    assert (len(cases("aes_gcm")), opened) == (66, 39)
+
+
+def test_files_name_their_number_of_cases_upstream() -> None:
+    """README.md states the commit and how many cases of each file apply."""
+    readme = (SOURCE / "README.md").read_text(encoding="utf-8")
+    for path in sorted(Path(SOURCE).glob("*.json")):
+        name = path.name.removesuffix("_test.json")
+        total = json.loads(path.read_text(encoding="ascii"))["numberOfTests"]
+        assert f"| `{path.name}` | {len(cases(name))} of {total} |" in readme

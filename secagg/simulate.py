@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from secagg._check import check_integer, check_kind
+from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
@@ -47,6 +48,7 @@ class SimulatedRound(RoundResult):
     bytes_down: Mapping[int, int] = field(repr=False)
 
 
+@without_frames
 def simulate_round(
     vectors: Mapping[int, Vector] | Sequence[Vector] | Vector,
     params: RoundParams,

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from secagg import _fast
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._secrets import without_frames
 from secagg.client.checks import (
     check_agreement,
     check_roster,
@@ -78,6 +79,7 @@ class Client(OneLife):
         identity or registry is missing, not allowed or does not match.
     """
 
+    @without_frames
     def __init__(
         self,
         client_id: int,
@@ -105,6 +107,7 @@ class Client(OneLife):
     def __repr__(self) -> str:
         return f"Client({self.client_id}, phase={self.phase})"
 
+    @without_frames
     def answer(
         self, data: bytes, vector: Vector | None = None, weight: int | None = None
     ) -> bytes:
@@ -131,10 +134,7 @@ class Client(OneLife):
         RemoteProtocolError
             The message breaks the protocol or this client's policy; the client has ended.
         """
-        phase = self.phase
-        if phase is not Phase.MASKED_INPUT:
-            del vector, weight  # else the frame of an error would keep a private input
-        match phase:
+        match self.phase:
             case Phase.ADVERTISE_KEYS:
                 return self.advertise_keys()
             case Phase.SHARE_KEYS:
@@ -152,6 +152,7 @@ class Client(OneLife):
             case ended:
                 raise out_of_order("answer", ended)
 
+    @without_frames
     def advertise_keys(self) -> bytes:
         """Round 0: make fresh key pairs c_u and s_u and return their public halves.
 
@@ -160,18 +161,22 @@ class Client(OneLife):
         """
         return self._guarded(self._advertise)
 
+    @without_frames
     def share_keys(self, roster: bytes) -> bytes:
         """Round 1: return shares of b_u and of the seed of s_u, sealed for each holder."""
         return self._guarded(lambda: self._share(as_bytes(roster)))
 
+    @without_frames
     def masked_input(self, shares: bytes, vector: Vector, weight: int | None = None) -> bytes:
         """Round 2: encode the vector, add all its masks and return the masked input y_u."""
         return self._guarded(lambda: self._mask(as_bytes(shares), vector, weight))
 
+    @without_frames
     def check_consistency(self, survivors: bytes) -> bytes:
         """Round 3, active variant only: return a signature over U3, the survivors to sum."""
         return self._guarded(lambda: self._sign(as_bytes(survivors)))
 
+    @without_frames
     def unmask(self, request: bytes) -> bytes:
         """Round 4: return shares of b of the survivors, and of s of the dropped-out clients.
 

@@ -39,17 +39,13 @@ class OneLife:
         )
 
     def _guarded(self, step: Callable[[], bytes]) -> bytes:
-        """Return the result of `step`; a RemoteProtocolError in it ends the client.
-
-        The error is raised without its traceback, whose frames have secrets in their variables.
-        """
+        """Return the result of `step`; a RemoteProtocolError in it ends the client."""
         with self._exclusive:
             try:
                 return step()
-            except RemoteProtocolError as error:
+            except RemoteProtocolError:
                 self._state = Ended(Phase.FAILED)
-                violation = error.with_traceback(None)
-            raise violation
+                raise
 
     def _due(self, phase: Phase, kind: type[S], call: str) -> S:
         """Return the state if it is of the phase and `kind` that `call` needs, or raise."""

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secagg._secrets import Confined
 from secagg.protocol import Phase, keys
 
 
 @dataclass(frozen=True, repr=False)
-class ClientState:
+class ClientState(Confined):
     """State of a client; `phase` is the message that is due next."""
+
+    _remedy = "its masks are for one vector; make a new client for a new session"
 
     phase: Phase
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, is_integer
+from secagg._secrets import without_frames
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.errors import ParameterError
@@ -91,6 +92,7 @@ class FixedPoint:
         """Return the bytes that identify this encoding in the parameters' digest."""
         return b"fixed point" + struct.pack("<dQ", self.clip, self.fractional_bits)
 
+    @without_frames
     def encode(
         self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
     ) -> tuple[Lanes, int]:
@@ -158,6 +160,7 @@ class FixedPoint:
         _fast.decode(total, floats, ring.modulus, 1.0 / self.scale)
         return floats, ring.centre(total)
 
+    @without_frames
     def encode_integers(
         self, vector: Vector, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
@@ -215,6 +218,7 @@ class Integers:
         """Return the bytes that identify this encoding in the parameters' digest."""
         return b"integers" + struct.pack("<Q", self.max)
 
+    @without_frames
     def encode(
         self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
     ) -> tuple[Lanes, int]:

@@ -17,6 +17,7 @@ import gmpy2
 import numpy as np
 
 from secagg._check import as_bytes, check_kind, is_integer
+from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.paillier.modular import Batch, Modulus
@@ -51,6 +52,7 @@ class CiphertextGroup:
         self.modulus = modulus
         self._noise = noise
 
+    @without_frames
     def encrypt(self, messages: Iterable[int], entropy: Entropy = os.urandom) -> Ciphertexts:
         """Return ciphertexts of integers m, |m| < n / 2, each with fresh noise.
 

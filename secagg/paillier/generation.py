@@ -8,6 +8,7 @@ from typing import Literal
 import gmpy2
 
 from secagg._check import check_integer, check_kind
+from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier.primes import StructuredPrime, random_prime, uniform_below
@@ -17,6 +18,7 @@ from secagg.paillier.public_key import MAX_BITS, MIN_BITS, short_exponent
 Blinding = Literal["half-length", "textbook", "short-exponent"]
 
 
+@without_frames
 def generate_keypair(
     bits: int = 3072, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:
@@ -44,6 +46,7 @@ def generate_keypair(
     return _generate(bits, noise, entropy)
 
 
+@without_frames
 def generate_insecure_keypair(
     bits: int = 1024, *, noise: Blinding = "half-length", entropy: Entropy = os.urandom
 ) -> PrivateKey:

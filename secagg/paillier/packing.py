@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, check_kind, check_session
+from secagg._secrets import without_frames
 from secagg.encoding import Encoding, Entropy, Ring, Vector
 from secagg.errors import ParameterError
 
@@ -132,6 +133,7 @@ class Packing:
         data = b"secagg packing v1" + numbers + encoding + self.session
         return hashlib.sha256(data).digest()
 
+    @without_frames
     def encode(
         self, vector: Vector, weight: int | None = None, entropy: Entropy = os.urandom
     ) -> tuple[NDArray[np.int64], int]:
@@ -164,6 +166,7 @@ class Packing:
         after = [1] if weight is None else [own, 1]
         return np.append(lanes.view(np.int64), np.array(after, dtype=np.int64)), clipped
 
+    @without_frames
     def pack(self, integers: NDArray[np.int64], key_bits: int) -> list[int]:
         """Return the signed plaintexts of a client's slots, which `encode` returned.
 

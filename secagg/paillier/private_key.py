@@ -10,6 +10,7 @@ from typing import Self
 import gmpy2
 
 from secagg._check import as_bytes, check_kind
+from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, Ciphertexts
@@ -22,7 +23,7 @@ from secagg.paillier.vectors import DecryptedSum, EncryptedVector, decode_sum, e
 MAGIC = b"SASK"
 
 
-class PrivateKey:
+class PrivateKey(Confined):
     """Paillier private key. It decrypts sums, and any single client's vector.
 
     Parameters
@@ -42,8 +43,13 @@ class PrivateKey:
     -----
     Not constant-time: gmpy2's arithmetic and table lookups depend on secret values. Do not
     decrypt on a machine that others can time.
+
+    A private key cannot be pickled. Export it by `to_bytes`. Copies are the key itself.
     """
 
+    _remedy = "export it explicitly with to_bytes() and load that with PrivateKey.from_bytes"
+
+    @without_frames
     def __init__(
         self,
         p: int,
@@ -84,6 +90,7 @@ class PrivateKey:
         """The secret primes p and q, for use in another implementation."""
         return int(self._p.value), int(self._q.value)
 
+    @without_frames
     def encrypt_vector(
         self,
         vector: Vector,
@@ -97,6 +104,7 @@ class PrivateKey:
         public = Ciphertexts(self.public_key, own.ciphertexts.batch, fresh=True)
         return replace(own, ciphertexts=public)
 
+    @without_frames
     def decrypt(self, ciphertexts: Ciphertexts) -> list[int]:
         """Return the messages as signed integers, |m| < n / 2 (Paillier 1999, §7, with CRT).
 
@@ -115,6 +123,7 @@ class PrivateKey:
             messages.append(int(message - group.n if 2 * message > group.n else message))
         return messages
 
+    @without_frames
     def decrypt_vector(self, vector: EncryptedVector) -> DecryptedSum:
         """Return the decrypted sum, in the units of the vectors and as exact integers.
 
@@ -137,6 +146,7 @@ class PrivateKey:
         return data + hashlib.sha256(data).digest()
 
     @classmethod
+    @without_frames
     def from_bytes(cls, data: bytes, *, allow_insecure: bool = False) -> Self:
         """Decode the output of `to_bytes`.
 

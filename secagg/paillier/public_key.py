@@ -10,6 +10,7 @@ from typing import Self
 import gmpy2
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.paillier.ciphertexts import CiphertextGroup, remote
@@ -91,6 +92,7 @@ class PublicKey(CiphertextGroup):
     def __hash__(self) -> int:
         return hash(self.key_id)
 
+    @without_frames
     def encrypt_vector(
         self,
         vector: Vector,

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 
 from secagg._check import check_integer
+from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.params import RoundParams
@@ -37,8 +38,10 @@ _SMALL_ORDER = frozenset(
 """The y coordinates of the points whose order divides 8; a test computes them."""
 
 
-class Identity:
+class Identity(Confined):
     """Long-lived signing key of a client, who stores its seed.
+
+    An identity cannot be pickled, and its copies are the identity itself.
 
     Parameters
     ----------
@@ -57,7 +60,9 @@ class Identity:
     """
 
     __slots__ = ("_private", "public")
+    _remedy = "store the seed that it was made from, and make it again with Identity(seed)"
 
+    @without_frames
     def __init__(self, seed: bytes) -> None:
         if not isinstance(seed, bytes) or len(seed) != 32:
             raise ParameterError("an identity's seed must be 32 bytes, and this one is not")

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from secagg import _fast
+from secagg._secrets import Confined
 from secagg.encoding import Entropy, Lanes, Ring
 
 KEY_BYTES = 32
@@ -31,7 +32,7 @@ _SHARE_KEYS_ROUND = 1
 _P = 2**255 - 19
 
 
-class KeyPair:
+class KeyPair(Confined):
     """X25519 key pair (RFC 7748), fresh for every session.
 
     Parameters
@@ -46,6 +47,7 @@ class KeyPair:
     """
 
     __slots__ = ("_private", "public", "seed")
+    _remedy = "it is for one session in one process"
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed

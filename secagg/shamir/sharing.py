@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, is_integer
+from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.shamir.field import M61
@@ -58,6 +59,7 @@ class Share:
     limbs: tuple[int, ...] = field(repr=False)
 
 
+@without_frames
 def split(
     secret: bytes, threshold: int, n: int, *, entropy: Entropy = os.urandom
 ) -> list[Share]:
@@ -93,6 +95,7 @@ def split(
     ]
 
 
+@without_frames
 def combine(shares: Sequence[Share]) -> bytes:
     """Rebuild a secret from at least `threshold` of its shares.
 

@@ -8,6 +8,7 @@ import os
 import gmpy2
 
 from secagg._check import check_integer
+from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import PublicKey
@@ -17,6 +18,7 @@ from secagg.threshold.key import MAX_TRUSTEES, ThresholdKey
 from secagg.threshold.share import KeyShare
 
 
+@without_frames
 def deal(
     trustees: int, threshold: int, *, bits: int = 3072, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:
@@ -50,6 +52,7 @@ def deal(
     return _deal(trustees, threshold, bits, entropy)
 
 
+@without_frames
 def deal_insecure(
     trustees: int, threshold: int, *, bits: int = 1024, entropy: Entropy = os.urandom
 ) -> tuple[ThresholdKey, tuple[KeyShare, ...]]:

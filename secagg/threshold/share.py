@@ -9,6 +9,7 @@ from typing import Self
 import gmpy2
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.paillier import Ciphertexts
@@ -20,7 +21,7 @@ MAGIC = b"SAKS"
 VERSION = 1
 
 
-class KeyShare:
+class KeyShare(Confined):
     """A trustee's secret share of a threshold key, made by the dealer.
 
     A trustee must choose what it decrypts. If it decrypted any ciphertext, the aggregator could
@@ -50,8 +51,13 @@ class KeyShare:
     Notes
     -----
     Not constant-time: gmpy2's arithmetic takes time that depends on secret numbers.
+
+    A share cannot be pickled. Export it by `to_bytes`. Copies are the share itself.
     """
 
+    _remedy = "export it explicitly with to_bytes() and load that with KeyShare.from_bytes"
+
+    @without_frames
     def __init__(self, key: ThresholdKey, index: int, secret: int) -> None:
         check_kind("key", key, ThresholdKey, "a ThresholdKey")
         check_integer("index", index, 1, key.trustees)
@@ -73,6 +79,7 @@ class KeyShare:
     def _image(self) -> int:
         return self.key.images[self.index - 1]
 
+    @without_frames
     def decrypt_partially(
         self, ciphertexts: Ciphertexts, entropy: Entropy = os.urandom
     ) -> PartialDecryption:
@@ -105,6 +112,7 @@ class KeyShare:
         return head + self._secret.to_bytes(self.key.public_key.modulus.width, "little")
 
     @classmethod
+    @without_frames
     def from_bytes(cls, data: bytes, key: ThresholdKey) -> Self:
         """Decode the output of `to_bytes`, given the public side of the same key.
 

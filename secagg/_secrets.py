@@ -1,0 +1,98 @@
+"""Confinement of secrets: keys that do not pickle, and errors without frames.
+
+A logger that records the variables of an error's frames would record private vectors, weights
+and keys. So public functions that take or have them raise their errors without the frames of
+this package. A pickle would write a key into a file or a queue that its owner never chose.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import ClassVar, NoReturn, ParamSpec, Self, TypeVar
+
+from secagg.errors import LocalProtocolError, SecAggError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DROPPED = ("secagg", "numpy")
+"""Packages whose frames are dropped; numpy's functions in Python take the same arrays."""
+
+
+class Confined:
+    """Base of immutable secrets: pickling raises an error, and a copy is the object itself."""
+
+    __slots__ = ()
+    _remedy: ClassVar[str]
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise LocalProtocolError(
+            f"a {type(self).__name__} is secret and cannot be pickled; {self._remedy}"
+        )
+
+
+def without_frames(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise the errors of `function` without the frames of secagg and numpy.
+
+    Frames of the caller's code, such as an encoding of its own, remain. An error of no class of
+    secagg gets a note with the lines of the frames that were dropped.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        handled = sys.exception()
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            _confine(error, handled)
+            raise  # adds no frame: the traceback of a raise without argument is the error's own
+
+    return call
+
+
+def _confine(error: BaseException, handled: BaseException | None) -> None:
+    """Drop frames from an error and from the errors behind it.
+
+    `handled` is the error that the caller was handling; it and those behind it are its own.
+    """
+    seen: set[int] = {id(handled)}
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        dropped: list[str] = []
+        one.__traceback__ = _kept(one.__traceback__, dropped)
+        if dropped and not isinstance(one, SecAggError):
+            one.add_note("raised in secagg, without its frames: " + ", ".join(dropped))
+        todo += [one.__context__, one.__cause__]
+        if isinstance(one, BaseExceptionGroup):
+            todo += one.exceptions
+
+
+def _kept(first: TracebackType | None, dropped: list[str]) -> TracebackType | None:
+    """Return a traceback without the frames to drop, and append their lines to `dropped`."""
+    entries = []
+    entry = first
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    kept: TracebackType | None = None
+    for entry in reversed(entries):
+        frame = entry.tb_frame
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _DROPPED:
+            kept = TracebackType(kept, frame, entry.tb_lasti, entry.tb_lineno)
+        elif frame.f_globals.get("__name__") != __name__:
+            dropped.insert(0, f"{frame.f_code.co_qualname}:{entry.tb_lineno}")
+    return kept

@@ -45,6 +45,7 @@ kernels = Extension(
         "secagg/_fast/_kernels.pxd",
         "secagg/_fast/_modular.pxi",
         f"{SOURCES}/kernels.h",
+        f"{SOURCES}/fixedpoint_vector.h",
         f"{SOURCES}/modular.h",
     ],
     include_dirs=[SOURCES],

@@ -4,7 +4,7 @@ The constant ``TIER`` names the implementation in use, from fastest to slowest:
 
 - ``"ifma"``: like "aesni", and multiplies large numbers eight at a time with AVX-512 IFMA,
 - ``"aesni"``: compiled code that expands masks with AES instructions,
-- ``"portable"``: compiled code, but masks are expanded through ``cryptography``,
+- ``"portable"``: compiled code for any CPU; masks are expanded through ``cryptography``,
 - ``"pure"``: the module ``reference``, without compiled code.
 
 The environment variable ``SECAGG_TIER`` forces a tier, and ``SECAGG_PURE=1`` forces "pure".
@@ -83,7 +83,10 @@ else:
     _masks = _kernels.Masks("aesni")
     mask_words, mask_mod = _masks.mask_words, _masks.mask_mod
 
-encode = _kernels.encode if COMPILED else reference.encode
+if TIER == "portable":
+    encode = _kernels.encode_portable
+else:
+    encode = _kernels.encode if COMPILED else reference.encode
 decode = _kernels.decode if COMPILED else reference.decode
 pack_bits = _kernels.pack_bits if COMPILED else reference.pack_bits
 unpack_bits = _kernels.unpack_bits if COMPILED else reference.unpack_bits

@@ -1,6 +1,6 @@
 # The functions of src/kernels.h and src/modular.h, which say what they do.
 
-from libc.stddef cimport ptrdiff_t, size_t
+from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 cdef extern from "kernels.h" nogil:
@@ -19,6 +19,8 @@ cdef extern from "kernels.h" nogil:
         SECAGG_SCHEDULE_ALIGNMENT
 
     ctypedef struct secagg_encoding:
+        size_t width
+        int portable
         double clip
         double scale
         int64_t weight
@@ -44,11 +46,12 @@ cdef extern from "kernels.h" nogil:
         size_t, size_t
     )
     size_t secagg_encode32(
-        uint32_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+        uint32_t *, const void *, size_t, const secagg_encoding *, int *
     )
     size_t secagg_encode64(
-        uint64_t *, const double *, size_t, const secagg_encoding *, ptrdiff_t *
+        uint64_t *, const void *, size_t, const secagg_encoding *, int *
     )
+    size_t secagg_first_not_finite(const void *, size_t, size_t)
     void secagg_decode32(double *, const uint32_t *, size_t, uint64_t, double)
     void secagg_decode64(double *, const uint64_t *, size_t, uint64_t, double)
     void secagg_pack32(uint8_t *, const uint32_t *, size_t, unsigned)

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
+F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 def mask_tiers() -> tuple[str, ...]: ...
@@ -19,7 +20,16 @@ class Masks:
     ) -> None: ...
 
 def encode(
-    x: F64,
+    x: F32 | F64,
+    out: U32 | U64,
+    clip: float,
+    scale: float,
+    weight: int,
+    modulus: int,
+    random: U64 | None,
+) -> tuple[int, int]: ...
+def encode_portable(
+    x: F32 | F64,
     out: U32 | U64,
     clip: float,
     scale: float,

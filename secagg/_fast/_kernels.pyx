@@ -6,10 +6,12 @@ Meaning and ranges are documented in ``reference``, types in ``_kernels.pyi``; t
 are declared in ``_kernels.pxd``.
 """
 
-from libc.stddef cimport ptrdiff_t, size_t
+from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+
+from math import ceil
 
 import numpy as np
 
@@ -109,13 +111,30 @@ cdef check_modulus(modulus, width):
         raise ValueError(f"modulus {modulus} does not fit lanes of {8 * width} bits")
 
 
-def encode(const double[::1] x, out, clip, scale, weight, modulus, random):
-    cdef size_t n = x.shape[0], clipped
-    cdef ptrdiff_t bad
+def encode(x, out, clip, scale, weight, modulus, random):
+    return encode_with(x, out, clip, scale, weight, modulus, random, False)
+
+
+def encode_portable(x, out, clip, scale, weight, modulus, random):
+    return encode_with(x, out, clip, scale, weight, modulus, random, True)
+
+
+cdef encode_with(x, out, clip, scale, weight, modulus, random, bint portable):
+    cdef size_t n = len(x), clipped, bad = 0
+    cdef int finite
+    cdef const float[::1] floats = None
+    cdef const double[::1] doubles = None
     cdef uint32_t[::1] out32 = None
     cdef uint64_t[::1] out64 = None
     cdef const uint64_t[::1] noise = None
+    cdef const void *elements
     cdef secagg_encoding how
+    if x.itemsize == 4:
+        floats = x
+        elements = &floats[0]
+    else:
+        doubles = x
+        elements = &doubles[0]
     if out.itemsize == 4:
         out32 = out
     else:
@@ -125,6 +144,8 @@ def encode(const double[::1] x, out, clip, scale, weight, modulus, random):
         raise ValueError("clip and scale must be positive, weight not negative")
     if not clip * scale * max(weight, 1) <= 2.0**62:
         raise ValueError("clip · scale · weight exceeds 2^62")
+    if modulus & (modulus - 1) and ceil(clip * scale) * weight >= modulus:
+        raise ValueError("weight · ⌈clip · scale⌉ is not below the modulus")
     if <size_t>len(out) != n:
         raise ValueError(f"lengths differ: {n} and {len(out)}")
     how.random = NULL
@@ -133,16 +154,20 @@ def encode(const double[::1] x, out, clip, scale, weight, modulus, random):
         if <size_t>noise.shape[0] != n:
             raise ValueError(f"lengths differ: {n} and {noise.shape[0]}")
         how.random = &noise[0]
+    how.width = x.itemsize
+    how.portable = portable
     how.clip = clip
     how.scale = scale
     how.weight = weight
     how.largest = modulus - 1
     with nogil:
         if out32 is not None:
-            clipped = secagg_encode32(&out32[0], &x[0], n, &how, &bad)
+            clipped = secagg_encode32(&out32[0], elements, n, &how, &finite)
         else:
-            clipped = secagg_encode64(&out64[0], &x[0], n, &how, &bad)
-    return clipped, bad
+            clipped = secagg_encode64(&out64[0], elements, n, &how, &finite)
+        if not finite:
+            bad = secagg_first_not_finite(elements, n, how.width)
+    return clipped, -1 if finite else bad
 
 
 def decode(values, double[::1] out, modulus, double inverse_scale):

@@ -9,6 +9,8 @@ all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,13 +62,14 @@ __all__ = [
 
 U32 = NDArray[np.uint32]
 U64 = NDArray[np.uint64]
+F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 _LANE_TYPES = (np.dtype(np.uint32), np.dtype(np.uint64))
 
 
 def encode(
-    x: F64,
+    x: F32 | F64,
     out: U32 | U64,
     clip: float,
     scale: float,
@@ -78,14 +81,16 @@ def encode(
 
     Parameters
     ----------
-    x : float64[d]
-        Vector to encode.
+    x : float32[d] or float64[d]
+        Vector to encode. Its subnormal elements, those below the least normal number of its
+        dtype in absolute value, are taken as zero.
     out : uint32[d] or uint64[d]
         Overwritten with elements of [0, R).
     clip, scale : float, > 0
         y = min(max(x, -clip), clip) · scale.
     weight : int, >= 0
-        Factor with clip · scale · max(weight, 1) <= 2^62.
+        Factor with clip · scale · max(weight, 1) <= 2^62, and with ⌈clip · scale⌉ · weight < R
+        unless R is a power of two.
     modulus : int
         R = 2^b, where b is at most the bits of a lane of ``out``, 32 or 64. For uint64 also any
         R with 2 <= R <= 2^62.
@@ -102,11 +107,12 @@ def encode(
         content of ``out`` is unspecified.
     """
     _check_lane(out)
-    _check_vector(x, np.float64, out.size)
+    _check_vector(x, np.float32 if x.dtype == np.float32 else np.float64, out.size)
     _check_modulus(modulus, out.itemsize)
-    _check_encoding(clip, scale, weight)
+    _check_encoding(clip, scale, weight, modulus)
     if random is not None:
         _check_vector(random, np.uint64, out.size)
+    x = np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(np.float64)
     clipped = int(np.count_nonzero(np.abs(x) > clip))
     finite = np.isfinite(x)
     if not finite.all():
@@ -191,7 +197,9 @@ def _check_lane(array: U32 | U64) -> None:
         raise ValueError("expected a contiguous vector of uint32 or uint64")
 
 
-def _check_vector(array: F64 | U64, dtype: type[np.float64 | np.uint64], size: int) -> None:
+def _check_vector(
+    array: F32 | F64 | U64, dtype: type[np.float32 | np.float64 | np.uint64], size: int
+) -> None:
     if array.dtype != dtype or array.shape != (size,) or not array.flags.c_contiguous:
         raise ValueError(f"expected a contiguous vector of {size} {dtype.__name__}")
 
@@ -203,11 +211,13 @@ def _check_modulus(modulus: int, width: int) -> None:
         raise ValueError(f"modulus {modulus} does not fit lanes of {8 * width} bits")
 
 
-def _check_encoding(clip: float, scale: float, weight: int) -> None:
+def _check_encoding(clip: float, scale: float, weight: int, modulus: int) -> None:
     if min(clip, scale) <= 0 or weight < 0:
         raise ValueError("clip and scale must be positive, weight not negative")
     if not clip * scale * max(weight, 1) <= 2.0**62:
         raise ValueError("clip · scale · weight exceeds 2^62")
+    if modulus & (modulus - 1) and math.ceil(clip * scale) * weight >= modulus:
+        raise ValueError("weight · ⌈clip · scale⌉ is not below the modulus")
 
 
 def _check_bits(bits: int, width: int) -> None:

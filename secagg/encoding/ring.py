@@ -86,5 +86,5 @@ class Ring:
         """Return elements of [0, R) as the congruent int64 in [−R/2, R/2)."""
         wide = values.astype(np.uint64)
         negative = wide > np.uint64((self.modulus - 1) // 2)
-        wide[negative] -= np.uint64(self.modulus % (1 << 64))
+        wide -= negative * np.uint64(self.modulus % (1 << 64))
         return wide.view(np.int64)

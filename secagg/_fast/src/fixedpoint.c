@@ -1,10 +1,8 @@
 /* Floats to residues mod R and back; specified by reference.py.
  *
- * A slice of the vector at a time is rounded to integers that stay in the first-level cache
- * and are then weighted and reduced. Whether a value is clipped, rounded up or negative is a
- * coin toss to a branch predictor, so nothing branches on values: comparisons give masks of
- * all ones (-1) or zero. Contraction to fused multiply-add, which would change the rounding,
- * is switched off in setup.py.
+ * A slice of the vector at a time goes through the code of fixedpoint_vector.h, with AVX2 where
+ * the CPU has it. The first and last step, here, treat secrets like that file does. Contraction
+ * to fused multiply-add, which would change the rounding, is switched off in setup.py.
  */
 #include "kernels.h"
 
@@ -12,163 +10,127 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
-enum { SLICE = 256, PAIR = 2 };
+enum { SLICE = 256 };
 
-typedef double doubles __attribute__((vector_size(8 * PAIR)));
-typedef int64_t integers __attribute__((vector_size(8 * PAIR)));
-typedef uint64_t words __attribute__((vector_size(8 * PAIR)));
+static const uint64_t EXPONENT = 0x7ff0000000000000; /* all ones in inf and NaN, else a number */
+static const uint32_t EXPONENT_OF_FLOAT = 0x7f800000;
 
-static inline doubles both(double a) { return (doubles){a, a}; }
+/* Encode SLICE elements and store the first `count`; add ones to *infinite at inf and NaN. The
+ * number of clipped elements. `slice` is scratch for as many. */
+typedef uint64_t slice_encoder(void *out, size_t count, uint64_t *slice, const double *x,
+                               const uint64_t *random, const secagg_encoding *how,
+                               uint64_t *infinite, int lane);
 
-static inline doubles choose(integers mask, doubles yes, doubles no)
-{
-    return (doubles)(((integers)yes & mask) | ((integers)no & ~mask));
-}
-
-/* x > -clip ? x : -clip, then y < clip ? y : clip: NaN becomes -clip. */
-static inline doubles clamp(doubles x, doubles clip)
-{
-#if defined(__x86_64__) /* one instruction each, defined as these very comparisons */
-    return _mm_min_pd(_mm_max_pd(x, -clip), clip);
-#else
-    const doubles y = choose(x > -clip, x, -clip);
-    return choose(y < clip, y, clip);
+#define NAME(name) plain_##name
+#define TARGET
+#define LANES 2
+#if defined(__x86_64__)
+#define MIN(a, b) _mm_min_pd(a, b)
+#define MAX(a, b) _mm_max_pd(a, b)
+#define LOW_PRODUCT(a, b) (words)_mm_mul_epu32((__m128i)(a), (__m128i)(b))
 #endif
-}
+#include "fixedpoint_vector.h"
 
-/* Exact for u < 2^53: the halves become the mantissas of 2^84 + high 2^32 and 2^52 + low. */
-static inline doubles exact_doubles(words u)
-{
-    const doubles high = (doubles)((u >> 32) | 0x4530000000000000);
-    const doubles low = (doubles)((u & 0xffffffff) | 0x4330000000000000);
-    return (high - 0x1.00000001p84) + low;
-}
+#if defined(__x86_64__)
+#undef NAME
+#undef TARGET
+#undef LANES
+#undef MIN
+#undef MAX
+#undef LOW_PRODUCT
+#define NAME(name) avx2_##name
+#define TARGET __attribute__((target("avx2")))
+#define LANES 4
+#define MIN(a, b) _mm256_min_pd(a, b)
+#define MAX(a, b) _mm256_max_pd(a, b)
+#define LOW_PRODUCT(a, b) (words)_mm256_mul_epu32((__m256i)(a), (__m256i)(b))
+#include "fixedpoint_vector.h"
+#endif
 
-/* The nearest integer to y, ties to even, as a double and as an integer. */
-static inline __attribute__((always_inline)) doubles nearest(doubles y, integers *value, int large)
+/* Elements of 4 bytes as doubles, subnormal ones as zero: converting them takes longer, too. */
+static inline void widen(double *wide, const uint8_t *x, size_t n)
 {
-    if (!large) { /* |y| < 2^51: the low bits of y + 1.5 · 2^52 are the integer */
-        const doubles shifted = y + 0x1.8p52;
-        *value = (integers)shifted - (integers)both(0x1.8p52);
-        return shifted - 0x1.8p52;
-    }
-    const doubles shift = (doubles)(((integers)y & INT64_MIN) | (integers)both(0x1p52));
-    const integers fraction = (y > -0x1p52) & (y < 0x1p52);
-    const doubles whole = choose(fraction, (y + shift) - shift, y);
-    *value = __builtin_convertvector(whole, integers);
-    return whole;
-}
-
-/* Clip, scale and round a slice; count what is clipped, clear *finite at inf and NaN. Every
- * difference is exact or, for -1/2 < y < 0, rounded as in y - floor(y). */
-static inline __attribute__((always_inline)) uint64_t
-round_slice(int64_t *value, const double *x, const uint64_t *random, double clip, double scale,
-            int *finite, int stochastic, int large)
-{
-    integers clipped = {0}, all_finite = {-1, -1};
-    for (size_t i = 0; i < SLICE; i += PAIR) {
-        doubles each;
-        memcpy(&each, x + i, sizeof each);
-        const doubles size = (doubles)((integers)each & INT64_MAX);
-        clipped -= size > clip;
-        all_finite &= size <= DBL_MAX;
-        const doubles y = clamp(each, both(clip)) * scale;
-        integers v;
-        const doubles past = y - nearest(y, &v, large);
-        if (stochastic) {
-            const integers below = past < 0.0;
-            const doubles part = past + (doubles)(below & (integers)both(1.0));
-            words noise;
-            memcpy(&noise, random + i, sizeof noise);
-            v += below;
-            v -= exact_doubles(noise >> 11) < part * 0x1p53;
-        }
-        memcpy(value + i, &v, sizeof v);
-    }
-    *finite = (all_finite[0] & all_finite[1]) != 0;
-    return (uint64_t)(clipped[0] + clipped[1]);
-}
-
-/* value mod R as a lane; `small` promises |value| < R. */
-static inline __attribute__((always_inline)) void
-reduce(void *out, const int64_t *value, size_t n, uint64_t largest, int small, int lane)
-{
-    const uint64_t modulus = largest + 1;
-    const int power_of_two = (modulus & largest) == 0;
     for (size_t i = 0; i < n; i++) {
-        const int64_t v = value[i];
-        uint64_t residue;
-        if (power_of_two)
-            residue = (uint64_t)v & largest;
-        else if (small)
-            residue = (uint64_t)v + (modulus & (uint64_t)(v >> 63));
-        else {
-            const int64_t rest = v % (int64_t)modulus;
-            residue = (uint64_t)rest + (modulus & (uint64_t)(rest >> 63));
-        }
-        if (lane == 32)
-            ((uint32_t *)out)[i] = (uint32_t)residue;
-        else
-            ((uint64_t *)out)[i] = residue;
+        uint32_t bits;
+        float each;
+        memcpy(&bits, x + sizeof bits * i, sizeof bits);
+        bits &= 0 - (((bits & EXPONENT_OF_FLOAT) + EXPONENT_OF_FLOAT) >> 31);
+        memcpy(&each, &bits, sizeof each);
+        wide[i] = (double)each;
     }
 }
 
-static inline __attribute__((always_inline)) size_t
-encode(void *out, const double *x, size_t n, const secagg_encoding *how, ptrdiff_t *bad, int lane)
+static slice_encoder *best(int portable)
 {
-    const double clip = how->clip, scale = how->scale, bound = clip * scale;
-    const int small = (bound + 2) * (double)how->weight < (double)how->largest;
-    uint64_t clipped = 0;
-    int64_t value[SLICE];
-    double last_x[SLICE] = {0};
-    uint64_t last_random[SLICE] = {0};
-    *bad = -1;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!portable && __builtin_cpu_supports("avx2"))
+        return avx2_encode;
+#endif
+    (void)portable;
+    return plain_encode;
+}
+
+static size_t encode(void *out, const void *x, size_t n, const secagg_encoding *how, int *finite,
+                     int lane)
+{
+    slice_encoder *const encode_slice = best(how->portable);
+    uint64_t clipped = 0, infinite = 0, slice[SLICE], last_random[SLICE] = {0};
+    double copy[SLICE] = {0};
     for (size_t first = 0; first < n; first += SLICE) {
-        const double *from = x + first;
+        const uint8_t *at = (const uint8_t *)x + first * how->width;
+        const double *from = copy;
         const uint64_t *random = how->random ? how->random + first : NULL;
-        size_t count = SLICE;
-        if (n - first < SLICE) { /* padded with zeros, which are finite and not clipped */
-            count = n - first;
-            from = memcpy(last_x, from, 8 * count);
+        const size_t count = n - first < SLICE ? n - first : SLICE;
+        if (count < SLICE) { /* padded with zeros, which are finite and not clipped */
+            memset(copy, 0, sizeof copy);
             random = random ? memcpy(last_random, random, 8 * count) : NULL;
         }
-        int finite;
-        if (bound >= 0x1p51)
-            clipped += random
-                           ? round_slice(value, from, random, clip, scale, &finite, 1, 1)
-                           : round_slice(value, from, random, clip, scale, &finite, 0, 1);
+        if (how->width == sizeof(float))
+            widen(copy, at, count);
+        else if (count < SLICE)
+            memcpy(copy, at, 8 * count);
         else
-            clipped += random
-                           ? round_slice(value, from, random, clip, scale, &finite, 1, 0)
-                           : round_slice(value, from, random, clip, scale, &finite, 0, 0);
-        if (!finite && *bad < 0)
-            for (size_t i = count; i-- > 0;)
-                if (!(from[i] <= DBL_MAX && from[i] >= -DBL_MAX))
-                    *bad = (ptrdiff_t)(first + i);
-        if (how->weight != 1)
-            for (size_t i = 0; i < SLICE; i++)
-                value[i] *= how->weight;
-        reduce((uint8_t *)out + first * (size_t)(lane / 8), value, count, how->largest, small,
-               lane);
+            from = (const double *)at;
+        clipped += encode_slice((uint8_t *)out + first * (size_t)(lane / 8), count, slice, from,
+                                random, how, &infinite, lane);
     }
-    secagg_wipe(value, sizeof value);
-    secagg_wipe(last_x, sizeof last_x);
+    *finite = (int)(~infinite & 1);
+    secagg_wipe(slice, sizeof slice);
+    secagg_wipe(copy, sizeof copy);
     return (size_t)clipped;
 }
 
-size_t secagg_encode32(uint32_t *out, const double *x, size_t n, const secagg_encoding *how,
-                       ptrdiff_t *bad)
+size_t secagg_encode32(uint32_t *out, const void *x, size_t n, const secagg_encoding *how,
+                       int *finite)
 {
-    return encode(out, x, n, how, bad, 32);
+    return encode(out, x, n, how, finite, 32);
 }
 
-size_t secagg_encode64(uint64_t *out, const double *x, size_t n, const secagg_encoding *how,
-                       ptrdiff_t *bad)
+size_t secagg_encode64(uint64_t *out, const void *x, size_t n, const secagg_encoding *how,
+                       int *finite)
 {
-    return encode(out, x, n, how, bad, 64);
+    return encode(out, x, n, how, finite, 64);
+}
+
+size_t secagg_first_not_finite(const void *x, size_t n, size_t width)
+{
+    size_t found = n;
+    for (size_t i = n; i-- > 0;) {
+        double each;
+        if (width == sizeof(float))
+            widen(&each, (const uint8_t *)x + 4 * i, 1);
+        else
+            memcpy(&each, (const uint8_t *)x + 8 * i, sizeof each);
+        uint64_t bits;
+        memcpy(&bits, &each, sizeof bits);
+        const uint64_t infinite = ((bits & EXPONENT) + ((uint64_t)1 << 52)) >> 63;
+        found ^= (found ^ i) & (0 - (size_t)infinite);
+    }
+    return found;
 }
 
 /* v <= (R - 1) / 2 stays, the rest is v - R; in two's complement for R = 2^64 too. */

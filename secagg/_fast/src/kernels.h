@@ -49,18 +49,23 @@ int secagg_m61_lagrange_at_zero(uint64_t *out, uint64_t *scratch, const uint64_t
 long secagg_m61_errors(uint64_t *rows, uint64_t *scratch, const uint64_t *xs,
                        const uint64_t *dual, const uint64_t *word, size_t n, size_t t);
 
-/* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. */
+/* fixedpoint.c: R is passed as R - 1, so that 2^64 fits. Elements and weight are secret. */
 typedef struct {
+    size_t width; /* bytes of an element: 8 of a double, 4 of a float */
+    int portable; /* use no instruction that a CPU may lack */
     double clip, scale;
     int64_t weight;
     uint64_t largest;       /* R - 1 */
     const uint64_t *random; /* NULL: round to nearest */
 } secagg_encoding;
 
-size_t secagg_encode32(uint32_t *out, const double *x, size_t n, const secagg_encoding *how,
-                       ptrdiff_t *bad);
-size_t secagg_encode64(uint64_t *out, const double *x, size_t n, const secagg_encoding *how,
-                       ptrdiff_t *bad);
+/* The number of clipped elements; *finite is 0 if one is inf or NaN, else 1. */
+size_t secagg_encode32(uint32_t *out, const void *x, size_t n, const secagg_encoding *how,
+                       int *finite);
+size_t secagg_encode64(uint64_t *out, const void *x, size_t n, const secagg_encoding *how,
+                       int *finite);
+/* The first element that is inf or NaN, or n. */
+size_t secagg_first_not_finite(const void *x, size_t n, size_t width);
 void secagg_decode32(double *out, const uint32_t *values, size_t n, uint64_t largest,
                      double inverse_scale);
 void secagg_decode64(double *out, const uint64_t *values, size_t n, uint64_t largest,

@@ -13,7 +13,11 @@ from effort import examples
 from secagg import _fast
 from secagg._fast import reference
 
+KERNELS = {"reference": reference.encode, "active": _fast.encode}
+if _fast.COMPILED:
+    KERNELS["portable"] = _fast._kernels.encode_portable
 every = pytest.mark.parametrize("kernels", [reference, _fast], ids=["reference", "active"])
+encoders = pytest.mark.parametrize("encode", KERNELS.values(), ids=KERNELS)
 
 # clip · scale from 3 to 2^62: past 2^51 a value no longer fits the mantissa with a half.
 ranges = st.sampled_from(
@@ -35,11 +39,19 @@ modulus_of_64 = st.one_of(
     st.integers(2, 2**62),
     st.sampled_from([3, 2**61 - 1, 2**62 - 1, 3 << 60]),
 )
+TINY = 2.0**-1022  # the least normal number
+SUBNORMAL = [5e-324, -5e-324, TINY / 2, -TINY / 2, TINY - 5e-324]
 fractions = st.one_of(
     st.floats(-1.5, 1.5),
     st.integers(-40, 40).map(lambda i: i / 16),
-    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0, 1e308, -1e308]),
+    st.sampled_from([0.0, -0.0, *SUBNORMAL, TINY, -TINY, 1.0, -1.0, 1e308, -1e308]),
 )
+
+
+def fitting(modulus: int, clip: float, scale: float, weight: int = 1) -> int:
+    """`modulus`, or 2^62 if weighted elements do not fit: only powers of two may wrap."""
+    wraps = modulus & (modulus - 1) and math.ceil(clip * scale) * weight >= modulus
+    return 2**62 if wraps else modulus
 
 
 @st.composite
@@ -57,25 +69,26 @@ def encodings(draw):
     modulus = draw(
         st.integers(1, 32).map(lambda b: 2**b) if lane is np.uint32 else modulus_of_64
     )
+    modulus = fitting(modulus, clip, scale, weight)
     seed = draw(st.integers(0, 2**32))
     random = np.random.default_rng(seed).integers(0, 2**64, len(x), dtype=np.uint64)
     return np.array(x, np.float64), lane, clip, scale, weight, modulus, random
 
 
 def round_one(x: float, clip: float, scale: float, noise: int | None) -> int:
-    y = min(max(x, -clip), clip) * scale
+    y = min(max(0.0 if abs(x) < TINY else x, -clip), clip) * scale
     if noise is None:
         return round(y)
     return math.floor(y) + ((noise >> 11) < (y - float(math.floor(y))) * 2.0**53)
 
 
-@every
+@encoders
 @examples(200)
 @given(encoding=encodings(), stochastic=st.booleans())
-def test_encode_against_python(kernels, encoding, stochastic):
+def test_encode_against_python(encode, encoding, stochastic):
     x, lane, clip, scale, weight, modulus, random = encoding
     out = np.full(x.size, 123, lane)
-    found = kernels.encode(x, out, clip, scale, weight, modulus, random if stochastic else None)
+    found = encode(x, out, clip, scale, weight, modulus, random if stochastic else None)
     assert found == (sum(abs(value) > clip for value in x.tolist()), -1)
     assert [type(value) for value in found] == [int, int]
     noise = random.tolist() if stochastic else [None] * x.size
@@ -87,6 +100,8 @@ def test_encode_against_python(kernels, encoding, stochastic):
 
 
 @pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernels with their twin")
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @examples(40)
 @given(
     seed=st.integers(0, 2**32),
@@ -95,19 +110,40 @@ def test_encode_against_python(kernels, encoding, stochastic):
     modulus=modulus_of_64,
     stochastic=st.booleans(),
 )
-def test_long_vectors_against_the_reference(seed, size, bounds, modulus, stochastic):
+def test_long_vectors_against_the_reference(
+    portable, dtype, seed, size, bounds, modulus, stochastic
+):
     clip, scale = bounds
+    modulus = fitting(modulus, clip, scale)
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=size) * clip
+    x = rng.normal(size=size) * min(clip, 1e30)
+    x *= rng.choice([1, np.finfo(dtype).tiny, 0], size, p=[0.8, 0.1, 0.1])
+    x = x.astype(dtype)
     random = rng.integers(0, 2**64, size, dtype=np.uint64) if stochastic else None
     out, expected = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-    found = _fast.encode(x, out, clip, scale, 1, modulus, random)
+    encode = _fast._kernels.encode_portable if portable else _fast._kernels.encode
+    found = encode(x, out, clip, scale, 1, modulus, random)
     assert found == reference.encode(x, expected, clip, scale, 1, modulus, random)
     np.testing.assert_array_equal(out, expected)
     back, exact = np.zeros(size), np.zeros(size)
     _fast.decode(out, back, modulus, 1 / scale)
     reference.decode(out, exact, modulus, 1 / scale)
     np.testing.assert_array_equal(back, exact)
+
+
+@encoders
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("random", [None, np.zeros(4, np.uint64)])
+def test_subnormal_elements_are_zero(encode, dtype, random):
+    """Random bits of zero round any positive number up, so that these elements would show."""
+    tiny = np.finfo(dtype).tiny
+    least = np.nextafter(tiny, dtype(0))
+    x, out = np.array([tiny, least, -least, -tiny], dtype), np.zeros(4, np.uint64)
+    encode(x, out, 1.0, 1.0, 1, 2**64, random)
+    up = int(random is not None)
+    assert out.view(np.int64).tolist() == [up, 0, 0, 0]
+    clipped, _ = encode(x, out, 5e-324, 1.0, 1, 2**64, random)
+    assert clipped == 2
 
 
 @every
@@ -130,14 +166,15 @@ def test_stochastic_rounding_has_the_right_mean(kernels, y):
     assert set(values.tolist()) <= {math.floor(y), math.ceil(y)}
 
 
-@every
+@encoders
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 255, 256, 700])
 @pytest.mark.parametrize("random", [None, np.zeros(701, np.uint64)])
-def test_first_non_finite_element_is_named(kernels, bad, place, random):
-    x = np.full(701, 9.0)
+def test_first_non_finite_element_is_named(encode, dtype, bad, place, random):
+    x = np.full(701, 9.0, dtype)
     x[place:] = bad
-    found = kernels.encode(x, np.zeros(701, np.uint32), 8.0, 16.0, 1, 2**32, random)
+    found = encode(x, np.zeros(701, np.uint32), 8.0, 16.0, 1, 2**32, random)
     assert found == (place if np.isnan(bad) else 701, place)
 
 
@@ -167,7 +204,9 @@ X, OUT, NOISE = np.zeros(4), np.zeros(4, np.uint32), np.zeros(4, np.uint64)
     ("change", "value"),
     [
         ("x", X[:3]),
-        ("x", X.astype(np.float32)),
+        ("x", X.astype(np.float16)),
+        ("x", X.astype(np.int64)),
+        ("x", X.astype(np.int32)),
         ("x", X.reshape(2, 2)),
         ("x", np.zeros(8)[::2]),
         ("out", OUT[:3]),
@@ -198,6 +237,17 @@ def test_encode_rejects_invalid_arguments(kernels, change, value):
     arguments[change] = value
     with pytest.raises(ValueError, match=r"."):
         kernels.encode(*arguments.values())
+
+
+@encoders
+@pytest.mark.parametrize(("weight", "modulus", "fits"), [(3, 385, True), (3, 384, False)])
+def test_weighted_elements_fit_a_modulus_that_is_no_power_of_two(encode, weight, modulus, fits):
+    arguments = (X, np.zeros(4, np.uint64), 7.95, 16.0, weight, modulus, None)
+    if fits:
+        encode(*arguments)
+    else:
+        with pytest.raises(ValueError, match="modulus"):
+            encode(*arguments)
 
 
 @every

@@ -94,6 +94,14 @@ def test_wrong_vector_raises_with_its_name(vector: object, named: str) -> None:
         FixedPoint(clip=1.0).encode(vector, RING)
 
 
+@pytest.mark.parametrize("dtype", ["<f4", ">f4"])
+def test_subnormal_elements_of_binary32_count_as_zero(dtype: str) -> None:
+    """They would be beyond this clip if they were widened first."""
+    vector = np.array([2.0**-126, 2.0**-127, -(2.0**-149)], dtype)
+    _, clipped = FixedPoint(clip=2.0**-150).encode(vector, RING)
+    assert clipped == 1
+
+
 def test_float32_and_strided_vectors_are_accepted() -> None:
     vector = np.arange(10, dtype=np.float32)[::2] / 8
     integers, _ = FixedPoint(clip=4.0, rounding="nearest").encode_integers(vector)
@@ -138,6 +146,12 @@ def test_check14_clip_between_two_steps_counts_as_the_upper(clip: float) -> None
     assert make_params(5, modulus=31, encoding=encoding)
     with pytest.raises(ParameterError, match="R ≥ 31"):
         make_params(5, modulus=30, encoding=encoding)
+
+
+def test_subnormal_clip_is_rejected() -> None:
+    assert FixedPoint(clip=2.0**-1022)
+    with pytest.raises(ParameterError, match="clip"):
+        FixedPoint(clip=2.0**-1023)
 
 
 def test_fixed_point_beyond_two_to_the_61_is_rejected() -> None:

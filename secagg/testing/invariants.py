@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from secagg import _fast
+from secagg._check import as_bytes, check_kind
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase, RoundParams
@@ -50,6 +51,8 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     ------
     AssertionError
         The sum, its survivors or the abort is wrong.
+    ParameterError
+        The aggregator returned another type, or a result with fields of other types.
     """
     params = round.params
     u1, u3 = (round.present(phase) for phase in (Phase.ADVERTISE_KEYS, Phase.MASKED_INPUT))
@@ -64,6 +67,7 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
     except TooFewSurvivors as error:
         require(not sure, f"a round with enough clients was aborted: {error}")
         return
+    _check_types(result)
     require(possible, f"too few clients were left for a sum, but there is one: {result}")
     strangers = sorted(set(result.survivors) - u3)
     require(not strangers, f"clients {strangers} are in the sum but sent no input")
@@ -77,6 +81,22 @@ def assert_exact_sum(round: Round, aggregate: Callable[[Round], RoundResult]) ->
         f"the sum is over {count} clients, but {params.min_survivors} are needed",
     )
     check_result(round, result)
+
+
+def _check_types(result: RoundResult) -> None:
+    """Raise `ParameterError` unless a result is a RoundResult with fields of its types."""
+    check_kind(
+        "the aggregator's result",
+        result,
+        RoundResult,
+        "a secagg.RoundResult, such as server.result(), or the error TooFewSurvivors",
+    )
+    for name in ("sum", "integers"):
+        value = getattr(result, name)
+        check_kind(f"{name} of the aggregator's result", value, np.ndarray, "a numpy array")
+    for name in ("survivors", "disputes"):
+        value = getattr(result, name)
+        check_kind(f"{name} of the aggregator's result", value, tuple, "a tuple")
 
 
 def check_result(round: Round, result: RoundResult) -> None:
@@ -133,7 +153,8 @@ def assert_inputs_hidden(
     AssertionError
         A message depends on an input in another way, or nothing was recorded.
     ParameterError
-        The rounds differ in more than their vectors and weights.
+        The rounds differ in more than their vectors and weights, or a recorded message is not
+        bytes.
     """
     if _without_inputs(first) != _without_inputs(second):
         raise ParameterError(
@@ -170,7 +191,7 @@ def _transcript(
     sent: dict[tuple[int | None, int | None], list[bytes]] = defaultdict(list)
 
     def record(sender: int | None, receiver: int | None, data: bytes) -> None:
-        sent[sender, receiver].append(bytes(data))
+        sent[sender, receiver].append(as_bytes(data, "a recorded message"))
 
     try:
         run(round, record)

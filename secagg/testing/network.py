@@ -7,11 +7,11 @@ simulated network applies a schedule of faults to the packets.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from secagg._check import check_integer
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.protocol import NEXT, Phase
 from secagg.server import RoundResult
@@ -123,6 +123,8 @@ def run_over(transport: Transport, round: Round, schedule: Schedule) -> RoundRes
     ------
     AssertionError
         One of these conditions is violated.
+    ParameterError
+        `send` or `deliver` returned another type than an iterable of bytes.
     """
     return _Run(transport, round, schedule).finish()
 
@@ -187,7 +189,8 @@ class _Run:
     def _send(self, sender: int | None, receiver: int | None, data: bytes, due: Phase) -> None:
         message = _Message(sender, receiver, data, due)
         self.messages.setdefault(message.ends, []).append(message)
-        for packet in self.transport.send(sender, receiver, data):
+        packets = self.transport.send(sender, receiver, data)
+        for packet in _pieces("send", "packets", packets):
             message.pending.add(self.packets)
             self._put(_Packet(self.packets, packet, message))
             self.packets += 1
@@ -209,7 +212,8 @@ class _Run:
         message = packet.message
         sender, receiver = message.ends
         message.pending.discard(packet.number)
-        for data in self.transport.deliver(sender, receiver, packet.data):
+        delivered = self.transport.deliver(sender, receiver, packet.data)
+        for data in _pieces("deliver", "messages", delivered):
             known = [m for m in self.messages[message.ends] if m.data == data]
             require(
                 bool(known),
@@ -251,3 +255,16 @@ class _Run:
                 f"client {u} rejected the server's message: {error}"
             ) from error
         self._send(u, None, out, due)
+
+
+def _pieces(method: str, name: str, returned: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what a transport's method returned; raise `ParameterError` unless it is bytes."""
+    # bytes are iterable themselves, into ints
+    if isinstance(returned, bytes | bytearray | memoryview | str):
+        raise ParameterError(
+            f"{method} of the transport must return a list of {name}, not "
+            f"{type(returned).__name__}; put a single one in a list"
+        )
+    check_kind(f"the result of the transport's {method}", returned, Iterable, f"{name}, a list")
+    for piece in returned:
+        yield as_bytes(piece, f"each of the {name} that {method} of the transport returns")

@@ -20,6 +20,7 @@ from secagg.testing.network import FAULTS, Schedule
 from secagg.testing.rounds import Round, toy_policy
 
 _ONE_ID = st.integers(0, 40) | st.integers(0, (1 << 64) - 1)
+_DRAWN = 4  # largest number of different elements, and of weights, in a round
 _PRIMES = (257, 65_537, 2_147_483_647, (1 << 61) - 1, 4_611_686_018_427_387_847)
 
 
@@ -29,7 +30,7 @@ def params(draw: st.DrawFn) -> RoundParams:
 
     Fixed-point encodings round to nearest, so that a test can predict the sum.
     """
-    n = draw(st.integers(2, 12))
+    n = draw(st.integers(2, 6) | st.integers(2, 12))
     neighbours = draw(st.none() | st.sampled_from([*range(2, n, 2)] or [None]))
     active = neighbours is None and draw(st.booleans())
     least = 2 if neighbours else 2 * n // 3 + 1 if active else n // 2 + 1
@@ -82,30 +83,28 @@ def _fixed_points(draw: st.DrawFn, largest: int) -> FixedPoint:
 
 def vectors(params: RoundParams) -> st.SearchStrategy[Vector]:
     """Draw a client's vector, shape (d,), in a dtype that the encoding accepts."""
+    element, dtypes = _elements(params)
+    d = params.length
+    rows: st.SearchStrategy[list[int | float]] = st.lists(element, min_size=d, max_size=d)
+    return st.tuples(rows, st.sampled_from(dtypes)).map(lambda drawn: np.array(*drawn))
+
+
+def _elements(
+    params: RoundParams,
+) -> tuple[st.SearchStrategy[int] | st.SearchStrategy[float], list[type[np.generic]]]:
+    """Return a strategy for an element of a vector, and the dtypes that a vector may have."""
     encoding = params.encoding
     if not isinstance(encoding, FixedPoint):
         top = encoding.max_encoded
-        integer = st.integers(0, top) | st.sampled_from([0, 1, top])
-        return _arrays(integer, params.length, (np.int64, np.uint64))
+        return st.integers(0, top) | st.sampled_from([0, 1, top]), [np.int64, np.uint64]
     clip, half = encoding.clip, 0.5 / encoding.scale
     ties = [max(-clip, min(clip, odd * half)) for odd in range(-9, 10)]
     number = st.floats(-clip, clip) | st.sampled_from([0.0, -0.0, clip, -clip, *ties])
     if encoding.beyond_clip == "refuse":
-        return _arrays(number, params.length, (np.float64,))
+        return number, [np.float64]
     # a float32 rounds some numbers to others, which are just as good
     beyond = number | st.floats(-2 * clip, 2 * clip) | st.floats(-1e30, 1e30)
-    return _arrays(beyond, params.length, (np.float64, np.float32))
-
-
-def _arrays(
-    elements: st.SearchStrategy[int] | st.SearchStrategy[float],
-    length: int,
-    dtypes: tuple[type[np.generic], ...],
-) -> st.SearchStrategy[Vector]:
-    rows: st.SearchStrategy[list[int | float]] = st.lists(
-        elements, min_size=length, max_size=length
-    )
-    return st.tuples(rows, st.sampled_from(dtypes)).map(lambda drawn: np.array(*drawn))
+    return beyond, [np.float64, np.float32]
 
 
 def weights(params: RoundParams) -> st.SearchStrategy[int]:
@@ -132,26 +131,19 @@ def rounds(draw: st.DrawFn) -> Round:
     n = agreed.n_clients
     enough = st.integers(min(n, agreed.min_survivors), n)
     count = draw(st.just(n) | enough | st.integers(2, n))
-    # all of a client in one draw, so that Hypothesis shrinks by whole clients
-    client = st.tuples(_ONE_ID, _inputs(agreed))
-    inputs: dict[int, tuple[Vector, int]] = {}
-    for _ in range(count):
-        u, own = draw(client)
-        while u in inputs:
-            u = (u + 1) % (1 << 64)
-        inputs[u] = own
-    ids = list(inputs)
+    ids = draw(st.just([*range(count)]) | client_ids(count))
     spare = max(0, count - agreed.min_survivors)
+    leaving = draw(dropouts(ids, spare) | dropouts(ids, count))
     return _with_inputs(
+        draw,
         Round(
             params=agreed,
-            vectors={},
+            vectors=dict.fromkeys(ids, np.empty(0)),
             weights=None,
-            dropouts=draw(dropouts(ids, spare) | dropouts(ids, count)),
+            dropouts=leaving,
             policy=toy_policy(agreed),
             seed=draw(st.integers(0, (1 << 32) - 1)),
         ),
-        inputs,
     )
 
 
@@ -159,8 +151,7 @@ def rounds(draw: st.DrawFn) -> Round:
 def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
     """Draw two rounds that differ only in their vectors and weights."""
     first = draw(rounds())
-    inputs = _inputs(first.params)
-    return first, _with_inputs(first, {u: draw(inputs) for u in first.vectors})
+    return first, _with_inputs(draw, first)
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
@@ -170,15 +161,23 @@ def schedules() -> st.SearchStrategy[Schedule]:
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
-def _inputs(params: RoundParams) -> st.SearchStrategy[tuple[Vector, int]]:
-    """Draw a vector and a weight; an unweighted round ignores the weight."""
-    return st.tuples(vectors(params), weights(params))
+def _with_inputs(draw: st.DrawFn, round: Round) -> Round:
+    """Return a round with new vectors and weights.
 
-
-def _with_inputs(round: Round, inputs: dict[int, tuple[Vector, int]]) -> Round:
-    weighted = round.params.max_weight is not None
-    return dataclasses.replace(
-        round,
-        vectors={u: vector for u, (vector, _) in inputs.items()},
-        weights={u: weight for u, (_, weight) in inputs.items()} if weighted else None,
-    )
+    The clients share a few elements and weights, and one number for each client has the digits
+    that choose among them. Hypothesis thus shrinks few choices, not one for each element.
+    """
+    params = round.params
+    strategy, dtypes = _elements(params)
+    elements = draw(st.lists(strategy, min_size=1, max_size=_DRAWN))
+    heaviness = draw(st.lists(weights(params), min_size=1, max_size=_DRAWN))
+    vectors: dict[int, Vector] = {}
+    of_client: dict[int, int] = {}
+    for u in round.vectors:
+        number = draw(st.integers(0, _DRAWN ** (params.length + 2) - 1))
+        digits = [number // _DRAWN**i % _DRAWN for i in range(params.length + 2)]
+        row = [elements[digit % len(elements)] for digit in digits[2:]]
+        vectors[u] = np.array(row, dtypes[digits[0] % len(dtypes)])
+        of_client[u] = heaviness[digits[1] % len(heaviness)]
+    weighted = params.max_weight is not None
+    return dataclasses.replace(round, vectors=vectors, weights=of_client if weighted else None)

@@ -153,6 +153,17 @@ def test_ids_are_small_and_large() -> None:
         find(testing.client_ids(3), wanted, settings=PLANTED)
 
 
+def test_elements_of_a_round_are_few() -> None:
+    """Each is a choice that Hypothesis has to shrink, after a bug was found."""
+
+    @given(testing.rounds())
+    def check(round: testing.Round) -> None:
+        drawn = {x for vector in round.vectors.values() for x in vector.astype(float).tolist()}
+        assert len(drawn) <= 8  # four, each also as a float32
+
+    check()
+
+
 # ---- an aggregator's bugs
 
 
@@ -178,6 +189,10 @@ def gives_up_early(round: testing.Round) -> RoundResult:
     if round.dropouts:
         raise TooFewSurvivors("a client left", phase="x", survivors=0, needed=0)
     return simulate(round)
+
+
+def ignores_dropouts(round: testing.Round) -> RoundResult:
+    return simulate(dataclasses.replace(round, dropouts={}))
 
 
 def never_gives_up(round: testing.Round) -> RoundResult:
@@ -210,6 +225,54 @@ def test_bug_of_an_aggregator_is_detected(
 
     with pytest.raises(AssertionError, match=named):
         check()
+
+
+@pytest.mark.large
+def test_bug_of_an_aggregator_is_shrunk_in_few_rounds() -> None:
+    """With elements of its own for each client, 1,500 clients run before a bug is reported."""
+    ran = 0
+
+    @settings(PLANTED, phases=[Phase.generate, Phase.shrink])
+    @given(testing.rounds())
+    def check(round: testing.Round) -> None:
+        nonlocal ran
+        ran += len(round.vectors)
+        testing.assert_exact_sum(round, ignores_dropouts)
+
+    with pytest.raises(AssertionError, match=r"too few clients|sent no input"):
+        check()
+    assert ran < 1000
+
+
+@pytest.mark.parametrize(
+    ("returned", "named"),
+    [
+        (None, r"RoundResult.*TooFewSurvivors.* NoneType"),
+        ([1, 2], r"RoundResult.* list"),
+        (np.zeros(3), r"RoundResult.* ndarray"),
+        (RoundResult, r"RoundResult.* the class RoundResult"),
+    ],
+)
+def test_wrong_return_type_of_an_aggregator_is_named(returned: object, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        testing.assert_exact_sum(make_round(), lambda _: returned)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("sum", [0.0] * 4, "^sum .*array.* list"),
+        ("integers", None, "^integers .*array.* NoneType"),
+        ("survivors", np.arange(4), "^survivors .*tuple.* ndarray"),
+        ("disputes", None, "^disputes .*tuple.* NoneType"),
+    ],
+)
+def test_wrong_type_of_a_results_field_is_named(field: str, value: object, named: str) -> None:
+    def aggregate(round: testing.Round) -> RoundResult:
+        return dataclasses.replace(simulate(round), **{field: value})
+
+    with pytest.raises(ParameterError, match=named):
+        testing.assert_exact_sum(make_round(), aggregate)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +376,19 @@ class SendsNothing(Direct):
 def test_bug_of_a_transport_is_detected(transport: type[testing.Transport], named: str) -> None:
     with pytest.raises(AssertionError, match=named):
         testing.run_over(transport(), make_round(6), testing.Schedule())
+
+
+@pytest.mark.parametrize("method", ["send", "deliver"])
+@pytest.mark.parametrize(
+    ("returned", "given"), [(None, "NoneType"), (b"x", "bytes"), ("x", "str"), ([1], "int")]
+)
+def test_wrong_return_type_of_a_transport_is_named(
+    method: str, returned: object, given: str
+) -> None:
+    transport = Direct()
+    setattr(transport, method, lambda *_: returned)
+    with pytest.raises(ParameterError, match=rf"\b{method}\b.* not {given}\b"):
+        testing.run_over(transport, make_round(), testing.Schedule())
 
 
 def order(faults: dict[int, str], count: int = 5) -> list[int | None]:
@@ -510,6 +586,13 @@ def test_end_that_depends_on_inputs_is_detected() -> None:
 def test_run_that_records_nothing_raises() -> None:
     with pytest.raises(AssertionError):
         hidden(lambda *_: None)
+
+
+@pytest.mark.parametrize("message", [3, "text", None])
+def test_recorded_message_of_a_wrong_type_is_named(message: object) -> None:
+    twins = make_round(), make_round()
+    with pytest.raises(ParameterError, match=f"recorded.* {type(message).__name__}"):
+        testing.assert_inputs_hidden(*twins, lambda _, record: record(0, None, message))
 
 
 def test_rounds_that_are_no_twins_are_rejected() -> None:

@@ -32,7 +32,7 @@ from secagg.errors import (
 if TYPE_CHECKING:
     from secagg import graph, paillier, shamir, threshold
     from secagg.client import Client
-    from secagg.encoding import FixedPoint, Integers
+    from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
     from secagg.paillier import Packing, set_threads
     from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
@@ -59,10 +59,12 @@ __all__ = [
     "RemoteProtocolError",
     "RoundParams",
     "RoundResult",
+    "Schema",
     "SecAggError",
     "Server",
     "SimulatedRound",
     "TooFewSurvivors",
+    "flatten",
     "graph",
     "paillier",
     "set_threads",
@@ -104,7 +106,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
         __name__,
         {
             "client": ("Client",),
-            "encoding": ("FixedPoint", "Integers"),
+            "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
             "paillier": ("Packing", "set_threads"),
             "protocol": ("ClientPolicy", "Identity", "Phase", "Registry", "RoundParams"),

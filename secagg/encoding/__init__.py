@@ -1,6 +1,7 @@
 """Encoding of vectors as integers modulo R, to be masked, encrypted and summed.
 
 Choose `FixedPoint` for floats and `Integers` for counts, or implement the `Encoding` protocol.
+`flatten` makes one vector of a model's arrays.
 A client encodes its vector into Z_R, the protocol adds the encodings, and the sum is decoded.
 The sum is exact if R exceeds the largest possible sum, which `secagg.RoundParams` checks.
 """
@@ -11,6 +12,8 @@ from secagg.encoding.canonical import from_canonical
 from secagg.encoding.encoding import Encoding, Entropy, Vector
 from secagg.encoding.fixed_point import FixedPoint, Integers
 from secagg.encoding.ring import Lanes, Ring
+from secagg.encoding.schema import Schema, flatten
+from secagg.encoding.suggestion import Suggestion
 
 __all__ = [
     "Encoding",
@@ -19,6 +22,9 @@ __all__ = [
     "Integers",
     "Lanes",
     "Ring",
+    "Schema",
+    "Suggestion",
     "Vector",
+    "flatten",
     "from_canonical",
 ]

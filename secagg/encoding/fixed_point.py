@@ -22,6 +22,7 @@ from secagg._check import check_integer, is_integer
 from secagg._secrets import without_frames
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
+from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
 from secagg.errors import ParameterError
 
 
@@ -73,6 +74,53 @@ class FixedPoint:
                 f"clip {self.clip} with {self.fractional_bits} fractional bits exceeds 2^61; "
                 "lower one of them"
             )
+
+    @classmethod
+    def suggest(
+        cls,
+        sample: Vector,
+        summands: int,
+        *,
+        max_weight: int | None = None,
+        modulus_bits: int = 32,
+        quantile: float = 0.999,
+    ) -> Suggestion:
+        """Propose a clip and fractional bits for values like those of a sample.
+
+        The clip is the smallest power of two that at least `quantile` of the sample's absolute
+        values do not exceed. The fractional bits are the most with which the sum fits the
+        modulus. The result shows in public parameters, so the sample must be public data, or a
+        client's own for its own judgement.
+
+        Parameters
+        ----------
+        sample : float or integer array, any shape
+            Typical elements of the clients' vectors, finite and not all 0.
+        summands : int
+            n, the largest number of vectors in a sum, 1 to 2^20: `n_clients` of RoundParams.
+        max_weight : int, optional
+            W, the largest weight, 1 to 2^53.
+        modulus_bits : int
+            b of the modulus R = 2^b, 1 to 64.
+        quantile : float
+            Part of the sample within the clip, 0 < quantile ≤ 1.
+
+        Raises
+        ------
+        ParameterError
+            An argument is out of range, or no fractional bits fit.
+        """
+        clip, clipped = clip_for(sample, quantile)
+        bits = bits_for(clip, summands, max_weight, modulus_bits)
+        encoding = cls(clip, bits)
+        # a client's rounding error is below 2^-f, before its weight multiplies it
+        return Suggestion(
+            encoding=encoding,
+            modulus_bits=int(modulus_bits),
+            sum_error=int(summands) * int(max_weight or 1) / encoding.scale,
+            mean_error=1 / encoding.scale,
+            clipped=clipped,
+        )
 
     @property
     def scale(self) -> float:
@@ -264,7 +312,8 @@ def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
         array = isinstance(vector, np.ndarray)
         given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
         raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
-    if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8:
+    half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
+    if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
         raise ParameterError(
             f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
         )

@@ -102,6 +102,12 @@ def test_subnormal_elements_of_binary32_count_as_zero(dtype: str) -> None:
     assert clipped == 1
 
 
+def test_float16_is_rejected() -> None:
+    """Numpy converts its subnormal numbers in other time."""
+    with pytest.raises(ParameterError, match="astype"):
+        FixedPoint(clip=1.0).encode(np.zeros(3, np.float16), RING)
+
+
 def test_float32_and_strided_vectors_are_accepted() -> None:
     vector = np.arange(10, dtype=np.float32)[::2] / 8
     integers, _ = FixedPoint(clip=4.0, rounding="nearest").encode_integers(vector)

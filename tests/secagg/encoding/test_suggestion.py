@@ -1,0 +1,104 @@
+"""Suggested clip and fractional bits, and their stated errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg import FixedPoint, ParameterError, RoundParams, simulate_round
+
+SAMPLE = np.random.default_rng(0).normal(size=10_000)
+
+
+def params(n: int, suggestion: object, bits: int, **changes: object) -> RoundParams:
+    return RoundParams(
+        n_clients=n,
+        threshold=n // 2 + 1,
+        length=4,
+        encoding=suggestion,
+        modulus_bits=bits,
+        **changes,
+    )
+
+
+@given(
+    st.floats(1e-9, 1e9),
+    st.integers(3, 1 << 20),
+    st.none() | st.integers(1, 1000),
+    st.integers(32, 64),
+)
+def test_suggestion_is_the_finest_with_headroom(
+    scale: float, n: int, max_weight: int | None, bits: int
+) -> None:
+    """RoundParams accepts it, and one more fractional bit has no headroom or no use."""
+    try:
+        found = FixedPoint.suggest(SAMPLE * scale, n, max_weight=max_weight, modulus_bits=bits)
+    except ParameterError as error:
+        assert "take more modulus_bits" in str(error)
+        reached = np.quantile(np.abs(SAMPLE * scale), 0.999, method="inverted_cdf")
+        coarsest = FixedPoint(2.0 ** np.ceil(np.log2(reached)), 0)
+        with pytest.raises(ParameterError, match=r"headroom|int64"):
+            params(n, coarsest, bits, max_weight=max_weight)
+        return
+    encoding = found.encoding
+    assert params(n, encoding, bits, max_weight=max_weight).ring.bits == found.modulus_bits
+    if encoding.fractional_bits < 52 and encoding.max_encoded < 1 << 61:
+        finer = FixedPoint(encoding.clip, encoding.fractional_bits + 1)
+        with pytest.raises(ParameterError, match=r"headroom|int64"):
+            params(n, finer, bits, max_weight=max_weight)
+    assert found.mean_error == 2.0**-encoding.fractional_bits
+    assert found.sum_error == n * (max_weight or 1) * found.mean_error
+
+
+def test_suggestion_states_errors_that_a_round_keeps() -> None:
+    vectors = SAMPLE[:40].reshape(10, 4)
+    found = FixedPoint.suggest(SAMPLE, 10, modulus_bits=24)
+    result = simulate_round(vectors, params(10, found.encoding, 24))
+    assert np.abs(result.sum - vectors.sum(axis=0)).max() <= found.sum_error
+    assert np.abs(result.mean - vectors.mean(axis=0)).max() <= found.mean_error
+    assert found.sum_error < 0.01
+
+
+@pytest.mark.parametrize(
+    ("sample", "quantile", "clip", "clipped"),
+    [
+        ([0.5, -1.0], 1.0, 1.0, 0.0),
+        ([0.5, -1.01], 1.0, 2.0, 0.0),
+        ([0.3] * 999 + [900.0], 0.999, 0.5, 0.001),
+        ([0.3] * 9 + [-900.0], 0.999, 1024.0, 0.0),
+        ([0.3] * 9 + [-900.0], 0.9, 0.5, 0.1),
+        ([[3, -4], [1, 0]], 0.999, 4.0, 0.0),
+    ],
+)
+def test_clip_is_the_power_of_two_that_a_quantile_reaches(
+    sample: list[float], quantile: float, clip: float, clipped: float
+) -> None:
+    found = FixedPoint.suggest(np.array(sample), 100, quantile=quantile)
+    assert (found.encoding.clip, found.clipped) == (clip, clipped)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"sample": np.zeros(0)}, "non-empty"),
+        ({"sample": np.zeros(5)}, "quantile of .* 0.0"),
+        ({"sample": np.full(5, 1e30)}, "1e\\+30"),
+        ({"sample": np.array(["a"])}, "floats"),
+        ({"sample": np.array([1.0, np.nan])}, "element 1 .*NaN"),
+        ({"summands": 0}, "summands is 0"),
+        ({"summands": 1.5}, "summands"),
+        ({"max_weight": 0}, "max_weight is 0"),
+        ({"modulus_bits": 65}, "modulus_bits is 65"),
+        ({"modulus_bits": 6}, "6 bits have no room .*100 vectors"),
+        ({"sample": np.full(5, 1e9)}, "32 bits have no room"),
+        ({"quantile": 0.0}, "quantile is 0.0"),
+        ({"quantile": 1.1}, "quantile is 1.1"),
+    ],
+)
+def test_impossible_suggestion_raises_with_its_argument(
+    changes: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        FixedPoint.suggest(**{"sample": SAMPLE, "summands": 100, **changes})

@@ -170,12 +170,19 @@ def test_elements_of_a_round_are_few() -> None:
 def plain(round: testing.Round, survivors: Iterable[int]) -> RoundResult:
     """Result of a round over these survivors, without a protocol."""
     exact = round.exact_sum(survivors)
+    clipped = exact.pop() if round.params.count_clipped else None
     weight = None if round.weights is None else exact.pop()
     integers = np.array(exact, dtype=np.int64)
     encoding = round.params.encoding
     fixed = isinstance(encoding, FixedPoint)
     total = encoding.decode_integers(integers) if fixed else integers
-    return RoundResult(sum=total, integers=integers, survivors=tuple(survivors), weight=weight)
+    return RoundResult(
+        sum=total,
+        integers=integers,
+        survivors=tuple(survivors),
+        weight=weight,
+        clipped=clipped,
+    )
 
 
 def forgets_who_left_last(round: testing.Round) -> RoundResult:

@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
     from secagg.paillier import Packing, set_threads
-    from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams
+    from secagg.protocol import (
+        ClientPolicy,
+        Identity,
+        Phase,
+        Registry,
+        RoundParams,
+        client_id,
+    )
     from secagg.server import RoundResult, Server
     from secagg.shamir import Field
     from secagg.simulate import SimulatedRound, simulate_round
@@ -64,6 +71,7 @@ __all__ = [
     "Server",
     "SimulatedRound",
     "TooFewSurvivors",
+    "client_id",
     "flatten",
     "graph",
     "paillier",
@@ -109,7 +117,14 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "encoding": ("FixedPoint", "Integers", "Schema", "flatten"),
             "journal": ("Journal",),
             "paillier": ("Packing", "set_threads"),
-            "protocol": ("ClientPolicy", "Identity", "Phase", "Registry", "RoundParams"),
+            "protocol": (
+                "ClientPolicy",
+                "Identity",
+                "Phase",
+                "Registry",
+                "RoundParams",
+                "client_id",
+            ),
             "server": ("RoundResult", "Server"),
             "shamir": ("Field",),
             "simulate": ("SimulatedRound", "simulate_round"),

@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import cast
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
+from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.server import RoundResult, Server
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
@@ -50,11 +52,11 @@ class SimulatedRound(RoundResult):
 
 @without_frames
 def simulate_round(
-    vectors: Mapping[int, Vector] | Sequence[Vector] | Vector,
+    vectors: ByClient[Vector] | Sequence[Vector] | Vector,
     params: RoundParams,
     *,
-    dropouts: Mapping[int, str] | None = None,
-    weights: Mapping[int, int] | Sequence[int] | None = None,
+    dropouts: ByClient[str] | None = None,
+    weights: ByClient[int] | Sequence[int] | None = None,
     policy: ClientPolicy | None = None,
     entropy: Entropy = os.urandom,
     progress: Callable[[str, int, int], None] | None = None,
@@ -65,7 +67,8 @@ def simulate_round(
     ----------
     vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
         Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
-        looked up once, when its client masks it, so a mapping may compute it there.
+        looked up once, when its client masks it, so a mapping may compute it there. Here and in
+        the other mappings a name stands for its `client_id`; the result has ids only.
     params : RoundParams
         Parameters of the round, with `n_clients` at least the number of vectors.
     dropouts : mapping of client id to phase, optional
@@ -83,19 +86,22 @@ def simulate_round(
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, a dropout names an unknown client or phase, or a
-        vector or weight is invalid.
+        An argument is of the wrong type, a dropout names an unknown client or phase, two
+        clients have the same id, or a vector or weight is invalid.
     TooFewSurvivors
         Too many clients dropped out.
     """
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
-    ids = _ids(vectors)
+    names = Names()
+    keys = _keys(vectors, names)
+    ids = keys.keys()
     if len(ids) > params.n_clients:
         raise ParameterError(
             f"{len(ids)} vectors were given, but n_clients is {params.n_clients}"
         )
-    weight_of = _weights(weights, ids)
-    leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params)
+    vector_of = cast("Mapping[ClientKey, Vector]", vectors)  # or a sequence, by positions
+    weight_of = _weights(weights, keys, names)
+    leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params, names)
     identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     seconds = {"client": 0.0, "server": 0.0}
@@ -116,11 +122,11 @@ def simulate_round(
 
     def step(u: int, data: bytes) -> bytes:
         # looked up only when it is due: a mapping may make its vectors on the fly
-        vector = vectors[u] if clients[u].phase is Phase.MASKED_INPUT else None
+        vector = vector_of[keys[u]] if clients[u].phase is Phase.MASKED_INPUT else None
         try:
             return clients[u].answer(data, vector, weight_of.get(u))
         except ParameterError as error:
-            raise ParameterError(f"client {u}: {error}") from None
+            raise ParameterError(f"client {keys[u]}: {error}") from None
 
     inbox = dict.fromkeys(ids, b"")
     for phase in NEXT[params.security]:
@@ -155,28 +161,32 @@ def _timed(seconds: dict[str, float], side: str) -> Iterator[None]:
     seconds[side] += time.perf_counter() - start
 
 
-def _ids(vectors: Mapping[int, Vector] | Sequence[Vector] | Vector) -> Sequence[int]:
-    if not isinstance(vectors, Mapping):
-        return range(_length("vectors", vectors))
-    for u in vectors:
-        check_integer("client id", u, 0, (1 << 64) - 1)
-    return sorted(int(u) for u in vectors)
+def _keys(
+    vectors: ByClient[Vector] | Sequence[Vector] | Vector, names: Names
+) -> dict[int, ClientKey]:
+    """Return the key of each client's vector, by ascending ids."""
+    if isinstance(vectors, Mapping):
+        return names.keys(vectors)
+    return {u: u for u in range(_length("vectors", vectors))}
 
 
 def _weights(
-    weights: Mapping[int, int] | Sequence[int] | None, ids: Sequence[int]
+    weights: ByClient[int] | Sequence[int] | None, keys: Mapping[int, ClientKey], names: Names
 ) -> dict[int, int]:
     if weights is None:
         return {}
-    if not isinstance(weights, Mapping):
+    if isinstance(weights, Mapping):
+        weight_of = cast("Mapping[ClientKey, int]", weights)
+        given = {u: weight_of[key] for u, key in names.keys(weights).items()}
+    else:
         _length("weights", weights)
-    given = weights if isinstance(weights, Mapping) else dict(enumerate(weights))
-    missing = [u for u in ids if u not in given]
+        given = dict(enumerate(weights))
+    missing = [key for u, key in keys.items() if u not in given]
     if missing:
         raise ParameterError(f"client {missing[0]} has a vector but no weight")
-    if len(given) > len(ids):
-        raise ParameterError(f"{len(given)} weights were given for {len(ids)} vectors")
-    return dict(given)
+    if len(given) > len(keys):
+        raise ParameterError(f"{len(given)} weights were given for {len(keys)} vectors")
+    return given
 
 
 def _length(name: str, values: object) -> int:
@@ -190,16 +200,17 @@ def _length(name: str, values: object) -> int:
 
 
 def _check_dropouts(
-    dropouts: Mapping[int, str], ids: Collection[int], params: RoundParams
+    dropouts: ByClient[str], ids: Collection[int], params: RoundParams, names: Names
 ) -> dict[int, Phase]:
     check_kind("dropouts", dropouts, Mapping, "a mapping of client id to phase")
     leaving = {}
-    for u, name in dropouts.items():
+    for u, client in names.keys(dropouts).items():
+        name = cast("Mapping[ClientKey, str]", dropouts)[client]
         if u not in ids:
-            raise ParameterError(f"dropouts names client {u}, which has no vector")
+            raise ParameterError(f"dropouts names client {client}, which has no vector")
         if name not in DROPOUT_PHASES:
             raise ParameterError(
-                f"client {u} cannot drop out in {name!r}; the phases are "
+                f"client {client} cannot drop out in {name!r}; the phases are "
                 f"{', '.join(DROPOUT_PHASES)}"
             )
         phase = Phase(name)

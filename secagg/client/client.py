@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 
 from secagg import _fast
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_kind
 from secagg._secrets import without_frames
 from secagg.client.checks import (
     check_agreement,
@@ -27,6 +27,7 @@ from secagg.client.states import Advertised, Ended, Entrusted, New, Shared
 from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
+from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
 from secagg.protocol.messages import (
     AdvertiseKeys,
@@ -51,8 +52,9 @@ class Client(OneLife):
 
     Parameters
     ----------
-    client_id : int
-        u, the id of the client, 0 ≤ u < 2^64; different for every client of the round.
+    client_id : int or str
+        u, the id of the client, 0 ≤ u < 2^64, or its name, which `secagg.client_id` makes an id
+        of. Different for every client of the round.
     params : RoundParams
         Parameters of the round, the same as the server's.
     policy : ClientPolicy, optional
@@ -69,6 +71,8 @@ class Client(OneLife):
     ----------
     phase : Phase
         The message that this client sends next.
+    client_id : int
+        The id, also of a client with a name.
     clipped : int
         Number of clipped elements of the vector; 0 before round 2.
 
@@ -82,7 +86,7 @@ class Client(OneLife):
     @without_frames
     def __init__(
         self,
-        client_id: int,
+        client_id: ClientKey,
         params: RoundParams,
         *,
         policy: ClientPolicy | None = None,
@@ -90,12 +94,11 @@ class Client(OneLife):
         registry: Registry | None = None,
         entropy: Entropy = os.urandom,
     ) -> None:
-        check_integer("client_id", client_id, 0, (1 << 64) - 1)
+        self.client_id, _ = identify(client_id)
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         if policy is not None:
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
         super().__init__(params)
-        self.client_id = int(client_id)
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -17,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
-from secagg._check import check_integer
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
+from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
 from secagg.protocol.params import RoundParams
 
 SIGNATURE_BYTES = 64
@@ -89,24 +90,25 @@ class Registry(Mapping[int, bytes]):
     ----------
     keys : mapping of id to bytes
         ``Identity.public`` of each client, 32 bytes. Clients that take no part in a round may
-        be among them.
+        be among them. A name stands for its `client_id`.
 
     Raises
     ------
     ParameterError
-        An id is not an int in [0, 2^64), two clients have the same key, or a key is not 32
-        bytes. Or a key is not canonical or of low order, so that anybody could sign for it.
+        An id is not an int in [0, 2^64) or a name, two clients have the same id or key, or a
+        key is not 32 bytes. Or a key is not canonical or of low order, so that anybody could
+        sign for it.
     """
 
-    def __init__(self, keys: Mapping[int, bytes]) -> None:
+    def __init__(self, keys: ByClient[bytes]) -> None:
         if not isinstance(keys, Mapping):
             raise ParameterError(
                 f"keys must be a mapping of client id to key, not {type(keys).__name__}"
             )
         self._keys: dict[int, bytes] = {}
         owner: dict[bytes, int] = {}
-        for u, key in keys.items():
-            check_integer("a client id in the registry", u, 0, (1 << 64) - 1)
+        for u, client in Names().keys(keys).items():
+            key = cast("Mapping[ClientKey, bytes]", keys)[client]
             if not isinstance(key, bytes) or len(key) != 32:
                 raise ParameterError(f"client {u}'s identity key is not 32 bytes")
             if not _is_strong(key):
@@ -120,11 +122,11 @@ class Registry(Mapping[int, bytes]):
                     f"clients {owner[key]} and {u} have the same identity key; register "
                     "different ones"
                 )
-            owner[key] = int(u)
-            self._keys[int(u)] = key
+            owner[key] = u
+            self._keys[u] = key
 
-    def __getitem__(self, client_id: int) -> bytes:
-        return self._keys[client_id]
+    def __getitem__(self, client: ClientKey) -> bytes:
+        return self._keys[client_id(client) if isinstance(client, str) else client]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)

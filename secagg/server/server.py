@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from secagg._check import as_bytes, check_integer, check_kind
+from secagg._check import as_bytes, check_kind
 from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
@@ -23,6 +23,7 @@ from secagg.errors import (
 )
 from secagg.graph import SEED_BYTES
 from secagg.protocol import NEXT, Phase, Registry, RoundParams
+from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
 from secagg.protocol.phases import Exclusive, out_of_order
 from secagg.server.log import Entry, Log, check_log
@@ -83,6 +84,7 @@ class Server:
         self._write((None, seed))
         self._exclusive = Exclusive()
         self._received: set[int] = set()
+        self._names: dict[int, str] = {}
         # tags of every accepted message, to recognise a repeated one; under a secret key
         # Poly1305 is as good as a digest here and six times faster
         self._accepted: dict[int, set[bytes]] = {}
@@ -144,20 +146,20 @@ class Server:
         """The answers of the last `close_round`, by client; send them again after a resume."""
         return dict(self._stage.asks)
 
-    def receive(self, client_id: int, data: bytes) -> None:
+    def receive(self, client_id: ClientKey, data: bytes) -> None:
         """Validate and accept a client's message; a repetition of the same bytes is ignored.
 
         Parameters
         ----------
-        client_id : int
-            Id of the sender, 0 ≤ id < 2^64, as the transport authenticated it.
+        client_id : int or str
+            Id of the sender, 0 ≤ id < 2^64, or its name, as the transport authenticated it.
         data : bytes
             The client's message.
 
         Raises
         ------
         ParameterError
-            The id is not an int in this range, or the message is not bytes.
+            The id is not an int in this range or a name, or the message is not bytes.
         RemoteProtocolError
             The message is invalid; the server has not changed.
         LocalProtocolError
@@ -165,9 +167,9 @@ class Server:
         JournalError
             The message could not be stored. The server has ended; resume it.
         """
-        check_integer("client_id", client_id, 0, (1 << 64) - 1)
+        u, name = identify(client_id)
         with self._exclusive:
-            self._receive(int(client_id), as_bytes(data))
+            self._receive(u, as_bytes(data), name)
 
     def close_round(self) -> dict[int, bytes]:
         """Close the phase with the messages received, and return the answers by client id.
@@ -205,8 +207,11 @@ class Server:
             )
         return self._stage.result
 
-    def _receive(self, client_id: int, data: bytes) -> None:
+    def _receive(self, client_id: int, data: bytes, name: str | None = None) -> None:
         stage = self._running("receive")
+        if name is not None and self._names.get(client_id, name) != name:
+            why = f"{name!r} has the id of {self._names[client_id]!r}; rename one of them"
+            raise self._violation(client_id, "sender", why)
         tag = Poly1305.generate_tag(self._tag_key, data)
         if tag in self._accepted.get(client_id, ()):
             return
@@ -224,6 +229,8 @@ class Server:
             stage.take(client_id, data)
             self._write((client_id, data))
             self._received.add(client_id)
+            if name is not None:  # unknown after a resume, because a journal has ids only
+                self._names[client_id] = name
             self._accepted.setdefault(client_id, set()).add(tag)
         except RemoteProtocolError:
             raise

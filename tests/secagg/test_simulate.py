@@ -174,7 +174,7 @@ def test_default_entropy_is_the_operating_systems() -> None:
         ([np.zeros(4)] * 3, [1, 2], "client 2 .*weight"),
         ([np.zeros(4)] * 3, [1, 2, 3, 4], "4 weights .*3 vectors"),
         ([np.zeros(4), np.zeros(4), np.zeros(5)], [1, 2, 3], "client 2: .* 5 .* 4$"),
-        ({0: np.zeros(4), "1": np.zeros(4)}, None, "client id .*'1'"),
+        ({0: np.zeros(4), b"1": np.zeros(4)}, None, "client id .*b'1'"),
         ({0: np.zeros(4), -1: np.zeros(4)}, None, "client id is -1"),
     ],
 )

@@ -66,6 +66,29 @@ def parameters() -> dict[str, object]:
     }
 
 
+def client_ids() -> dict[str, object]:
+    """§5.12. Each case has a name, its NFC spelling if that is another, and its id."""
+    long = "long " * 60
+    names = ["alice", "Alice", "alice ", " ", "7", "\0", "user@example.org", "zo\u00eb",
+             "\ufb01", "\u6570\u636e", "\U0001f511", "\uac00", "\u0323\u0307",
+             long]  # fmt: skip
+    spelt = {"zoe\u0308": "zo\u00eb", "\u1100\u1161": "\uac00", "\u212b": "\u00c5",
+             "\u0307\u0323": "\u0323\u0307"}  # fmt: skip
+    cases = {name: name for name in names} | spelt
+    label = b"secagg/2 client id"
+    return {
+        "names": [
+            {
+                "name": name,
+                "normal": normal.encode(),
+                "id": int.from_bytes(pr.sha256(label, normal.encode())[:8], "little"),
+            }
+            for name, normal in cases.items()
+        ],
+        "refused": ["", "\ud800", "a\udfffb", "\udbff"],
+    }
+
+
 def roster() -> dict[str, object]:
     digest = Params(10, 7, 1000, FixedPoint(8.0, 16)).digest()
     out = []

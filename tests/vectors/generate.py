@@ -54,6 +54,7 @@ def main(folder: Path) -> None:
     curves = "cryptography (X25519, Ed25519, AES-GCM, AES), hashlib, hmac"
     files: list[tuple[str, str, str, Callable[[], dict[str, object]]]] = [
         ("parameters", "§3.1-§3.3", "hashlib", derivations.parameters),
+        ("client_ids", "§5.12", "hashlib", derivations.client_ids),
         ("roster", "§5.2", "hashlib", derivations.roster),
         ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.keys),
         ("shamir", "§5.4, Annex B", "Python integers", derivations.shamir),

@@ -666,7 +666,7 @@ def test_check10_sealed_share_outside_the_field_is_rejected(limb: int, value: in
     client_rejects(client, lambda: client.masked_input(changed, np.zeros(4)), "share")
 
 
-@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+@pytest.mark.parametrize("bad", [-1, 1 << 64, b"0", 1.0, True, None])
 def test_check21_client_needs_an_id_of_64_bits(bad: object) -> None:
     with pytest.raises(ParameterError, match="client_id"):
         Client(bad, make_params(5))

@@ -18,6 +18,7 @@ from secagg import (
     RemoteProtocolError,
     RoundParams,
     _fast,
+    client_id,
     graph,
     shamir,
 )
@@ -99,6 +100,18 @@ def test_check27_bytes_that_are_no_parameters_are_rejected(case) -> None:
 def test_check27_any_change_of_the_parameters_changes_the_digest() -> None:
     digests = [case["digest"] for case in load("parameters")["digests"]]
     assert len(set(digests)) == len(digests) > 20
+
+
+@pytest.mark.parametrize("case", load("client_ids")["names"], ids=lambda c: ascii(c["name"]))
+def test_check27_ids_of_names(case) -> None:
+    assert client_id(case["name"]) == int(case["id"])
+    assert client_id(b(case["normal"]).decode()) == int(case["id"])
+
+
+@pytest.mark.parametrize("name", load("client_ids")["refused"], ids=ascii)
+def test_check27_text_that_is_no_name_is_rejected(name: str) -> None:
+    with pytest.raises(ParameterError):
+        client_id(name)
 
 
 @pytest.mark.parametrize("case", load("roster")["rosters"])

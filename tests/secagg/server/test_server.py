@@ -357,7 +357,7 @@ def test_check20_client_without_an_answer_is_rejected(phase: int) -> None:
     )
 
 
-@pytest.mark.parametrize("bad", [-1, 1 << 64, "0", 1.0, True, None])
+@pytest.mark.parametrize("bad", [-1, 1 << 64, b"0", 1.0, True, None])
 def test_check21_invalid_id_is_rejected(bad: object) -> None:
     with pytest.raises(ParameterError, match="client_id"):
         Server(make_params(5)).receive(bad, b"")

@@ -1,0 +1,212 @@
+"""Names of clients: hashed to ids by the document's rule, and rejected if two have one id."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import secagg
+from harness import Cohort, make_identity, make_params, make_vector
+from secagg import (
+    Client,
+    ParameterError,
+    Registry,
+    RemoteProtocolError,
+    Server,
+    client_id,
+    simulate_round,
+)
+from secagg.protocol import client_ids
+
+NAMES = ("alice", "Bob@example.org", "数据", "zoë", "7")
+
+
+def by_rule(name: str) -> int:
+    digest = hashlib.sha256(b"secagg/2 client id" + name.encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+@pytest.fixture
+def colliding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of one length have one id: a true collision takes 2^32 hashes."""
+    monkeypatch.setattr(client_ids, "_hashed", lambda name: 1000 + len(name))
+
+
+def test_id_is_the_start_of_the_hash() -> None:
+    for name in NAMES:
+        assert client_id(name) == by_rule(name)
+    assert len({client_id(name) for name in NAMES}) == len(NAMES)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_text_but_surrogates_is_a_name(name: str) -> None:
+    assert 0 <= client_id(name) < 1 << 64
+
+
+def test_spellings_of_one_name_in_unicode_have_one_id() -> None:
+    assert client_id("zoë") == client_id("zoe\u0308") == by_rule("zoë")
+    assert client_id("zoë") != client_id("zoe")
+    assert client_id("ﬁ") != client_id("fi"), "compatible characters are different"
+
+
+@pytest.mark.parametrize("wrong", ["", "\ud800", "a\udfff", 7, b"alice", None])
+def test_check21_text_that_is_no_name_raises(wrong: object) -> None:
+    with pytest.raises(ParameterError) as caught:
+        client_id(wrong)
+    assert caught.value.__context__ is None
+    if not isinstance(wrong, int):
+        for call in (
+            lambda: Client(wrong, make_params()),
+            lambda: Server(make_params()).receive(wrong, b""),
+            lambda: Registry({wrong: make_identity(0).public}),
+            lambda: simulate_round({wrong: np.zeros(4)}, make_params()),
+        ):
+            with pytest.raises(ParameterError):
+                call()
+
+
+def test_machines_accept_names_and_send_ids() -> None:
+    params = make_params(5, security="active")
+    registry = Registry({name: make_identity(i).public for i, name in enumerate(NAMES)})
+    assert set(registry) == {client_id(name) for name in NAMES}
+    assert registry["alice"] == registry[client_id("alice")] == make_identity(0).public
+    assert "alice" in registry
+    assert "carol" not in registry
+    server = Server(params, registry=registry)
+    clients = {
+        name: Client(name, params, identity=make_identity(i), registry=registry)
+        for i, name in enumerate(NAMES)
+    }
+    inbox = dict.fromkeys(NAMES, b"")
+    while inbox:
+        for name, data in inbox.items():
+            answer = clients[name].answer(data, np.full(4, 1.0))
+            server.receive(name, answer)
+            server.receive(name, answer)  # sent again
+        answers = server.close_round()
+        inbox = {name: answers[client_id(name)] for name in NAMES if answers}
+    result = server.result()
+    assert result.survivors == tuple(sorted(client_id(name) for name in NAMES))
+    assert result.sum.tolist() == [5.0] * 4
+
+
+def test_simulation_accepts_names() -> None:
+    params = make_params(5, max_weight=9)
+    vectors: dict[int | str, np.ndarray] = {name: np.full(4, 1.0) for name in NAMES[:4]}
+    vectors[3] = np.full(4, 1.0)
+    weights: dict[int | str, int] = {**dict.fromkeys(NAMES[:4], 2), 3: 5}
+    result = simulate_round(vectors, params, weights=weights, dropouts={"alice": "share_keys"})
+    assert result.survivors == tuple(sorted([3, *(client_id(name) for name in NAMES[1:4])]))
+    assert result.weight == 11
+    assert result.bytes_up.keys() == {3, *(client_id(name) for name in NAMES[:4])}
+    # the ids of a result name the same clients in the next round
+    again = simulate_round(
+        vectors, params, weights=weights, dropouts={client_id("alice"): "share_keys"}
+    )
+    assert again.survivors == result.survivors
+
+
+def test_simulation_looks_a_vector_up_by_its_name() -> None:
+    class OnTheFly(Mapping[str, np.ndarray]):
+        def __getitem__(self, name: str) -> np.ndarray:
+            return np.full(4, float(NAMES.index(name)))
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(NAMES)
+
+        def __len__(self) -> int:
+            return len(NAMES)
+
+    assert simulate_round(OnTheFly(), make_params(5)).sum.tolist() == [10.0] * 4
+
+
+def test_simulation_names_the_client_of_an_invalid_vector() -> None:
+    vectors = {name: np.full(4, 1.0) for name in NAMES}
+    with pytest.raises(ParameterError, match=r"client alice: .* 3 elements"):
+        simulate_round(vectors | {"alice": np.zeros(3)}, make_params(5))
+
+
+@pytest.mark.parametrize("pair", [("alice", "bobby"), ("alice", 1005), (1005, "alice")])
+def test_check21_registry_rejects_two_clients_of_one_id(colliding: None, pair) -> None:
+    keys = {client: make_identity(i).public for i, client in enumerate(pair)}
+    with pytest.raises(ParameterError, match="1005"):
+        Registry(keys)
+
+
+@pytest.mark.parametrize("pair", [("alice", "bobby"), ("alice", 1005), (1005, "alice")])
+def test_check21_simulation_rejects_two_clients_of_one_id(colliding: None, pair) -> None:
+    vectors = {7: np.zeros(4), 8: np.zeros(4)} | dict.fromkeys(pair, np.zeros(4))
+    with pytest.raises(ParameterError, match="1005"):
+        simulate_round(vectors, make_params(5))
+
+
+@pytest.mark.parametrize("where", ["weights", "dropouts"])
+def test_check21_simulation_rejects_another_name_of_a_known_id(
+    colliding: None, where: str
+) -> None:
+    """The client "bobby" has the id of "alice"."""
+    vectors = {name: np.zeros(4) for name in ("alice", "b", "cc", "ddd", "eeee")}
+    weights = dict.fromkeys(vectors, 1)
+    given: dict[str, object] = {"weights": weights}
+    if where == "weights":
+        del weights["alice"]
+        weights["bobby"] = 1
+    else:
+        given["dropouts"] = {"bobby": "share_keys"}
+    with pytest.raises(ParameterError, match="1005"):
+        simulate_round(vectors, make_params(5, max_weight=3), **given)
+
+
+def test_check21_server_rejects_another_name_of_a_known_id(colliding: None) -> None:
+    """The name that an accepted message had is the only one of its id."""
+    params = make_params(3)
+    names = ("alice", "b", "cc")
+    clients = {name: Client(name, params) for name in names}
+    server = Server(params)
+    own = {name: clients[name].advertise_keys() for name in names}
+    with pytest.raises(RemoteProtocolError):
+        server.receive("bobby", b"no message")  # does not take the name
+    for name in names:
+        server.receive(name, own[name])
+    for data in (own["alice"], Client("bobby", params).advertise_keys()):
+        with pytest.raises(RemoteProtocolError) as caught:
+            server.receive("bobby", data)
+        assert (caught.value.check, caught.value.sender) == ("sender", 1005)
+    rosters = server.close_round()
+    shares = {name: clients[name].share_keys(rosters[client_id(name)]) for name in names}
+    with pytest.raises(RemoteProtocolError) as caught:
+        server.receive("bobby", shares["alice"])
+    assert caught.value.check == "sender"
+    server.receive(1005, shares["alice"])  # the id itself, as the server's answers have it
+    assert server.waiting == {1001, 1002}
+
+
+def test_resumed_server_learns_the_names_again(colliding: None, tmp_path) -> None:
+    """A journal has ids only."""
+    params = make_params(3)
+    clients = {name: Client(name, params) for name in ("alice", "b", "cc")}
+    with secagg.Journal.create(tmp_path / "round", params) as journal:
+        server = Server(params, journal=journal)
+        for name, client in clients.items():
+            server.receive(name, client.advertise_keys())
+        rosters = server.close_round()
+        resumed = Server.resume(journal)
+        assert resumed.outbox == rosters
+        resumed.receive("alice", clients["alice"].share_keys(rosters[1005]))
+        with pytest.raises(RemoteProtocolError) as caught:
+            resumed.receive("bobby", b"")
+        assert caught.value.check == "sender"
+
+
+def test_integers_stay_ids() -> None:
+    """Digits as text are a name, not a number."""
+    cohort = Cohort(make_params(5), ids=[0, 1, 2, 3, client_id("alice")])
+    cohort.vectors = {u: make_vector(cohort.params, u % 100) for u in cohort.ids}
+    cohort.advance(4)
+    assert cohort.server.result().survivors[:4] == (0, 1, 2, 3)
+    assert client_id("7") != 7

@@ -90,6 +90,8 @@ def simulate_round(
         clients have the same id, or a vector or weight is invalid.
     TooFewSurvivors
         Too many clients dropped out.
+    RemoteProtocolError
+        Check "size": too few clients advertised keys for the policy. Or "sum" or "weight".
     """
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
     names = Names()

@@ -95,6 +95,10 @@ class SecAggSum(IntegerSum):
             )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error
+        except secagg.RemoteProtocolError as error:
+            if error.check != "size":
+                raise
+            raise RoundAborted(str(error)) from error  # the users reject so small a cohort
         n_clients = len(vectors)
         return Aggregate(
             sum=np.asarray(result.sum, dtype=np.float64),

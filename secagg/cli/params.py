@@ -18,7 +18,7 @@ from secagg.bench.cases import round_params
 from secagg.bench.timing import mean_seconds
 from secagg.cli import console as options
 from secagg.encoding import FixedPoint
-from secagg.graph.assumptions import to_adversary
+from secagg.graph.assumptions import count, to_adversary
 from secagg.protocol import RoundParams, keys
 from secagg.protocol.keys import MaskSum
 from secagg.protocol.messages import SHARE_BYTES, SHARE_LIMBS
@@ -66,9 +66,11 @@ def params(
     with options.command():
         server = to_adversary(security)
         found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
-        t, best = found.threshold, found.highest_threshold
+        k, t, best = *found, found.highest_threshold
+        colluders = count(corrupt, clients)
+        fewest = graph.smallest_cohort(clients, k, t, colluders, dropout, server, sigma)
         encoding = FixedPoint(clip, rounding="nearest")
-        chosen = round_params(clients, t, found.neighbours, length, encoding, modulus_bits)
+        chosen = round_params(clients, t, k, length, encoding, modulus_bits)
         traffic = client_traffic(chosen, client_id=clients - 1)
         seconds = estimate(chosen, int(dropout * clients))
         bits = (found.privacy_bits, found.completion_bits)
@@ -77,6 +79,7 @@ def params(
             "highest_threshold": best,
             "privacy_bits": privacy,
             "completion_bits": completion,
+            "smallest_cohort": fewest,
             "bytes_up": sum(phase.up for phase in traffic.values()),
             "bytes_down": sum(phase.down for phase in traffic.values()),
             "phases": {
@@ -96,6 +99,10 @@ def params(
             ("threshold t", f"{t}" if best == t else f"{t} to {best}"),
             ("privacy", f"{event}: {_chance(privacy)}"),
             *caveat,
+            (
+                "smallest cohort",
+                f"{fewest:,} of {clients:,}, if the same {colluders:,} collude",
+            ),
             ("completion", f"dropouts end the round: {_chance(completion)}"),
         ]
         options.echo(chosen, document, facts, json=as_json)

@@ -26,7 +26,7 @@ secagg simulate --clients 1000 --length 10000 --neighbours 40 --threshold 22
 secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
 """
 
-_PHASES = list(NEXT["semi-honest"])
+_PHASES = list(NEXT["semi-honest"])[1:]  # without keys a client is not in the cohort
 
 
 def simulate(
@@ -56,7 +56,7 @@ def simulate(
 ) -> None:
     """Run one round on random vectors in this process, and check that its sum is exact.
 
-    The fraction --dropout of the clients drops out, each in a random phase.
+    The fraction --dropout of the clients drops out, each in a random phase after the first.
     """
     with options.command():
         if neighbours is None:

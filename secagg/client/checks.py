@@ -1,8 +1,9 @@
 """Validation of the server's messages by a client, before it answers them.
 
 The checks cover the sets U1 ⊇ U2 ⊇ … ⊇ U5 (see `secagg.protocol.phases`), their sizes and the
-signatures. A client on a graph sees only its neighbours and itself in each set. It never relies
-on a size that the server states. A failed check raises RemoteProtocolError with its name.
+signatures. A client on a graph sees only its neighbours and itself in each set, and takes the
+number of all clients from the server that drew the graph. Otherwise it never relies on a size
+that the server states. A failed check raises RemoteProtocolError with its name.
 
 In the active variant every client signs one U3, and reveals shares only for a U3 that at least
 t clients signed. Two different sets would need 2t signatures. There are fewer if less than a
@@ -61,6 +62,9 @@ def check_roster(
     if len(ids) != min(roster.size, params.holders):
         reject(phase, "neighbours", f"the roster has {len(ids)} of {roster.size} clients")
     check_size(phase, len(ids), params, policy)
+    objection = policy.objection(params, roster.size)
+    if objection is not None:
+        reject(phase, "size", objection)
     if len(ids) == roster.size and roster_digest(entries) != roster.digest:
         reject(phase, "digest", "the roster's digest differs from that of the session")
     _check_signatures(entries, roster.signatures, params, registry)

@@ -4,11 +4,21 @@ On the complete graph (Bonawitz 2017) each client exchanges keys with all others
 Harary graph in random order (Bell et al. 2020, §3.2) it does so with k neighbours, so its cost
 does not grow with n. `recommend` finds the smallest k and a threshold t by exact counting, so
 that privacy fails with probability at most 2^−σ, and the round with at most 2^−η.
+`smallest_cohort` finds how few clients may turn up.
 """
 
 from __future__ import annotations
 
+from secagg.graph.cohorts import smallest_cohort
 from secagg.graph.finder import Recommendation, privacy_bits, recommend
 from secagg.graph.graph import SEED_BYTES, Graph, draw
 
-__all__ = ["SEED_BYTES", "Graph", "Recommendation", "draw", "privacy_bits", "recommend"]
+__all__ = [
+    "SEED_BYTES",
+    "Graph",
+    "Recommendation",
+    "draw",
+    "privacy_bits",
+    "recommend",
+    "smallest_cohort",
+]

@@ -101,12 +101,12 @@ def recommend(
     return _search(int(n), bad, gone, security, int(sigma), int(eta), int(n))
 
 
-def remedy(n: int, corrupt: float, dropout: float, sigma: int) -> str:
+def remedy(n: int, colluders: int, dropout: float, sigma: int) -> str:
     """Return advice for an error message: a k and t that keep `sigma` bits of privacy.
 
     The search ends at ``MOST_SEARCHED`` neighbours.
     """
-    bad, gone = _counts(n, corrupt, dropout, "semi-honest")
+    bad, gone = _counts(n, 0.0, dropout, "semi-honest", colluders)
     try:
         k, t = _search(n, bad, gone, "semi-honest", sigma, 30, MOST_SEARCHED)
     except ParameterError:
@@ -123,6 +123,8 @@ def privacy_bits(
     corrupt: float,
     dropout: float,
     security: Adversary = "semi-honest",
+    *,
+    colluders: int | None = None,
 ) -> float:
     """Return −log2 of the probability that the graph exposes some client.
 
@@ -137,13 +139,15 @@ def privacy_bits(
         k, 2 to 2^20. None, or a k of n − 1 or more, means the complete graph.
     threshold : int
         t, 1 to 2^20.
+    colluders : int, optional
+        Number of colluding clients, 0 to 2^20, in place of the fraction `corrupt`.
 
     Raises
     ------
     ParameterError
         A value is out of range.
     """
-    question = _question(n, neighbours, threshold, corrupt, dropout, security)
+    question = _question(n, neighbours, threshold, corrupt, dropout, security, colluders)
     return tails.bits(_not_private(*question))
 
 
@@ -154,14 +158,17 @@ def is_private(
     corrupt: float,
     dropout: float,
     sigma: int,
+    security: Adversary = "semi-honest",
+    *,
+    colluders: int | None = None,
 ) -> bool:
-    """Return True if a semi-honest server exposes a client with probability ≤ 2^−sigma.
+    """Return True if the server exposes a client with probability ≤ 2^−sigma.
 
-    The answer is exact up to 2048 neighbours. Above, close cases give False. So the work stays
-    bounded, whatever parameters a server proposes.
+    See `privacy_bits` for the parameters. The answer is exact up to 2048 neighbours. Above,
+    close cases give False. So the work stays bounded, whatever parameters a server proposes.
     """
-    question = _question(n, neighbours, threshold, corrupt, dropout, "semi-honest")
-    return _is_private(*question, int(sigma))
+    question = _question(n, neighbours, threshold, corrupt, dropout, security, colluders)
+    return decide(*question, int(sigma))
 
 
 def _question(
@@ -171,12 +178,13 @@ def _question(
     corrupt: float,
     dropout: float,
     security: Adversary,
+    colluders: int | None,
 ) -> tuple[int, int, int, int, int, Adversary]:
     check_integer("n", n, 2, 1 << 20)
     check_integer("threshold", threshold, 1, 1 << 20)
     if neighbours is not None:
         check_integer("neighbours", neighbours, 2, 1 << 20)
-    bad, gone = _counts(n, corrupt, dropout, security)
+    bad, gone = _counts(n, corrupt, dropout, security, colluders)
     k = n - 1 if neighbours is None else min(neighbours, n - 1)
     return int(n), int(k), int(threshold), bad, gone, security
 
@@ -196,10 +204,10 @@ def _not_private(
 
 
 @lru_cache(maxsize=256)
-def _is_private(
+def decide(
     n: int, k: int, threshold: int, bad: int, gone: int, security: Adversary, sigma: int
 ) -> bool:
-    """Return whether `_not_private` ≤ 2^−sigma, if possible without its long sums."""
+    """Return True if `_not_private` ≤ 2^−sigma, if possible without its long sums."""
     if n - bad - gone < 2:
         return False
     limit, bound = _corrupt_limit(k, threshold, security), Fraction(1, 1 << sigma)
@@ -233,9 +241,9 @@ def _search(
         while highest < k and tails.is_rare(n, gone, k, k - highest, fails):
             highest += 1
         t = highest
-        if t < 2 or not _is_private(n, k, t, bad, gone, security, sigma):
+        if t < 2 or not decide(n, k, t, bad, gone, security, sigma):
             continue
-        while t > 2 and _is_private(n, k, t - 1, bad, gone, security, sigma):
+        while t > 2 and decide(n, k, t - 1, bad, gone, security, sigma):
             t -= 1
         return Recommendation(
             k,
@@ -266,7 +274,12 @@ def _complete(n: int, bad: int, gone: int, security: Adversary) -> Recommendatio
     return Recommendation(None, lowest, highest, float("inf"), float("inf"))
 
 
-def _counts(n: int, corrupt: float, dropout: float, security: str) -> tuple[int, int]:
+def _counts(
+    n: int, corrupt: float, dropout: float, security: str, colluders: int | None = None
+) -> tuple[int, int]:
     to_adversary(security)
     check_fractions(corrupt, dropout)
-    return count(corrupt, int(n)), count(dropout, int(n))
+    if colluders is None:
+        return count(corrupt, int(n)), count(dropout, int(n))
+    check_integer("colluders", colluders, 0, 1 << 20)
+    return int(colluders), count(dropout, int(n))

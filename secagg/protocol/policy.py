@@ -18,9 +18,14 @@ class ClientPolicy:
     Parameters
     ----------
     min_clients : int
-        The smallest number of clients, this one included, that the client accepts in the
-        roster, among those that shared keys, among the survivors and among their signers. At
-        least 3, or 2 with `allow_two_clients`; at most 2^20.
+        The smallest number of clients, this one included, that the client accepts in what it
+        is shown: its roster, those that shared keys, the survivors and their signers. On a
+        graph these lists have its neighbours only. At least 3, or 2 with `allow_two_clients`; at
+        most 2^20.
+    min_cohort : int, optional
+        The smallest cohort U1 that the client accepts, 2 to 2^20: all clients that advertised
+        keys, also those that a client on a graph is not shown. None: no number of its own. In
+        any case a cohort is rejected that is too small for its k, t and `colluders`.
     min_threshold : int
         The smallest accepted threshold, 1 to 2^20.
     max_length : int
@@ -30,11 +35,13 @@ class ClientPolicy:
     require_active : bool
         Reject rounds whose `security` is not "active", where a lying server goes unnoticed.
     corrupt : float
-        Largest expected fraction of the n clients that collude with the server, 0 ≤ corrupt
-        < 1; their number c is rounded up. On the complete graph a threshold t is rejected
-        unless c < t, and in an active round unless n + c < 2t.
+        Largest expected fraction of `n_clients` that collude with the server, 0 ≤ corrupt
+        < 1; their number c is rounded up. It stays the same if fewer clients turn up.
+    colluders : int, optional
+        c itself, 0 to 2^20, in place of `corrupt`. On the complete graph a threshold t is
+        rejected unless c < t, and in an active round unless n + c < 2t.
     dropout : float
-        Largest expected fraction of clients that drop out, 0 ≤ dropout < 1. It matters only
+        Largest expected fraction of the cohort that drops out, 0 ≤ dropout < 1. It matters only
         in rounds with `neighbours`.
     sigma : int
         In rounds with `neighbours`, the probability that some client is exposed must be at most
@@ -47,11 +54,13 @@ class ClientPolicy:
     """
 
     min_clients: int = 3
+    min_cohort: int | None = None
     min_threshold: int = 2
     max_length: int = 1 << 28
     allow_two_clients: bool = False
     require_active: bool = False
     corrupt: float = 0.05
+    colluders: int | None = None
     dropout: float = 0.05
     sigma: int = 40
 
@@ -62,8 +71,14 @@ class ClientPolicy:
         check_integer("min_clients", self.min_clients, 2, 1 << 20)
         check_integer("sigma", self.sigma, 1, 128)
         check_fractions(self.corrupt, self.dropout)
-        for name in ("min_threshold", "max_length", "min_clients", "sigma"):
-            object.__setattr__(self, name, int(getattr(self, name)))
+        if self.min_cohort is not None:
+            check_integer("min_cohort", self.min_cohort, 2, 1 << 20)
+        if self.colluders is not None:
+            check_integer("colluders", self.colluders, 0, 1 << 20)
+        numbers = ("min_clients", "min_cohort", "min_threshold", "max_length", "colluders")
+        for name in (*numbers, "sigma"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else int(value))
         for name in ("corrupt", "dropout"):
             object.__setattr__(self, name, to_float(getattr(self, name)))
         if self.min_clients == 2 and not self.allow_two_clients:
@@ -97,41 +112,65 @@ class ClientPolicy:
             raise ParameterError(
                 f"length {params.length} is above this client's max_length {self.max_length}"
             )
-        if params.neighbours is None:
-            self._check_complete(params)
-        else:
-            self._check_graph(params, params.neighbours)
+        why = self.objection(params, params.n_clients)
+        if why is not None:
+            raise ParameterError(why)
 
-    def _check_complete(self, params: RoundParams) -> None:
-        """Raise if the expected colluders could reach the threshold; see docs/parameters.md."""
-        n, corrupt = params.n_clients, count(self.corrupt, params.n_clients)
+    def objection(self, params: RoundParams, size: int) -> str | None:
+        """Return the reason to reject a cohort of `size` clients, or None if it is accepted.
+
+        `check` has accepted `params`. The number of colluders depends on ``n_clients``, not on
+        `size`, 2 to ``n_clients``: colluders do not stay away because others do.
+        """
+        if self.min_cohort is not None and size < self.min_cohort:
+            return f"a cohort of {size} is below this client's min_cohort {self.min_cohort}"
+        if params.neighbours is None:
+            return self._objection_to_complete(params, size)
+        return self._objection_to_graph(params, params.neighbours, size)
+
+    def _colluders(self, params: RoundParams) -> tuple[int, str]:
+        """Return the number of colluders and, for a message, where it comes from."""
+        if self.colluders is not None:
+            return self.colluders, f"{self.colluders}"
+        colluders = count(self.corrupt, params.n_clients)
+        return colluders, f"{self.corrupt:.3g} of {params.n_clients}, that is {colluders},"
+
+    def _objection_to_complete(self, params: RoundParams, size: int) -> str | None:
+        """Return an objection if colluders could reach the threshold."""
+        colluders, shown = self._colluders(params)
         if params.active:
             # a lying server asks t clients for shares of b and t for shares of s; an honest
             # client answers one of the two requests, a corrupt client answers both
-            least, what = (n + corrupt) // 2 + 1, "could have both secrets of a client rebuilt"
+            least, what = (size + colluders) // 2 + 1, "could have both secrets of one rebuilt"
         else:
-            least, what = corrupt + 1, "could rebuild every secret"
+            least, what = colluders + 1, "could rebuild every secret"
         if params.threshold >= least:
-            return
+            return None
         remedy = (
             f"take a threshold of {least} or more"
-            if least <= n
+            if least <= size
             else "no threshold is safe from so many"
         )
-        raise ParameterError(
-            f"threshold {params.threshold} is too small for {n} clients if {self.corrupt:.3g} "
-            f"of them, that is {corrupt}, collude with the server: they {what}; {remedy}, "
-            "or lower corrupt"
+        return (
+            f"threshold {params.threshold} is too small for {size} clients if {shown} collude "
+            f"with the server: they {what}; {remedy}, or lower {self._named()}"
         )
 
-    def _check_graph(self, params: RoundParams, neighbours: int) -> None:
-        n, expected = params.n_clients, (self.corrupt, self.dropout)
-        if finder.is_private(n, neighbours, params.threshold, *expected, self.sigma):
-            return
-        bits = finder.privacy_bits(n, neighbours, params.threshold, *expected)
-        raise ParameterError(
-            f"{neighbours} neighbours and threshold {params.threshold} among {n} clients give "
-            f"{bits:.1f} bits of privacy, not {self.sigma}, if {self.corrupt:.3g} collude and "
-            f"{self.dropout:.3g} drop out; {finder.remedy(n, *expected, self.sigma)}, or "
-            "lower corrupt, dropout or sigma"
+    def _objection_to_graph(
+        self, params: RoundParams, neighbours: int, size: int
+    ) -> str | None:
+        """Return an objection if the graph is too likely to expose some client."""
+        colluders, shown = self._colluders(params)
+        question = (size, neighbours, params.threshold, 0.0, self.dropout)
+        if finder.is_private(*question, self.sigma, colluders=colluders):
+            return None
+        bits = finder.privacy_bits(*question, colluders=colluders)
+        remedy = finder.remedy(size, colluders, self.dropout, self.sigma)
+        return (
+            f"{neighbours} neighbours and threshold {params.threshold} among {size} clients "
+            f"give {bits:.1f} bits of privacy, not {self.sigma}, if {shown} collude and "
+            f"{self.dropout:.3g} drop out; {remedy}, or lower {self._named()}, dropout or sigma"
         )
+
+    def _named(self) -> str:
+        return "corrupt" if self.colluders is None else "colluders"

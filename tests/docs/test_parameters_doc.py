@@ -13,7 +13,7 @@ import pytest
 
 from harness import make_params
 from secagg import ClientPolicy, FixedPoint, Integers, ParameterError, Phase
-from secagg.graph import finder, privacy_bits, recommend, tails
+from secagg.graph import finder, privacy_bits, recommend, smallest_cohort, tails
 from secagg.protocol import messages, params_bytes
 from secagg.protocol.traffic import client_traffic
 
@@ -130,10 +130,10 @@ def test_figures_in_the_text_are_those_of_the_code() -> None:
 def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     """By rounding; by the same colluders among fewer; and not, where they are counted so."""
     fewer = rows("of 1000 turn up | privacy bits")
-    assert len(fewer) == 3
+    assert len(fewer) == 5
     for clients, shown in fewer:
-        m = int(clients)
-        assert f"{privacy_bits(m, 34, 18, 50 / m, 50 / m):.1f}" == shown
+        bits = privacy_bits(int(clients), 34, 18, 0, 0.05, colluders=50)
+        assert f"{bits:.1f}" == shown
 
     assert recommend(208, 0.1, 0.1) == (36, 19)
     alike = {m: privacy_bits(m, 36, 19, 0.1, 0.1) for m in range(40, 209)}
@@ -146,8 +146,11 @@ def test_figures_for_fewer_clients_are_those_of_the_code() -> None:
     assert count(50 / 600, 600) == 50 <= 0.084 * 600
     found = recommend(1000, 0.084, 0.05)
     assert "`recommend(1000, 0.084, 0.05)` is {}, {},".format(*found) in plain
-    least = min(privacy_bits(m, *found, 50 / m, 0.05) for m in range(600, 1001))
+    least = min(privacy_bits(m, *found, 0, 0.05, colluders=50) for m in range(600, 1001))
     assert f"{least:.1f} bits" in plain
+    assert f"The smallest cohort is {smallest_cohort(1000, *found, 50, 0.05)}." in plain
+    assert f"{smallest_cohort(1000, 34, 18, 50, 0.05)} of 1000 for (34, 18)" in plain
+    assert smallest_cohort(208, 36, 19, 21, 0.1) == 208
 
 
 def test_neighbour_counts_are_those_of_the_finder() -> None:

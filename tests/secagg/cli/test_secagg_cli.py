@@ -94,6 +94,19 @@ def test_params_prints_a_table() -> None:
     assert document("params", "--clients", "5")["privacy_bits"] is None
 
 
+def test_check43_params_prints_the_smallest_cohort() -> None:
+    command = ("params", "--clients", "1000", "--length", "9")
+    assert document(*command)["smallest_cohort"] == 908
+    shown = " ".join(invoke(*command).stdout.split())
+    assert "smallest cohort 908 of 1,000, if the same 50 collude" in shown
+
+
+def test_simulate_runs_the_recommendation_that_leaves_no_room() -> None:
+    """(36, 19) is rejected if one of 208 clients stays away; dropouts come later."""
+    options = ("--clients", "208", "--corrupt", "0.1", "--dropout", "0.1", "--length", "3")
+    assert document("simulate", *options)["exact"]
+
+
 def test_params_states_the_promise_against_each_server() -> None:
     small = invoke("params", "--clients", "30", "--security", "semi-malicious").stdout
     assert re.search(r"privacy +both secrets of one client are rebuilt: never *\n", small)

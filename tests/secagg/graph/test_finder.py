@@ -138,7 +138,7 @@ def small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tails, "comb", limited(math.comb))
     monkeypatch.setattr(tails, "perm", limited(math.perm))
-    for cached in (finder._is_private, finder._not_private, finder._search):
+    for cached in (finder.decide, finder._not_private, finder._search):
         cached.cache_clear()
 
 

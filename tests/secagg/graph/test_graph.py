@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -57,3 +58,24 @@ def test_check25_disconnected_survivors_are_detected() -> None:
     assert not ring.is_connected({0, 2})
     assert ring.is_connected({0})
     assert ring.is_connected(())
+
+
+def test_check47_every_order_on_the_ring_is_equally_likely() -> None:
+    """Five clients have 4! / 2 rings; without a permutation there would be one."""
+    graphs = [draw(range(5), 2, i.to_bytes(32, "little")) for i in range(2400)]
+    found = Counter(tuple(graph.holders[u] for u in range(5)) for graph in graphs)
+    assert len(found) == 12
+    # chi-square with 11 degrees of freedom is above 31.3 with probability 0.001
+    assert sum((seen - 200) ** 2 / 200 for seen in found.values()) < 31.3
+
+
+def test_check47_every_pair_is_linked_equally_often() -> None:
+    """In a fixed order only clients with near ids would be neighbours."""
+    n, k, seeds = 20, 4, 1900
+    linked = Counter[tuple[int, int]]()
+    for i in range(seeds):
+        for u, holders in draw(range(n), k, i.to_bytes(32, "little")).holders.items():
+            linked.update((u, v) for v in holders if v > u)
+    expected = seeds * k / (n - 1)
+    assert len(linked) == n * (n - 1) // 2
+    assert all(abs(seen - expected) < 5 * expected**0.5 for seen in linked.values())

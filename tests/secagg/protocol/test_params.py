@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 
 import numpy as np
@@ -322,6 +323,55 @@ def test_default_policy_accepts_thresholds_of_complete_graph(
         policy.check(make_params(n, security=security, **wide))
 
 
+# ---- the cohort a client accepts
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [
+        (ClientPolicy(min_cohort=10), "min_cohort 10"),
+        (ClientPolicy(colluders=5), "threshold 5 .* 5 collude"),
+        (ClientPolicy(colluders=10**6), "no threshold is safe"),
+    ],
+)
+def test_check43_parameters_that_can_never_suffice_are_rejected(
+    policy: ClientPolicy, named: str
+) -> None:
+    with pytest.raises(ParameterError, match=named):
+        accept(make_params(9, 5), policy)
+
+
+def test_check43_colluders_replace_the_fraction() -> None:
+    """The same number by either name; 51 of 1,000 cost (34, 18) too much for 42 bits."""
+    params = make_params(1000, 18, neighbours=34)
+    for policy in (ClientPolicy(sigma=42), ClientPolicy(corrupt=0.9, colluders=50, sigma=42)):
+        assert accept(params, policy)
+    with pytest.raises(ParameterError, match=r"51 collude.* lower colluders"):
+        accept(params, ClientPolicy(colluders=51, sigma=42))
+
+
+@pytest.mark.parametrize("n", [3, 10, 100, 208, 1000, 4097])
+@pytest.mark.parametrize(("corrupt", "dropout"), [(0.05, 0.05), (0.1, 0.1), (0.33, 0.33)])
+def test_check43_full_roster_of_accepted_parameters_is_accepted(
+    n: int, corrupt: float, dropout: float
+) -> None:
+    """Also at 40.0 bits; smaller rosters, down to the smallest cohort and no further."""
+    policy = ClientPolicy(corrupt=corrupt, dropout=dropout)
+    try:
+        k, t = graph.recommend(n, corrupt, dropout)
+    except ParameterError:
+        assert n == 3
+        return
+    params = make_params(n, t, neighbours=k, encoding=Integers(max=1))
+    policy.check(params)
+    assert policy.objection(params, n) is None
+    if k is not None:
+        colluders = math.ceil(round(corrupt * n, 9))
+        least = graph.smallest_cohort(n, k, t, colluders, dropout)
+        assert policy.objection(params, least) is None
+        assert least == max(3, t) or policy.objection(params, least - 1) is not None
+
+
 # ---- numpy's numbers
 
 
@@ -330,6 +380,8 @@ def test_policy_accepts_numpy_integers(kind: type[np.integer]) -> None:
     policy = ClientPolicy(sigma=kind(40), min_threshold=kind(2), min_clients=kind(3))
     assert accept(make_params(1000, 18, neighbours=34), policy)
     assert policy == ClientPolicy()
+    numbers = ClientPolicy(min_cohort=kind(9), colluders=kind(2))
+    assert (type(numbers.min_cohort), type(numbers.colluders)) == (int, int)
     assert {type(x) for x in (policy.sigma, policy.min_threshold, policy.min_clients)} == {int}
     assert type(ClientPolicy(max_length=np.int64(9)).max_length) is int
 
@@ -369,6 +421,13 @@ def test_check04_policy_out_of_range_raises_with_its_name(name: str, bad: object
         ClientPolicy(**{name: bad})
     with pytest.raises(ParameterError, match="min_clients is 1"):
         ClientPolicy(min_clients=1, allow_two_clients=True)
+
+
+@pytest.mark.parametrize("name", ["min_cohort", "colluders"])
+@pytest.mark.parametrize("bad", [-1, 1.0, "3", True, 1 << 40])
+def test_check43_number_out_of_range_raises_with_its_name(name: str, bad: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        ClientPolicy(**{name: bad})
 
 
 def test_bounds_are_inclusive() -> None:

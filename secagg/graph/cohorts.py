@@ -1,0 +1,66 @@
+"""Smallest cohort for which a graph's neighbours and threshold still keep their promise.
+
+The colluders are a fixed number: they do not stay away because others do. So a cohort smaller
+than the one that k and t were chosen for has a larger fraction of them.
+"""
+
+from __future__ import annotations
+
+from secagg.errors import ParameterError
+from secagg.graph.assumptions import Adversary, count
+from secagg.graph.finder import decide, is_private
+
+
+def smallest_cohort(
+    n: int,
+    neighbours: int | None,
+    threshold: int,
+    colluders: int,
+    dropout: float,
+    security: Adversary = "semi-honest",
+    sigma: int = 40,
+) -> int:
+    """Return the smallest m such that every cohort of m to n clients keeps `sigma` bits.
+
+    It is the smallest cohort that a `secagg.ClientPolicy` with these assumptions accepts.
+
+    Parameters
+    ----------
+    n : int
+        Number of clients that k and t were chosen for, 2 to 2^20.
+    neighbours, threshold, security
+        See `privacy_bits`.
+    colluders : int
+        Number of colluding clients, 0 to 2^20, however many clients turn up.
+    dropout : float
+        Largest fraction of the m clients that drop out, 0 ≤ dropout < 1; rounded up.
+    sigma : int
+        Privacy: some client is exposed with probability at most 2^−sigma, 1 to 128.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, or not even n clients keep `sigma` bits.
+    """
+    question = (n, neighbours, threshold, 0.0, dropout, sigma, security)
+    if not is_private(*question, colluders=colluders):
+        raise ParameterError(
+            f"{neighbours} neighbours and threshold {threshold} among {n} clients do not keep "
+            f"{sigma} bits if {colluders} collude; take those of secagg.graph.recommend"
+        )
+    smallest, width = int(n), 1
+    least = max(3, int(threshold))  # fewer never unmask a sum
+    complete = 0 if neighbours is None else neighbours + 1  # so few are all neighbours
+    while smallest > least:
+        floor = complete + 1 if smallest > complete + 1 else least
+        low = max(floor, least, smallest - width)
+        # from low to smallest − 1, none is exposed more than low with the most dropouts
+        gone = count(dropout, smallest - 1)
+        k = low - 1 if neighbours is None else min(neighbours, low - 1)
+        if decide(low, k, int(threshold), int(colluders), gone, security, int(sigma)):
+            smallest, width = low, 2 * width
+        elif smallest - low > 1:
+            width = (smallest - low) // 2
+        else:
+            break
+    return smallest

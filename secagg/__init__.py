@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
 from secagg.errors import (
+    ClippingWarning,
     Dispute,
     JournalError,
     LocalProtocolError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Client",
     "ClientPolicy",
+    "ClippingWarning",
     "Dispute",
     "Field",
     "FixedPoint",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 __all__ = [
+    "ClippingWarning",
     "Dispute",
     "JournalError",
     "LocalProtocolError",
@@ -42,6 +43,10 @@ class LocalProtocolError(SecAggError, RuntimeError):
 
 class MissingExtra(SecAggError, ModuleNotFoundError):
     """A part of secagg needs a package that is not installed; the message names the extra."""
+
+
+class ClippingWarning(UserWarning):
+    """Elements of a simulated round's vectors were clipped, so its sum is not theirs."""
 
 
 class Dispute(NamedTuple):

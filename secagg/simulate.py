@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
-from secagg.errors import ParameterError
+from secagg.errors import ClippingWarning, ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.server import RoundResult, Server
@@ -62,6 +63,8 @@ def simulate_round(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> SimulatedRound:
     """Run one round with real clients and a real server that exchange bytes.
+
+    A `ClippingWarning` has the number of clipped elements, if there are any.
 
     Parameters
     ----------
@@ -146,7 +149,16 @@ def simulate_round(
             inbox = server.close_round()
     result = server.result()
     fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
-    fields["clipped"] = sum(clients[u].clipped for u in result.survivors)
+    fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
+    if clipped:
+        elements = len(result.survivors) * params.length
+        warnings.warn(
+            f"{clipped:,} of {elements:,} elements ({clipped / elements:.2g}) were beyond "
+            f"the clip of {params.encoding} and were clipped; raise the clip, which "
+            "FixedPoint.suggest proposes, or scale the vectors",
+            ClippingWarning,
+            stacklevel=3,  # the caller of `without_frames`
+        )
     return SimulatedRound(
         **fields,
         client_seconds=seconds["client"],

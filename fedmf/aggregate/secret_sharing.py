@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,9 +91,11 @@ class SecAggSum(IntegerSum):
     ) -> Aggregate:
         params = self.params(len(vectors), math.prod(vectors.shape), encoding, session)
         try:
-            result = secagg.simulate_round(
-                vectors.dense(), params, dropouts=dropouts, progress=self.progress
-            )
+            # every round is counted in the Aggregate, and a training has hundreds
+            with warnings.catch_warnings(category=secagg.ClippingWarning, action="ignore"):
+                result = secagg.simulate_round(
+                    vectors.dense(), params, dropouts=dropouts, progress=self.progress
+                )
         except secagg.TooFewSurvivors as error:
             raise RoundAborted(str(error)) from error
         except secagg.RemoteProtocolError as error:

@@ -10,6 +10,7 @@ import pytest
 from harness import TWO, Cohort, ReplayedEntropy, make_params, make_vector
 from secagg import (
     Client,
+    ClippingWarning,
     FixedPoint,
     Integers,
     ParameterError,
@@ -40,11 +41,14 @@ def test_result_has_the_sum_and_its_costs() -> None:
     assert result.bytes_up[3] > 4000 > result.bytes_up[8]
 
 
-def test_clipped_elements_are_counted_over_the_survivors() -> None:
+def test_clipped_elements_are_counted_over_the_survivors_in_one_warning() -> None:
     vectors = [np.array([0.0, 9.0, -9.0, 8.0])] * 4
     params = make_params(4)
-    assert simulate_round(vectors, params).clipped == 8
-    assert simulate_round(vectors, params, dropouts={0: "share_keys"}).clipped == 6
+    with pytest.warns(ClippingWarning, match=r"^8 of 16 elements .*0\.5 .*suggest") as caught:
+        assert simulate_round(vectors, params).clipped == 8
+    assert [(w.category, w.filename) for w in caught] == [(ClippingWarning, __file__)]
+    with pytest.warns(ClippingWarning, match="^6 of 12 "):
+        assert simulate_round(vectors, params, dropouts={0: "share_keys"}).clipped == 6
     strict = make_params(4, encoding=FixedPoint(8.0, beyond_clip="refuse"))
     with pytest.raises(ParameterError, match="2 elements"):
         simulate_round(vectors, strict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
-from typing import Self
+from typing import Literal, Self
 
 import gmpy2
 
@@ -18,7 +18,13 @@ from secagg.paillier.modular import Modulus
 from secagg.paillier.noise import OwnerNoise
 from secagg.paillier.packing import Packing
 from secagg.paillier.public_key import PublicKey, check_bits, decode_key, encode_key, fixed
-from secagg.paillier.vectors import DecryptedSum, EncryptedVector, decode_sum, encrypt_vector
+from secagg.paillier.vectors import (
+    DecryptedSum,
+    EncryptedVector,
+    checked_sum,
+    decode_sum,
+    encrypt_vector,
+)
 
 MAGIC = b"SASK"
 
@@ -124,19 +130,19 @@ class PrivateKey(Confined):
         return messages
 
     @without_frames
-    def decrypt_vector(self, vector: EncryptedVector) -> DecryptedSum:
+    def decrypt_vector(self, vector: EncryptedVector | Literal[0]) -> DecryptedSum:
         """Return the decrypted sum, in the units of the vectors and as exact integers.
 
         Raises
         ------
         ParameterError
-            The vector is under another key.
+            The vector is under another key, or it is the 0 of an empty ``sum``.
         RemoteProtocolError
             Check "slots", "summands" or "weight": the decrypted values are not the sum of as
             many vectors as the header states.
         """
-        check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
-        return decode_sum(vector, self.decrypt(vector.ciphertexts))
+        total = checked_sum(vector)
+        return decode_sum(total, self.decrypt(total.ciphertexts))
 
     def to_bytes(self) -> bytes:
         """Return the secret key as bytes; store them in a file that only its owner can read."""

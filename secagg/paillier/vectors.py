@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +196,12 @@ def encrypt_vector(
     integers, clipped = packing.encode(vector, weight, entropy)
     ciphertexts = group.encrypt(packing.pack(integers, group.bits), entropy)
     return EncryptedVector(packing, ciphertexts, clipped=clipped)
+
+
+def checked_sum(vector: EncryptedVector | Literal[0]) -> EncryptedVector:
+    """Return a result of Python's ``sum``; raise `ParameterError` for the 0 of no vectors."""
+    check_kind("vector", vector, EncryptedVector, "an EncryptedVector, or a sum of some")
+    return cast("EncryptedVector", vector)
 
 
 def load_vector(

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Literal, Self
 
 import gmpy2
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.paillier import Ciphertexts, DecryptedSum, EncryptedVector, PublicKey
-from secagg.paillier.vectors import decode_sum
+from secagg.paillier.vectors import checked_sum, decode_sum
 from secagg.threshold.combination import combine_parts
 from secagg.threshold.partials import PHASE, PartialDecryption, decode_partial, violation
 from secagg.threshold.proofs import Statement, proof_bytes
@@ -160,7 +160,7 @@ class ThresholdKey:
         return combine_parts(parts, self.delta)
 
     def combine_vector(
-        self, vector: EncryptedVector, partials: Iterable[PartialDecryption]
+        self, vector: EncryptedVector | Literal[0], partials: Iterable[PartialDecryption]
     ) -> DecryptedSum:
         """Return the decrypted sum in a vector; see `combine` for `partials` and all errors.
 
@@ -170,8 +170,8 @@ class ThresholdKey:
             Also check "slots", "summands" or "weight": the decrypted values are not the sum of
             as many vectors as the header states.
         """
-        check_kind("vector", vector, EncryptedVector, "an EncryptedVector")
-        return decode_sum(vector, self.combine(vector.ciphertexts, partials))
+        total = checked_sum(vector)
+        return decode_sum(total, self.combine(total.ciphertexts, partials))
 
     def _check_partials(
         self, ciphertexts: Ciphertexts, partials: Sequence[PartialDecryption]

@@ -420,3 +420,8 @@ def test_check17_size_and_header_are_independent_of_content():
     assert {len(data) for data in sent} == {HEADER.size + PACKING.plaintexts(512) * 128}
     assert len({data[: HEADER.size] for data in sent}) == 1
     assert HEADER.size == struct.calcsize("<4sB32s32sQQ")
+
+
+def test_empty_sum_is_rejected() -> None:
+    with pytest.raises(ParameterError, match="sum of some, not int"):
+        KEY.decrypt_vector(sum([]))

@@ -12,8 +12,9 @@ import multiprocessing
 import os
 import signal
 import socket
+import time
 from multiprocessing.connection import Client as connect
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 
 import numpy as np
 
@@ -26,7 +27,7 @@ PARAMS = secagg.RoundParams(
     encoding=secagg.FixedPoint(clip=8.0),
     session=b"over sockets, round 1",
 )
-PATIENCE = 30.0  # seconds to wait for a silent client
+PATIENCE = 30.0  # seconds for all clients together to answer in a phase
 
 
 def run_client(client_id: int, address: tuple[str, int]) -> None:
@@ -48,8 +49,7 @@ def run_server(listener: socket.socket) -> secagg.RoundResult:
     server = secagg.Server(PARAMS)
     peers = accept_all(listener)
     while server.phase is not secagg.Phase.FINISHED:
-        for client_id in sorted(server.waiting or peers):
-            collect(server, client_id, peers[client_id])
+        collect(server, peers)
         for client_id, data in server.close_round().items():
             try:
                 peers[client_id].send_bytes(data)
@@ -59,30 +59,38 @@ def run_server(listener: socket.socket) -> secagg.RoundResult:
 
 
 def accept_all(listener: socket.socket) -> dict[int, Connection]:
-    """Wait for each client to connect and send its id; go on without the missing ones."""
+    """Accept connections until every client has sent its id or the time is up."""
     peers: dict[int, Connection] = {}
-    listener.settimeout(PATIENCE)
-    for _ in range(PARAMS.n_clients):
-        try:
-            peer = Connection(listener.accept()[0].detach())
-        except TimeoutError:
-            print(f"going on with {len(peers)} clients: no other client connected")
-            break
-        try:
-            if peer.poll(PATIENCE):
+    nameless: list[Connection] = []
+    missing, deadline = PARAMS.n_clients, time.monotonic() + PATIENCE
+    while missing and (ready := wait([listener, *nameless], deadline - time.monotonic())):
+        if listener in ready:
+            nameless.append(Connection(listener.accept()[0].detach()))
+        for peer in set(nameless).intersection(ready):
+            nameless.remove(peer)
+            missing -= 1
+            try:
                 peers[int.from_bytes(peer.recv_bytes(), "little")] = peer
-        except (EOFError, OSError) as error:
-            print(f"a client connected and was gone: {error!r}")
+            except (EOFError, OSError) as error:
+                print(f"a client connected and was gone: {error!r}")
+    if missing:
+        print(f"going on with {len(peers)} clients: no other client connected")
     return peers
 
 
-def collect(server: secagg.Server, client_id: int, peer: Connection) -> None:
-    """Pass one client's message to the server, or go on without that client."""
-    try:
-        if peer.poll(PATIENCE):
-            server.receive(client_id, peer.recv_bytes())
-    except (EOFError, OSError, secagg.RemoteProtocolError) as error:
-        print(f"going on without client {client_id}: {error!r}")
+def collect(server: secagg.Server, peers: dict[int, Connection]) -> None:
+    """Pass the clients' messages to the server as they come, until the time is up."""
+    waiting = {peers[u]: u for u in server.waiting or peers}
+    deadline = time.monotonic() + PATIENCE
+    while waiting and (ready := wait(waiting, deadline - time.monotonic())):
+        for peer in set(waiting).intersection(ready):
+            client_id = waiting.pop(peer)
+            try:
+                server.receive(client_id, peer.recv_bytes())
+            except (EOFError, OSError, secagg.RemoteProtocolError) as error:
+                print(f"going on without client {client_id}: {error!r}")
+    if waiting:
+        print(f"going on without clients {sorted(waiting.values())}: their time is up")
 
 
 def main() -> secagg.RoundResult:

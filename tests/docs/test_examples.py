@@ -86,6 +86,39 @@ def test_over_sockets_with_a_client_killed_before(before: str, message: str) -> 
     assert printed.splitlines()[-1] == "(0, 1, 2, 4, 5, 6, 7)"
 
 
+ONE_AFTER_THE_OTHER = """
+import sys
+from multiprocessing import Pipe
+sys.path.insert(0, "examples")
+import over_sockets
+
+class Server:
+    waiting = frozenset({0, 1})
+
+    def receive(self, client_id, data):
+        print(client_id)
+        if client_id == 1:
+            ends[0].send_bytes(b"")
+
+over_sockets.PATIENCE = 5.0
+peers, ends = zip(Pipe(), Pipe())
+ends[1].send_bytes(b"")
+over_sockets.collect(Server(), dict(enumerate(peers)))
+"""
+
+
+@pure_repeats
+def test_over_sockets_waits_for_all_clients_at_once() -> None:
+    """Client 0 sends its message when client 1's has arrived."""
+    assert run("-c", ONE_AFTER_THE_OTHER) == "1\n0\n"
+
+
+@pure_repeats
+def test_over_sockets_goes_on_without_silent_clients() -> None:
+    silent = ONE_AFTER_THE_OTHER.replace("client_id == 1", "False").replace("5.0", "0.1")
+    assert run("-c", silent) == "1\ngoing on without clients [0]: their time is up\n"
+
+
 def test_resumable_server_killed_once_is_resumed() -> None:
     assert run("examples/resumable_server.py").splitlines() == [
         "the server died; client 1 got no answer and sends again",

@@ -172,7 +172,7 @@ def decode(
     if len(data) > limit:
         raise violation("size", f"{len(data)} bytes; a {kind.__name__} has at most {limit}")
     # not chained: the decoder's error may quote the content
-    with suppress(ValueError, RecursionError):
+    with suppress(msgspec.MsgspecError, ValueError, RecursionError):
         return msgspec.msgpack.decode(memoryview(data)[1:], type=kind)
     raise violation("encoding", f"these bytes are not a {kind.__name__}")
 

@@ -3,15 +3,20 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SITE   := $(VENV)/.site
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
 UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks, \
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
+UV     := $(BIN)/uv -q
+EXTRAS := --extra fedmf --extra privacy --extra cli
+COPY   := git ls-files -z | xargs -0 cp --parents -t
+EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
+SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
 .PHONY: demo check test test-all lint docs bench slow results fuzz clean
+.PHONY: sanitize lock test-oldest test-newest reproducible sbom
 
 demo: $(READY)
 	$(BIN)/fedmf train --aggregation secagg --dropout 0.05 --rounds 25 --out runs/demo
@@ -26,7 +31,7 @@ test: lint
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
 # everything in both modes, with Hypothesis's full profile
-test-all: lint $(SITE)
+test-all: lint
 	$(TESTS) --hypothesis-profile=full
 	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full
 
@@ -38,7 +43,7 @@ lint: $(READY)
 	$(BIN)/python tests/prose.py
 
 # the site, docs/_build/html/index.html; warnings are errors
-docs: $(SITE)
+docs: $(READY)
 	$(BIN)/python -m sphinx -q -j auto -E -n -W --keep-going docs docs/_build/html
 
 # accuracy on real data, minutes
@@ -60,15 +65,61 @@ fuzz: $(READY)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz paillier --runs 300000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
 
+# kernels and decoders under AddressSanitizer and UndefinedBehaviorSanitizer, in build/sanitize.
+# No leaks are sought: CPython and NumPy keep memory until the process ends. PYTHONMALLOC gives each
+# buffer of Python its own red zones, and an exception of C++ needs libstdc++ before libasan's hooks.
+sanitize: $(READY)
+	$(SANITIZE) LDFLAGS="-fsanitize=address,undefined" SECAGG_REQUIRE_EXTENSION=1 $(BIN)/python setup.py -q \
+	    build --build-base build/sanitize --build-lib build/sanitize/lib
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	    $(SANITIZE) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/lib \
+	    $(TESTS) -o pythonpath="tests/support tests" $(SMALL) tests/sanitizers.py $(KERNELS) tests/docs/test_fuzz.py
+
+# the newest versions of everything, with hashes, for every platform and Python
+lock: $(READY)
+	$(UV) pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o requirements.lock
+
+# a copy of the files, tested with the lowest versions that pyproject.toml allows, or with today's. The lowest
+# call what their own newest dependencies deprecate.
+test-oldest: HOW := --resolution lowest-direct
+test-oldest: WARN := -W ignore::DeprecationWarning
+test-oldest test-newest: $(READY)
+	rm -rf build/$@ && mkdir -p build/$@/copy && $(COPY) build/$@/copy
+	$(UV) venv --python $(BIN)/python build/$@/venv
+	$(UV) pip compile $(HOW) --python $(BIN)/python --all-extras pyproject.toml -o build/$@/requirements.txt
+	$(UV) pip sync --python build/$@/venv build/$@/requirements.txt
+	$(UV) pip install --python build/$@/venv --no-deps --no-build-isolation \
+	    --config-settings editable_mode=compat -e build/$@/copy
+	cd build/$@/copy && ../venv/bin/pytest -q -n auto --maxprocesses 4 --dist worksteal $(SMALL) $(WARN)
+
+# wheel and sdist, built in two folders at two times, are the same bytes; dist/ has them
+reproducible: $(READY)
+	rm -rf build/reproducible dist
+	for folder in one another/folder; do \
+	    mkdir -p build/reproducible/$$folder && $(COPY) build/reproducible/$$folder && \
+	    (umask 022 && SOURCE_DATE_EPOCH=$(EPOCH) SECAGG_REQUIRE_EXTENSION=1 $(UV) build --no-build-isolation \
+	        --python $(BIN)/python --out-dir build/reproducible/$$folder.dist build/reproducible/$$folder) || exit 1; \
+	done
+	diff -r build/reproducible/one.dist build/reproducible/another/folder.dist
+	cp -r build/reproducible/one.dist dist && cd dist && sha256sum *.whl *.tar.gz
+
+# dist/sbom.json, CycloneDX: the wheel, its compiled parts and all it depends on, as locked
+sbom: reproducible
+	$(UV) venv --clear --python $(BIN)/python build/sbom
+	$(UV) pip compile $(EXTRAS) -c requirements.lock pyproject.toml -o build/sbom.txt
+	$(UV) pip sync --python build/sbom build/sbom.txt
+	$(UV) pip install --python build/sbom --no-deps dist/*.whl
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/cyclonedx-py environment build/sbom --pyproject pyproject.toml \
+	    --mc-type library --short-PURLs --output-reproducible -o dist/sbom.json
+	$(BIN)/python tests/sbom.py dist/*.whl dist/sbom.json
+
 clean:
 	rm -rf $(VENV) build dist docs/_build *.egg-info */_fast/_kernels.c */_fast/*.so
 
-$(READY): pyproject.toml $(KERNEL)
+# the hashes are of wheels only: nothing is built with tools that are not locked
+$(READY): pyproject.toml requirements.lock $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q "setuptools>=77" "cython>=3.1"
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[fedmf,cli,bench,dev]"
-	touch $@
-
-$(SITE): $(READY)
-	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e ".[docs]"
+	$(BIN)/python -m pip install -q --require-hashes --only-binary :all: -r requirements.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	touch $@

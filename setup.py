@@ -9,15 +9,19 @@ the library then runs on its pure-Python twins, slower and with the same results
 ``SECAGG_REQUIRE_EXTENSION=1`` fails instead.
 """
 
+import gzip
 import os
 import shlex
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.sdist import sdist
 
 SOURCES = "secagg/_fast/src"
 STEPS = "fedmf/_fast/src"
@@ -60,6 +64,32 @@ steps = Extension(
 )
 
 
+class PlainArchive(sdist):  # type: ignore[misc, no-any-unimported]  # setuptools has no types
+    """Source archive without the owner, umask and time of the build.
+
+    Its time is ``SOURCE_DATE_EPOCH``, in seconds since 1970, as in a wheel of setuptools.
+    """
+
+    def make_archive(self, base_name: str, *_: object, base_dir: str, **__: object) -> str:
+        """Write the release tree `base_dir` to ``<base_name>.tar.gz`` and return that name."""
+        epoch = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = epoch
+            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            return member
+
+        name = f"{base_name}.tar.gz"
+        with (
+            gzip.GzipFile(name, "wb", mtime=epoch) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            archive.add(base_dir, filter=plain)
+        return name
+
+
 def obstacle() -> str:
     """Return the reason why no extension can be compiled here, or an empty string."""
     if os.environ.get("SECAGG_NO_EXTENSION") == "1":
@@ -89,6 +119,7 @@ if why and os.environ.get("SECAGG_REQUIRE_EXTENSION") == "1":
 if why:
     print(f"secagg is built without its compiled extensions: {why}", file=sys.stderr)
 setup(
+    cmdclass={"sdist": PlainArchive},
     ext_modules=[] if why else [kernels, steps],
     options={} if why else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -15,7 +15,7 @@ COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
-.PHONY: demo check test test-all lint docs bench slow results fuzz clean
+.PHONY: demo check test test-all lint docs bench slow results fuzz constant-time clean
 .PHONY: sanitize lock test-oldest test-newest reproducible sbom
 
 demo: $(READY)
@@ -64,6 +64,10 @@ fuzz: $(READY)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz transcripts --runs 20000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz paillier --runs 300000
 	PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz threshold --runs 100000
+
+# valgrind, MemorySanitizer and a t-test on every kernel that touches secrets: some minutes
+constant-time: $(READY)
+	PYTHONPATH=tests:. $(BIN)/python -m constant_time
 
 # kernels and decoders under AddressSanitizer and UndefinedBehaviorSanitizer, in build/sanitize.
 # No leaks are sought: CPython and NumPy keep memory until the process ends. PYTHONMALLOC gives each

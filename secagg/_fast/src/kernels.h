@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A bit that depends on secrets and may become known, for the reason beside it. The checker of
+ * constant time, tests/constant_time/, follows secrets up to here. */
+#ifndef SECAGG_PUBLIC
+#define SECAGG_PUBLIC(bit) (bit)
+#endif
+
 /* masks.c: one row per implementation of the masks, best first, NULL name at the end. */
 typedef struct {
     const char *name;

@@ -101,7 +101,7 @@ int secagg_m61_inv(uint64_t *out, const uint64_t *a, size_t n)
         out[i] = product; /* of all elements before i */
         product = mul(product, canonical(a[i]));
     }
-    if (product == 0)
+    if (SECAGG_PUBLIC(product == 0)) /* an error, which the caller reports */
         return -1;
     uint64_t rest = inverse(product); /* of all elements up to i */
     for (size_t i = n; i-- > 0;) {

@@ -131,8 +131,10 @@ AESNI static void modulo_group(uint64_t acc[2 * BLOCKS], uint64_t group, const s
         const uint64_t sign = j < plus ? 0 : ~(uint64_t)0;
         for (int i = 0; i < 2 * BLOCKS; i++) {
             unsigned __int128 wide = (unsigned __int128)words[i] * modulus;
-            for (uint64_t domain = 1; __builtin_expect((uint64_t)wide < threshold, 0); domain++) {
-                /* Rejected: the same word of the next domain. */
+            /* Rejected: the same word of the next domain. The rejected words are known then, but
+             * tell nothing of the mask, which comes from other blocks of the cipher. */
+            for (uint64_t domain = 1;
+                 __builtin_expect(SECAGG_PUBLIC((uint64_t)wide < threshold), 0); domain++) {
                 const __m128i again = counter(domain, BLOCKS * group + (uint64_t)(i / 2));
                 __m128i block = _mm_xor_si128(again, key->round[0]);
                 for (int r = 1; r < ROUNDS; r++)

@@ -134,7 +134,7 @@ def test_long_vectors_against_the_reference(
 @encoders
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("random", [None, np.zeros(4, np.uint64)])
-def test_subnormal_elements_are_zero(encode, dtype, random):
+def test_check44_subnormal_elements_are_zero(encode, dtype, random):
     """Random bits of zero round any positive number up, so that these elements would show."""
     tiny = np.finfo(dtype).tiny
     least = np.nextafter(tiny, dtype(0))

@@ -1,0 +1,257 @@
+/* Every kernel that touches a secret, run on secrets that are marked as undefined.
+ *
+ * Prints a line for each kernel named in the arguments: its name and the number of branches and
+ * addresses that depended on a secret, as far as the tool counts them. The planted kernels must
+ * be reported, or the tool does not work.
+ */
+#include "kernels.h"
+#include "modular.h"
+#include "secret.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH = 300, KEYS = 3, LIMBS = 4, EXPONENT = 2, WINDOW = 4 }; /* more than a slice of 256 */
+
+static uint64_t state = 2017;
+
+/* xorshift64: values do not matter here. */
+static uint64_t next(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+static uint64_t *numbers(size_t n, uint64_t below)
+{
+    uint64_t *out = malloc(8 * n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = next() % below;
+    return out;
+}
+
+static uint64_t *secrets(size_t n, uint64_t below)
+{
+    uint64_t *out = numbers(n, below);
+    hide(out, 8 * n);
+    return out;
+}
+
+static void encode_all(size_t width, int portable)
+{
+    static const uint64_t largest[] = {0xffffffff, ((uint64_t)1 << 48) - 1, 999999999999};
+    static const double scales[] = {65536.0, 0x1p53};
+    for (int r = 0; r < 3; r++)
+        for (int s = 0; s < (r == 2 ? 1 : 2); s++)
+            for (int stochastic = 0; stochastic < 2; stochastic++) {
+                void *x = malloc(8 * LENGTH), *out = malloc(8 * LENGTH);
+                for (size_t i = 0; i < LENGTH; i++) {
+                    const double each = ((double)next() / 0x1p64 - 0.5) * 20;
+                    const float narrow = (float)each;
+                    memcpy((uint8_t *)x + width * i, width == 4 ? (void *)&narrow : (void *)&each,
+                           width);
+                }
+                uint64_t *random = secrets(LENGTH, UINT64_MAX);
+                hide(x, width * LENGTH);
+                secagg_encoding how = {width,     portable,   4.0, scales[s], 7,
+                                       largest[r], stochastic ? random : NULL};
+                hide(&how.weight, sizeof how.weight);
+                int finite;
+                if (r == 0)
+                    secagg_encode32(out, x, LENGTH, &how, &finite);
+                else
+                    secagg_encode64(out, x, LENGTH, &how, &finite);
+                secagg_first_not_finite(x, LENGTH, width);
+                free(x);
+                free(out);
+                free(random);
+            }
+}
+
+static void encode(void)
+{
+    for (int portable = 0; portable < 2; portable++) {
+        encode_all(8, portable);
+        encode_all(4, portable);
+    }
+}
+
+/* A MemorySanitizer of LLVM 14 takes the key expansion for a branch, so keys are public there
+ * and what they expand to is secret. */
+static void masks(int modulo)
+{
+    for (const secagg_mask_tier *tier = secagg_mask_tiers; tier->name != NULL; tier++) {
+        if (!tier->supported())
+            continue;
+        const size_t bytes = KEYS * tier->schedule_bytes;
+        void *schedules = aligned_alloc(SECAGG_SCHEDULE_ALIGNMENT, bytes);
+        uint64_t *keys = numbers(2 * KEYS, UINT64_MAX);
+        uint64_t *acc = secrets(LENGTH, (uint64_t)3 << 60);
+        if (!WITH_MSAN)
+            hide(keys, 16 * KEYS);
+        tier->expand(schedules, (uint8_t *)keys, KEYS);
+        if (WITH_MSAN)
+            hide(schedules, bytes);
+        if (modulo)
+            tier->modulo(acc, LENGTH, schedules, 2, 1, (uint64_t)3 << 60, 5);
+        else {
+            tier->words32((uint32_t *)acc, LENGTH, schedules, 2, 1, 5);
+            tier->words64(acc, LENGTH, schedules, 2, 1, 5);
+        }
+        free(schedules);
+        free(keys);
+        free(acc);
+    }
+}
+
+static void mask_words(void) { masks(0); }
+static void mask_mod(void) { masks(1); }
+
+static const uint64_t P = ((uint64_t)1 << 61) - 1;
+
+#define ELEMENTWISE(name)                                                                     \
+    static void name(void)                                                                    \
+    {                                                                                         \
+        uint64_t *a = secrets(LENGTH, P), *b = secrets(LENGTH, P), *out = secrets(LENGTH, P); \
+        secagg_##name(out, a, b, LENGTH);                                                     \
+        free(a);                                                                              \
+        free(b);                                                                              \
+        free(out);                                                                            \
+    }
+ELEMENTWISE(m61_add)
+ELEMENTWISE(m61_sub)
+ELEMENTWISE(m61_mul)
+
+static void m61_inv(void)
+{
+    uint64_t *a = secrets(LENGTH, P), *out = secrets(LENGTH, P);
+    secagg_m61_inv(out, a, LENGTH);
+    free(a);
+    free(out);
+}
+
+static void m61_dot(void)
+{
+    uint64_t *a = secrets(LENGTH, P), *b = secrets(LENGTH, P);
+    secagg_m61_dot(a, b, LENGTH);
+    free(a);
+    free(b);
+}
+
+static void m61_matmul(void)
+{
+    uint64_t *a = secrets(3 * 40, P), *b = secrets(40 * 5, P), *out = secrets(3 * 5, P);
+    secagg_m61_matmul(out, a, b, 3, 40, 5);
+    free(a);
+    free(b);
+    free(out);
+}
+
+static void m61_poly_eval(void)
+{
+    uint64_t *coeffs = secrets(7 * 5, P), *xs = secrets(11, P), *out = secrets(11 * 5, P);
+    secagg_m61_poly_eval(out, coeffs, xs, 7, 5, 11);
+    free(coeffs);
+    free(xs);
+    free(out);
+}
+
+static void pack_bits(void)
+{
+    static const unsigned bits[] = {1, 13, 32, 33, 61, 64};
+    for (int i = 0; i < 6; i++) {
+        uint64_t *values = secrets(LENGTH, UINT64_MAX);
+        uint8_t packed[8 * LENGTH];
+        if (bits[i] <= 32)
+            secagg_pack32(packed, (uint32_t *)values, LENGTH, bits[i]);
+        secagg_pack64(packed, values, LENGTH, bits[i]);
+        free(values);
+    }
+}
+
+enum { MULTIPLY, POWER, POWER_FIXED };
+
+/* The modulus is public in Paillier; bases, exponents and tables need not be. */
+static void modular(int which)
+{
+    for (const secagg_modular_tier *const *at = secagg_modular_tiers; *at != NULL; at++) {
+        const secagg_modular_tier *tier = *at;
+        if (!tier->supported())
+            continue;
+        const size_t count = tier->lanes + 1, windows = 64 * EXPONENT / WINDOW;
+        uint64_t *n = numbers(LIMBS, UINT64_MAX), *square = numbers(LIMBS, UINT64_MAX);
+        n[0] |= 1;
+        n[LIMBS - 1] = UINT64_MAX;
+        const secagg_modulus modulus = {tier, n, square, LIMBS};
+        uint64_t *a = secrets(LIMBS * count, UINT64_MAX), *b = secrets(LIMBS * count, UINT64_MAX);
+        uint64_t *exponents = secrets(EXPONENT * count, UINT64_MAX);
+        uint64_t *out = secrets(LIMBS * count, UINT64_MAX);
+        if (which == MULTIPLY)
+            secagg_modular_multiply(out, a, b, count, LIMBS, &modulus);
+        else if (which == POWER)
+            secagg_modular_power(out, a, count, exponents, EXPONENT, &modulus);
+        else {
+            uint64_t *table = malloc(8 * (windows << WINDOW) * tier->digits(LIMBS));
+            secagg_modular_table(table, a, windows, WINDOW, &modulus);
+            secagg_modular_power_fixed(out, table, exponents, count, EXPONENT, windows, WINDOW,
+                                       &modulus);
+            free(table);
+        }
+        free(n);
+        free(square);
+        free(a);
+        free(b);
+        free(exponents);
+        free(out);
+    }
+}
+
+static void modular_multiply(void) { modular(MULTIPLY); }
+static void modular_power(void) { modular(POWER); }
+static void modular_power_fixed(void) { modular(POWER_FIXED); }
+
+static volatile int sink;
+
+static void planted_branch(void)
+{
+    uint64_t *weight = secrets(1, 10);
+    if (*weight != 1)
+        sink = 1;
+    free(weight);
+}
+
+static void planted_address(void)
+{
+    static volatile uint8_t box[256];
+    uint64_t *index = secrets(1, 256);
+    sink = box[*index];
+    free(index);
+}
+
+#define KERNEL(name) {#name, name}
+static const struct {
+    const char *name;
+    void (*run)(void);
+} kernels[] = {
+    KERNEL(encode),           KERNEL(mask_words),    KERNEL(mask_mod),
+    KERNEL(m61_add),          KERNEL(m61_sub),       KERNEL(m61_mul),
+    KERNEL(m61_inv),          KERNEL(m61_dot),       KERNEL(m61_matmul),
+    KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
+    KERNEL(modular_power),    KERNEL(modular_power_fixed),
+    KERNEL(planted_branch),   KERNEL(planted_address),
+};
+
+int main(int count, char **names)
+{
+    for (int i = 1; i < count; i++)
+        for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
+            if (strcmp(names[i], kernels[k].name) == 0) {
+                const unsigned before = findings();
+                kernels[k].run();
+                printf("%s %u\n", kernels[k].name, findings() - before);
+                fflush(stdout);
+            }
+    return 0;
+}

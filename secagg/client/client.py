@@ -7,10 +7,12 @@ message of the server ends the client, which then drops its secrets.
 from __future__ import annotations
 
 import os
+import struct
 from dataclasses import replace
 
 from secagg import _fast
 from secagg._check import as_bytes, check_kind
+from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.checks import (
     check_agreement,
@@ -28,7 +30,12 @@ from secagg.encoding import Entropy, Vector
 from secagg.errors import ParameterError
 from secagg.protocol import ClientPolicy, Identity, Phase, Registry, RoundParams, keys
 from secagg.protocol.client_ids import ClientKey, identify
-from secagg.protocol.identities import check_identity, signed_keys, signed_survivors
+from secagg.protocol.identities import (
+    check_identity,
+    hedging_secret,
+    signed_keys,
+    signed_survivors,
+)
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
@@ -41,6 +48,7 @@ from secagg.protocol.messages import (
     UnmaskShares,
     decode,
     encode,
+    pack_ids,
 )
 from secagg.protocol.phases import out_of_order
 
@@ -189,12 +197,14 @@ class Client(OneLife):
 
     def _advertise(self) -> bytes:
         self._due(Phase.ADVERTISE_KEYS, New, "advertise_keys")
-        seal_pair = keys.KeyPair.generate(self._entropy)
-        mask_pair = keys.KeyPair.generate(self._entropy)
+        digest = self.params.digest
+        secret = hedging_secret(self._identity)
+        seal_pair = keys.KeyPair.generate(self._hedged(b"sealing seed", secret, digest))
+        mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
         self._state = Advertised(self._next(), seal_pair, mask_pair)
         self._process = os.getpid()  # a fork would now have its secrets too
         public = (seal_pair.public, mask_pair.public)
-        signature = self._signature(signed_keys(self.params.digest, self.client_id, *public))
+        signature = self._signature(signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()
         return encode(AdvertiseKeys(self.client_id, own, *public, signature))
 
@@ -205,9 +215,17 @@ class Client(OneLife):
         own_keys = (me, state.seal_pair.public, state.mask_pair.public)
         holders = check_roster(roster, self.params, self.policy, own_keys, self._registry)
         session = keys.session_id(self.params.digest, roster.digest)
-        seed = self._entropy(keys.SEED_BYTES)
+        # b must stay secret when the masking seed is rebuilt, so it is not hedged with that
+        seed = self._hedged(b"b", state.seal_pair.seed, session)(keys.SEED_BYTES)
+        threshold = self.params.threshold
+        coefficients = self._hedged(
+            b"shares",
+            seed + state.mask_pair.seed,
+            session,
+            struct.pack("<Q", threshold) + pack_ids(tuple(holders)),
+        )
         own_share, sealed, opening = seal_for(
-            holders, state, seed, me, session, self.params.threshold, self._entropy
+            holders, state, seed, me, session, threshold, coefficients
         )
         publics = {v: mask_public for v, (_, mask_public) in holders.items()}
         self._state = Shared(
@@ -255,6 +273,13 @@ class Client(OneLife):
         revealed += [state.mask_shares[v] for v in dropped]
         self._state = Ended(self._next())
         return encode(UnmaskShares(me, session, b"".join(revealed)))
+
+    def _hedged(
+        self, purpose: bytes, secret: bytes, context: bytes, more: bytes = b""
+    ) -> Entropy:
+        """Return the source of random bytes for a purpose (docs/protocol.md, §5.13)."""
+        about = context + struct.pack("<Q", self.client_id) + more
+        return Hedged(self._entropy, secret, b"secagg/2 hedged " + purpose + about)
 
     def _signature(self, content: bytes) -> bytes:
         return b"" if self._identity is None else self._identity.sign(content)

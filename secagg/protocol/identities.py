@@ -7,6 +7,7 @@ parties the same `Registry`. Without it a lying server could invent the other cl
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 from collections.abc import Iterator, Mapping
@@ -197,6 +198,16 @@ def check_identity(
             f"the registry has no entry or another key for client {client_id}; register "
             "identity.public under its id"
         )
+
+
+def hedging_secret(identity: Identity | None) -> bytes:
+    """Return the secret under which a client draws its keys; no bytes without an identity.
+
+    It is the SHA-256 of a signature that is never sent (RFC 8937, §3).
+    """
+    if identity is None:
+        return b""
+    return hashlib.sha256(identity.sign(b"secagg/2 hedged identity")).digest()
 
 
 def signed_keys(params_digest: bytes, sender: int, seal_key: bytes, mask_key: bytes) -> bytes:

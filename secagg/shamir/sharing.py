@@ -8,6 +8,7 @@ share is the polynomials' values at one non-zero point.
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from secagg import _fast
 from secagg._check import check_integer, is_integer
+from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
@@ -72,7 +74,7 @@ def split(
     threshold, n : int
         1 ≤ t ≤ n ≤ 2^20.
     entropy : callable
-        Source of the polynomials' coefficients.
+        Source of the polynomials' coefficients, which are hedged with the secret (RFC 8937).
 
     Returns
     -------
@@ -88,7 +90,9 @@ def split(
     check_integer("n", n, 1, 1 << 20)
     check_integer("threshold", threshold, 1, n)
     points = np.arange(1, n + 1, dtype=np.uint64)
-    values = split_limbs(to_limbs(secret), threshold, points, entropy)
+    statement = b"secagg shamir split v1" + struct.pack("<QQ", threshold, n)
+    hedged = Hedged(entropy, secret, statement)
+    values = split_limbs(to_limbs(secret), threshold, points, hedged)
     return [
         Share(x, threshold, len(secret), tuple(row))
         for x, row in enumerate(values.tolist(), start=1)

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import gmpy2
 
+from secagg._hedging import Hedged
 from secagg.encoding import Entropy
-from secagg.encoding.encoding import take
 from secagg.paillier.modular import Batch, Modulus
 
 _CHALLENGE_BYTES = 16
@@ -53,7 +53,10 @@ class Statement:
         """
         seed = self._seed()
         u = self._combined(self.inputs, 4, seed)
-        r = _number(take(entropy, _nonce_bytes(x_bits)))
+        # one r for two statements would reveal x, so it is hedged with both (RFC 8937)
+        secret = int(x).to_bytes(-(-x_bits // 8), "little")
+        hedged = Hedged(entropy, secret, b"secagg equality nonce v1" + seed)
+        r = _number(hedged(_nonce_bytes(x_bits)))
         commitments = self.modulus.power(self.modulus.pack([u, self.base]), r)
         challenge = self._challenge(seed, commitments)
         z = int(r + _number(challenge) * x)

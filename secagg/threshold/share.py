@@ -90,7 +90,8 @@ class KeyShare(Confined):
         ciphertexts : Ciphertexts
             Ciphertexts of an encrypted vector, ``vector.ciphertexts``.
         entropy : callable
-            Source of the proof's nonce. The same nonce for two batches would reveal the share.
+            Source of the proof's nonce, which is hedged with share and batch: if it repeats
+            itself, nonces of different batches differ.
 
         Raises
         ------

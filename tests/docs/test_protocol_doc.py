@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import protocol_doc
-from secagg import Client, FixedPoint, Identity, Registry, RoundParams, Server
+from secagg import FixedPoint, Identity, Registry, RoundParams, Server
 from secagg.encoding import Ring
 from secagg.protocol import NEXT, Phase, keys
+from vectors_reader import Unhedged
 
 IDS = (1, 2, 3, 300)
 VECTORS = {1: (0.5, -0.25, 1.5), 2: (0.001953125, 0.005859375, -1.0), 3: (0.1, 0.2, -0.3)}
@@ -52,7 +53,9 @@ def replay(variant: str) -> dict[str, str]:
     registry = Registry({u: i.public for u, i in identities.items()}) if active else None
     server = Server(params, registry=registry)
     clients = {
-        u: Client(u, params, identity=identities.get(u), registry=registry, entropy=entropy(u))
+        u: Unhedged(
+            u, params, identity=identities.get(u), registry=registry, entropy=entropy(u)
+        )
         for u in IDS
     }
     calls = {

@@ -15,7 +15,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import count, pairwise
 from numbers import Integral, Real
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
@@ -359,11 +359,26 @@ class Client:
                     held.clear()
             self._lock.release()
 
-    def _coefficients(self) -> list[list[int]]:
+    def _hedged(self, purpose: bytes, secret: bytes, *about: bytes) -> Callable[[int], bytes]:
+        """§5.13: a source of random bytes, drawn as in Annex B."""
+        fresh, pieces = self._entropy(32), count()
+        statement = sha256(b"secagg/2 hedged ", purpose, *about)
+
+        def source(size: int) -> bytes:
+            sizes = [min(8160, size - at) for at in range(0, size, 8160)]
+            infos = (statement + u64le(next(pieces)) for _ in sizes)
+            return b"".join(
+                derive(secret or bytes(32), fresh, info, length)
+                for length, info in zip(sizes, infos, strict=True)
+            )
+
+        return source
+
+    def _coefficients(self, source: Callable[[int], bytes]) -> list[list[int]]:
         """§5.4: t - 1 rows of ten, uniform below p; drawn as in Annex B."""
         drawn = [SHAMIR_PRIME] * (10 * (self.p.t - 1))
         while rejected := [i for i, a in enumerate(drawn) if a == SHAMIR_PRIME]:
-            words = integers(self._entropy(8 * len(rejected)), 8)
+            words = integers(source(8 * len(rejected)), 8)
             for i, word in zip(rejected, words, strict=True):
                 drawn[i] = word & SHAMIR_PRIME  # its low 61 bits
         return [drawn[at : at + 10] for at in range(0, len(drawn), 10)]
@@ -392,7 +407,11 @@ class Client:
     def advertise_keys(self) -> bytes:
         """Round 0 (§8.1): two key pairs of this session (§5.1); AdvertiseKeys."""
         with self._step("advertise_keys", "share_keys"):
-            self._seeds += self._entropy(32), self._entropy(32)
+            secret, about = b"", (self.params, u64le(self.id))
+            if self.identity:
+                secret = sha256(self.identity.sign(b"secagg/2 hedged identity"))
+            for purpose in (b"sealing seed", b"masking seed"):
+                self._seeds.append(self._hedged(purpose, secret, *about)(32))
             pairs = map(x25519.X25519PrivateKey.from_private_bytes, self._seeds)
             self.own = c, s = tuple(pair.public_key().public_bytes_raw() for pair in pairs)
             message = signed(b"keys", self.params, self.id, 0, c + s)
@@ -431,8 +450,11 @@ class Client:
                 if v != self.id:  # the last check, `public key`, is made in here
                     keys = split(self._pair(v, 0, b"secagg/2 seal", 64), 32)
                     sealing[v], self._opening[v] = keys if self.id < v else reversed(keys)
-            self._seeds.append(b := self._entropy(32))
-            coefficients = self._coefficients()
+            about = self.session, u64le(self.id)
+            self._seeds.append(b := self._hedged(b"b", self._seeds[0], *about)(32))
+            about += (u64le(p.t), *map(u64le, ids))
+            source = self._hedged(b"shares", b + self._seeds[1], *about)
+            coefficients = self._coefficients(source)
             limbs = integers(b, 7) + integers(self._seeds[1], 7)  # §5.4: 7, 7, 7, 7, 4 bytes
             sealed = b""
             for x, v in enumerate(ids, 1):  # §5.4: X is the position in the roster

@@ -70,6 +70,13 @@ class Fed:
         return draw
 
 
+class Unhedged(Client):
+    """A client that takes seeds and coefficients from its entropy as they are."""
+
+    def _hedged(self, *_: object) -> Fed:
+        return self._entropy
+
+
 class Replay:
     """A round of rounds.json: its machines, and what they send and are sent."""
 
@@ -113,7 +120,8 @@ class Replay:
         policy = ClientPolicy(min_clients=2, allow_two_clients=True) if two else None
         params = params_of(self.vector["parameters"], self.of[u]["rounding"])
         self.fed[u] = Fed(self.of[u]["draws"])
-        return Client(
+        kind = Client if self.of[u]["hedged"] else Unhedged
+        return kind(
             u,
             params,
             policy=policy,

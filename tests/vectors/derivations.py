@@ -222,6 +222,17 @@ def shamir() -> dict[str, object]:
     }
 
 
+def hedging() -> dict[str, object]:
+    cases, text = [], b"secagg/2 hedged shares"
+    for size, sizes in ((0, [32]), (32, [8, 8]), (64, [8160, 1]), (65, [8161, 8])):
+        secret, fresh = draw(f"hedging secret {size}", size), draw(f"hedging {size}", 32)
+        outputs = pr.hedged(secret, fresh, sizes, text, u64le(size))
+        cases.append({"secret": secret, "entropy": fresh, "statement": text + u64le(size),
+                      "outputs": outputs})  # fmt: skip
+    seed = draw("hedging identity", 32)
+    return {"sources": cases, "identity_seed": seed, "identity_secret": pr.hedging_secret(seed)}
+
+
 def signatures() -> dict[str, object]:
     params, session = draw("signatures params", 32), draw("signatures session", 32)
     out = []

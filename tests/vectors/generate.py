@@ -58,6 +58,7 @@ def main(folder: Path) -> None:
         ("roster", "§5.2", "hashlib", derivations.roster),
         ("keys", "§5.1, §5.3, §5.5, §5.6", curves, derivations.keys),
         ("shamir", "§5.4, Annex B", "Python integers", derivations.shamir),
+        ("hedging", "§5.13", "hashlib, hmac", derivations.hedging),
         ("signatures", "§5.10", "cryptography (Ed25519)", derivations.signatures),
         ("graph", "§5.11", "hashlib", derivations.graph),
         ("encodings", "§4, Annex B", "Python floats and integers", numbers_vectors.encodings),

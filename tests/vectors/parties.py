@@ -15,7 +15,10 @@ PHASES = ["advertise_keys", "share_keys", "masked_input", "consistency_check", "
 
 @dataclass
 class Party:
-    """A client, the entropy that it draws in this order (Annex B), and its dropout."""
+    """A client, the values that it draws in this order (Annex B), and its dropout.
+
+    With `entropy`, the first four values are hedged (§5.13), and the round sets them.
+    """
 
     u: int
     vector: list[float] | list[int]
@@ -25,6 +28,23 @@ class Party:
     drop: str | None = None
     rounding: str = "nearest"
     wrong_share: bool = False
+    entropy: list[bytes] | None = None
+
+    def hedge_seeds(self, params: Params) -> None:
+        if self.entropy is not None:
+            secret, about = pr.hedging_secret(self.identity), params.digest() + pr.u64le(self.u)
+            for i, purpose in enumerate((b"sealing seed", b"masking seed")):
+                label = b"secagg/2 hedged " + purpose
+                self.draws += pr.hedged(secret, self.entropy[i], [32], label, about)
+
+    def hedge_shares(self, params: Params, session: bytes, holders: list[int]) -> None:
+        if self.entropy is not None:
+            about, fresh = session + pr.u64le(self.u), self.entropy[2:]
+            self.draws += pr.hedged(self.seal_seed, fresh[0], [32], b"secagg/2 hedged b", about)
+            about += pr.u64le(params.t) + pr.ids(holders)
+            secret, size = self.b + self.mask_seed, 80 * (params.t - 1)
+            label = b"secagg/2 hedged shares"
+            self.draws += pr.hedged(secret, fresh[1], [size], label, about) + fresh[2:]
 
     @property
     def seal_seed(self) -> bytes:
@@ -185,6 +205,8 @@ def neighbourhoods(params: Params, u1: list[int], seed: bytes | None) -> dict[in
 def _advertise(r: Round) -> None:
     own, digest = r.params.to_bytes(), r.params.digest()
     r.u1 = r.staying(sorted(r.parties), "advertise_keys")
+    for party in r.parties.values():
+        party.hedge_seeds(r.params)
     r.sent["advertise_keys"] = {
         u: [1, u, own, *r.parties[u].keys, r.signed_keys(u)] for u in r.u1
     }
@@ -202,6 +224,8 @@ def _advertise(r: Round) -> None:
 
 
 def _share(r: Round) -> None:
+    for u in r.u1:
+        r.parties[u].hedge_shares(r.params, r.session, r.holders[u])
     r.u2 = r.staying(r.u1, "share_keys")
     r.sent["share_keys"] = {
         u: [

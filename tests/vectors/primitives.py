@@ -53,6 +53,25 @@ def hkdf(ikm: bytes, salt: bytes, info: bytes, length: int) -> bytes:
     return out[:length]
 
 
+def hedged(secret: bytes, fresh: bytes, sizes: list[int], *statement: bytes) -> list[bytes]:
+    """§5.13: outputs of these sizes, one after the other, of one source."""
+    assert len(fresh) == 32
+    out, pieces = [], 0
+    for size in sizes:
+        whole = b""
+        while len(whole) < size:
+            info = sha256(*statement) + u64le(pieces)
+            whole += hkdf(fresh, secret or bytes(32), info, min(8160, size - len(whole)))
+            pieces += 1
+        out.append(whole)
+    return out
+
+
+def hedging_secret(identity: bytes | None) -> bytes:
+    """§5.13: the SHA-256 of a signature that is never sent."""
+    return sha256(ed25519_sign(identity, b"secagg/2 hedged identity")) if identity else b""
+
+
 def x25519_public(seed: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
 

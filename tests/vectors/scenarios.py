@@ -8,8 +8,13 @@ from primitives import draw, u64le
 WIDE = [0, 1, 127, 128, 255, 256, 300, 65536, 2**32, 2**53 + 1, 2**63, 2**64 - 1]
 
 
-def party(name: str, params: Params, u: int, drop: str | None = None) -> Party:
-    """A client whose entropy and input follow from the names."""
+def party(
+    name: str, params: Params, u: int, drop: str | None = None, *, hedged: bool = True
+) -> Party:
+    """A client whose entropy and input follow from the names.
+
+    One that is not `hedged` draws its seeds and coefficients as they are.
+    """
     at = f"{name} {u} "
     vector: list[float] | list[int]
     words = pr.prg(draw(at + "vector", 16), params.d, 2**64)
@@ -20,8 +25,11 @@ def party(name: str, params: Params, u: int, drop: str | None = None) -> Party:
         vector = [(word / 2**63 - 1) * params.encoding.clip * 1.1 for word in words]
     weight = None if params.max_weight is None else words[0] % (params.max_weight + 1)
     draws = [draw(at + what, 32) for what in ("seal", "mask", "b")]
-    draws.append(draw(at + "coefficients", 80 * (params.t - 1)))
     identity = draw(at + "identity", 32) if params.active else None
+    if hedged:
+        draws.append(draw(at + "shares", 32))
+        return Party(u, vector, [], weight, identity, drop, entropy=draws)
+    draws.append(draw(at + "coefficients", 80 * (params.t - 1)))
     return Party(u, vector, draws, weight, identity, drop)
 
 
@@ -57,7 +65,7 @@ def annex_a(security: str) -> Round:
 def rejected_coefficients() -> Round:
     """Two coefficients are all ones in their low 61 bits: drawn again, one of them twice."""
     params = Params(3, 2, 2, Integers(5), 16, session=b"drawn again")
-    parties = [party("drawn-again", params, u) for u in (1, 2, 3)]
+    parties = [party("drawn-again", params, u, hedged=False) for u in (1, 2, 3)]
     ones = u64le(2**64 - 1)
     first = parties[1].draws[3]
     parties[1].draws[3:] = [ones + first[8:24] + ones + first[32:], draw("again", 8) + ones,
@@ -70,7 +78,8 @@ def stochastic() -> Round:
     parties = [party("stochastic", params, u) for u in (1, 2, 3)]
     for p in parties:
         p.rounding = "stochastic"
-        p.draws.append(draw(f"stochastic rounding {p.u}", 16))
+        assert p.entropy
+        p.entropy.append(draw(f"stochastic rounding {p.u}", 16))
     return run("stochastic", params, parties)
 
 
@@ -152,8 +161,9 @@ def describe(r: Round) -> dict[str, object]:
     for u, p in sorted(r.parties.items()):
         clients.append({
             "id": u, "vector": p.vector, "weight": p.weight, "rounding": p.rounding,
-            "draws": p.draws, "identity_seed": p.identity, "drops_at": p.drop,
-            "wrong_share": p.wrong_share,
+            "draws": p.draws if p.entropy is None else p.entropy,
+            "hedged": p.entropy is not None, "values": p.draws,
+            "identity_seed": p.identity, "drops_at": p.drop, "wrong_share": p.wrong_share,
         })  # fmt: skip
     phases = []
     for phase in r.phases():

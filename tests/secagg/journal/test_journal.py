@@ -545,8 +545,11 @@ def test_check28_nothing_stored_reveals_an_input(
     cohort = resumable(params, ram_path / "round")
     kept = b""
     cohort.advance(1)
+    pairs = [client._state for client in cohort.clients.values()]
     late = cohort.step()
     cohort.deliver({u: data for u, data in late.items() if u != 1})
+    seeds = [pair.seed for state in pairs for pair in (state.seal_pair, state.mask_pair)]
+    seeds += [client._state.seed for client in cohort.clients.values()]
     for gone in ([6], []):
         cohort.deliver(cohort.step(without=gone))
         for file in ram_path.iterdir():
@@ -559,7 +562,7 @@ def test_check28_nothing_stored_reveals_an_input(
     assert late[2] in kept
     assert late[1] not in kept
     assert late[1][-200:] not in kept
-    secrets = [drawn for entropy in cohort.entropy.values() for drawn in entropy.drawn]
+    secrets = [drawn for entropy in cohort.entropy.values() for drawn in entropy.drawn] + seeds
     vectors = [cohort.vectors[u] for u in cohort.ids]
     encoded = [params.encoding.encode(v, ring, 1, os.urandom)[0] for v in vectors]
     integers = [params.encoding.encode_integers(v)[0] for v in vectors]

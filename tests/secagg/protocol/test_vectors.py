@@ -22,10 +22,11 @@ from secagg import (
     graph,
     shamir,
 )
+from secagg._hedging import Hedged
 from secagg.client.masked_input import encode_input
 from secagg.encoding import Ring
 from secagg.protocol import keys
-from secagg.protocol.identities import signed_keys, signed_survivors
+from secagg.protocol.identities import hedging_secret, signed_keys, signed_survivors
 from vectors_reader import FOLDER, Fed, b, lanes, load, params_of, vector_of
 
 no_kernels = pytest.mark.skipif(
@@ -306,6 +307,22 @@ def test_check27_coefficients_from_entropy(case) -> None:
         zeros, t, np.arange(1, t + 1, dtype=np.uint64), Fed([case["coefficients"]])
     )
     assert shares.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("case", load("hedging")["sources"])
+def test_check27_hedged_bytes(case) -> None:
+    fed = Fed([case["entropy"]])
+    source = Hedged(fed, b(case["secret"]), b(case["statement"]))
+    assert not fed.left, "all of it is drawn when the source is made"
+    for output in case["outputs"]:
+        assert source(len(output) // 2).hex() == output
+
+
+def test_check27_secret_of_an_identity() -> None:
+    about = load("hedging")
+    identity = Identity(b(about["identity_seed"]))
+    assert hedging_secret(identity).hex() == about["identity_secret"]
+    assert hedging_secret(None) == b""
 
 
 @pytest.mark.parametrize("case", load("signatures")["signatures"])

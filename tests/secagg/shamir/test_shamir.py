@@ -55,7 +55,8 @@ def test_check10_polynomials_have_degree_t_minus_one(t: int) -> None:
 def test_check10_coefficients_are_the_generators_and_uniform() -> None:
     """Coefficients come from the generator and are uniform."""
     entropy = ReplayedEntropy("coefficients")
-    shamir.split(bytes(32), 4, 7, entropy=entropy)
+    points = np.arange(1, 8, dtype=np.uint64)
+    shamir.split_limbs(shamir.to_limbs(bytes(32)), 4, points, entropy)
     assert sum(map(len, entropy.drawn)) == 3 * 5 * 8
     draws = iter([b"\xff" * 8, (5).to_bytes(8, "little")])
     (limb,) = shamir.split_limbs(

@@ -167,22 +167,44 @@ def test_no_commitment_can_be_chosen_after_the_challenge(hashed: int) -> None:
     assert not false.holds(proof)
 
 
-def test_nonce_is_fresh_and_hides_the_exponent() -> None:
+def nonce_of(proof: bytes, x: int = X) -> int:
+    """Return r = z − e x, for a verifier who knows x."""
+    return int.from_bytes(proof[16:], "little") - int.from_bytes(proof[:16], "little") * x
+
+
+def test_nonce_is_fresh_and_hides_the_exponent(monkeypatch: pytest.MonkeyPatch) -> None:
     """r has 128 bits more than e x, so that z = r + e x reveals nothing of x."""
-    drawn: list[int] = []
-
-    def entropy(size: int) -> bytes:
-        drawn.append(size)
-        return Stream(str(len(drawn)))(size)
-
-    statement = statement_of(2)
-    first, second = (statement.prove(X, X_BITS, entropy) for _ in range(2))
-    assert first[:16] != second[:16]
-    assert first[16:] != second[16:]
-    assert [8 * size >= X_BITS + 128 + 128 for size in drawn] == [True, True]
+    statement, stream = statement_of(2), Stream("nonces")
+    made = [statement.prove(X, X_BITS, stream) for _ in range(20)]
+    assert len({proof[:16] for proof in made}) == 20
+    nonces = [nonce_of(proof) for proof in made]
+    assert max(r.bit_length() for r in nonces) in range(X_BITS + 250, X_BITS + 257)
     x = (1 << X_BITS) - 1
-    largest = statement_of(1, x).prove(x, X_BITS, lambda size: b"\xff" * size)
-    assert len(largest) == len(first) == proof_bytes(X_BITS)
+    monkeypatch.setattr(proofs, "Hedged", lambda *_: lambda size: b"\xff" * size)
+    largest = statement_of(1, x).prove(x, X_BITS, stream)
+    assert len(largest) == len(made[0]) == proof_bytes(X_BITS)
+
+
+def test_check45_repeated_entropy_proves_two_batches_with_two_nonces() -> None:
+    """With one r for both, z - z' = (e - e') x would reveal the share x."""
+    made = [statement_of(n).prove(X, X_BITS, Stream("repeated")) for n in (1, 2)]
+    (e, z), (f, y) = (
+        (int.from_bytes(proof[:16], "little"), int.from_bytes(proof[16:], "little"))
+        for proof in made
+    )
+    assert e != f
+    assert divmod(z - y, e - f) != (X, 0)
+    assert nonce_of(made[0]) != nonce_of(made[1])
+    assert made[0] == statement_of(1).prove(X, X_BITS, Stream("repeated"))
+
+
+def test_check45_known_entropy_does_not_give_the_nonce() -> None:
+    """Without the share, the entropy and the statement do not determine r."""
+    shares = [X, X + 1]
+    made = [statement_of(1, x).prove(x, X_BITS, lambda size: bytes(size)) for x in shares]
+    same = replace(statement_of(1), context=b"context")
+    again = [same.prove(x, X_BITS, lambda size: bytes(size)) for x in shares]
+    assert len({nonce_of(p, x) for p, x in zip(made + again, shares * 2, strict=True)}) == 3
 
 
 @examples(25)

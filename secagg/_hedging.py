@@ -1,0 +1,62 @@
+"""Hedged randomness (RFC 8937): entropy, extracted under a secret and bound to a statement.
+
+    G'(L) = Expand(Extract(secret, G(32)), SHA-256(statement) ‖ u64le(j), L),  j = 0, 1, …
+
+Extract and Expand are those of HKDF with SHA-256 (RFC 5869), and G is the source of entropy.
+The output looks uniform to everybody who lacks the entropy or the secret. A source that repeats
+itself gives unrelated values for different statements. docs/protocol.md, §5.13, has the uses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
+
+FRESH_BYTES = 32
+_PIECE = 255 * 32
+"""Longest output of one Expand (RFC 5869, §2.3)."""
+
+
+class Hedged:
+    """Source of random bytes for one statement; it draws 32 bytes of `entropy` when made.
+
+    Parameters
+    ----------
+    entropy : callable
+        Source of fresh bytes.
+    secret : bytes
+        Secret of a length that the statement's label fixes; no bytes if there is none.
+    statement : bytes
+        Label of the purpose, then what the values are for, in an unambiguous encoding.
+
+    Raises
+    ------
+    ParameterError
+        The source returns a wrong number of bytes.
+    """
+
+    def __init__(self, entropy: Entropy, secret: bytes, statement: bytes) -> None:
+        extract = HMAC(secret or bytes(SHA256.digest_size), SHA256())
+        extract.update(take(entropy, FRESH_BYTES))
+        self._key = extract.finalize()
+        # hashed, because Expand hashes it again for every 32 bytes
+        self._statement = hashlib.sha256(statement).digest()
+        self._pieces = 0
+
+    def __call__(self, size: int, /) -> bytes:
+        """Return the next `size` bytes."""
+        return b"".join(
+            self._piece(min(_PIECE, size - start)) for start in range(0, size, _PIECE)
+        )
+
+    def _piece(self, size: int) -> bytes:
+        info = self._statement + struct.pack("<Q", self._pieces)
+        self._pieces += 1
+        return HKDFExpand(SHA256(), size, info).derive(self._key)

@@ -20,8 +20,8 @@ class ClientPolicy:
     min_clients : int
         The smallest number of clients, this one included, that the client accepts in what it
         is shown: its roster, those that shared keys, the survivors and their signers. On a
-        graph these lists have its neighbours only. At least 3, or 2 with `allow_two_clients`; at
-        most 2^20.
+        graph these lists have its neighbours only. At least 3, or 2 with `allow_two_clients`;
+        at most 2^20.
     min_cohort : int, optional
         The smallest cohort U1 that the client accepts, 2 to 2^20: all clients that advertised
         keys, also those that a client on a graph is not shown. None: no number of its own. In

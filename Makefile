@@ -77,7 +77,7 @@ sanitize: $(READY)
 	    build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	    $(SANITIZE) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/lib \
-	    $(TESTS) -o pythonpath="tests/support tests" $(SMALL) tests/sanitizers.py $(KERNELS) tests/docs/test_fuzz.py
+	    $(TESTS) --capture=sys -o pythonpath="tests/support tests" $(SMALL) tests/sanitizers.py $(KERNELS) tests/docs/test_fuzz.py
 
 # the newest versions of everything, with hashes, for every platform and Python
 lock: $(READY)

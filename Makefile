@@ -73,6 +73,7 @@ constant-time: $(READY)
 # No leaks are sought: CPython and NumPy keep memory until the process ends. PYTHONMALLOC gives each
 # buffer of Python its own red zones, and an exception of C++ needs libstdc++ before libasan's hooks.
 sanitize: $(READY)
+	rm -rf build/sanitize
 	$(SANITIZE) LDFLAGS="-fsanitize=address,undefined" SECAGG_REQUIRE_EXTENSION=1 $(BIN)/python setup.py -q \
 	    build --build-base build/sanitize --build-lib build/sanitize/lib
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \

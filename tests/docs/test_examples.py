@@ -141,10 +141,11 @@ def test_resumable_server_killed_in_any_phase_is_resumed(message: int, tmp_path:
 
 
 @pure_repeats
-def test_lying_server_gets_no_share() -> None:
-    printed = run("examples/lying_server.py").splitlines()
-    assert len(printed) == 6
-    assert all("did not sign these survivors" in line for line in printed)
+def test_lying_server_gets_no_share_and_an_honest_one_the_sum() -> None:
+    *lied_to, honest = run("examples/lying_server.py").splitlines()
+    assert len(lied_to) == 6
+    assert all("did not sign these survivors" in line for line in lied_to)
+    assert honest == "honest: survivors (0, 1, 2, 3, 4, 5), sum [15. 15. 15.]"
 
 
 @pytest.mark.large

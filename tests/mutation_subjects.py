@@ -10,6 +10,8 @@ SUBJECTS: dict[str, dict[str, str]] = {
     "protocol": {
         "secagg/protocol/phases.py": "phases client server active",
         "secagg/protocol/messages.py": "messages vectors_messages costs server client",
+        "secagg/protocol/params_bytes.py": "params_bytes vectors messages vectors_messages",
+        "secagg/protocol/client_ids.py": "client_ids vectors simulate client server",
         "secagg/client/client.py": "client active adversary consistency vectors_rounds",
         "secagg/client/states.py": "client active",
         "secagg/client/checks.py": "client active adversary consistency vectors_messages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -42,6 +43,7 @@ __all__ = [
     "read",
     "registry_of",
     "server_rejects",
+    "with_count",
 ]
 
 TWO = ClientPolicy(min_clients=2, min_threshold=1, allow_two_clients=True)
@@ -61,6 +63,12 @@ def make_params(n: int = 5, threshold: int | None = None, **changes: object) -> 
         "encoding": FixedPoint(clip=8.0, rounding="nearest"),
     }
     return RoundParams(**(settings | changes))
+
+
+def with_count(params: RoundParams) -> RoundParams:
+    """The same parameters with the count of clipped elements, if there is room for it."""
+    room = params.ring.modulus > params.n_clients * params.length
+    return dataclasses.replace(params, count_clipped=room)
 
 
 def registry_of(ids: Iterable[int]) -> Registry:

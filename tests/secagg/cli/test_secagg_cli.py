@@ -86,7 +86,7 @@ def test_params_prints_a_table() -> None:
     assert rows["threshold t"] == "18 to 19"
     assert rows["privacy"] == "a client is exposed: at most 2^-42.3"
     assert rows["completion"] == "dropouts end the round: at most 2^-37.4"
-    assert rows["a client sends"] == "8.94 kB"
+    assert rows["a client sends"] == "8.97 kB"
     assert re.fullmatch(r"[\d.]+ m?s", rows["the server's time"])
     small = invoke("params", "--clients", "5")
     assert re.search(r"neighbours k +all others", small.stdout)

@@ -6,6 +6,7 @@ messages by the same checks. A difference is a fault of the document or of one o
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import independent_client as independent
 from effort import examples
 from fuzz.targets import Script, altered_by
-from harness import Cohort, make_params
+from harness import Cohort, make_params, with_count
 from secagg import (
     FixedPoint,
     Integers,
@@ -126,12 +127,20 @@ def run(round: testing.Round, script: Script) -> RoundResult | None:
     return cohort.server.result()
 
 
+def with_and_without_count(round: testing.Round) -> st.SearchStrategy[testing.Round]:
+    counted = dataclasses.replace(round, params=with_count(round.params))
+    return st.sampled_from([round, counted])
+
+
 def with_three_or_more(round: testing.Round) -> bool:
     """The document's policy for two clients is not part of the independent client."""
     return round.params.n_clients > 2
 
 
-@given(testing.rounds().filter(with_three_or_more))
+ROUNDS = testing.rounds().filter(with_three_or_more).flatmap(with_and_without_count)
+
+
+@given(ROUNDS)
 @examples(EXAMPLES)
 def test_two_implementations_send_the_same_bytes(
     round: testing.Round,
@@ -146,7 +155,7 @@ def test_two_implementations_send_the_same_bytes(
         assert result.disputes == ()
 
 
-@given(testing.rounds().filter(with_three_or_more), st.binary(min_size=1, max_size=60))
+@given(ROUNDS, st.binary(min_size=1, max_size=60))
 @examples(2 * EXAMPLES)
 def test_two_implementations_reject_by_the_same_checks(
     round: testing.Round, script: bytes

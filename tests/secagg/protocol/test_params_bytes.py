@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import make_params
+from harness import make_params, with_count
 from secagg import (
     Client,
     FixedPoint,
@@ -26,6 +26,7 @@ from secagg.encoding import Lanes, Ring
 from secagg.protocol.params_bytes import MAX_PARAMS_BYTES
 
 LOCAL = FixedPoint(clip=8.0, rounding="nearest", beyond_clip="refuse")
+ANY = testing.params().flatmap(lambda params: st.sampled_from([params, with_count(params)]))
 HEAD = 39
 """Bytes before the encoding."""
 
@@ -57,7 +58,7 @@ def reads(data: bytes, check: str, **how: object) -> None:
     assert len(str(caught.value)) < 400
 
 
-@given(testing.params())
+@given(ANY)
 def test_check26_any_parameters_come_back_with_their_digest(params: RoundParams) -> None:
     data = params.to_bytes()
     assert len(data) <= MAX_PARAMS_BYTES
@@ -105,7 +106,7 @@ def test_wrong_arguments_are_the_callers_mistake() -> None:
             RoundParams.from_bytes(data, encoding=encoding)
 
 
-@given(testing.params(), st.data())
+@given(ANY, st.data())
 def test_check26_altered_bytes_are_rejected_or_other_parameters(
     params: RoundParams, data: st.DataObject
 ) -> None:
@@ -216,6 +217,16 @@ def test_client_names_the_parameter_that_differs_and_both_values(name: str) -> N
     with pytest.raises(RemoteProtocolError) as caught:
         clients[0].share_keys(server.close_round()[1])
     judged(caught.value, name, own, theirs)
+
+
+def test_every_parameter_that_differs_is_named() -> None:
+    own = make_params(5, 4, session=b"round 1")
+    other = dataclasses.replace(own, length=9, max_weight=2, session=b"other")
+    with pytest.raises(RemoteProtocolError) as caught:
+        Server(own).receive(3, Client(3, other).advertise_keys())
+    assert caught.value.check == "parameters"
+    assert "length is 4 here and 9 at the client" in str(caught.value)
+    assert "max_weight, session" in str(caught.value)
 
 
 def judged(error: RemoteProtocolError, name: str, own: RoundParams, other: RoundParams) -> None:

@@ -71,7 +71,10 @@ def largest_t(first: F64, second: F64) -> float:
 
 def times(case: Case, count: int, rng: np.random.Generator) -> tuple[F64, F64]:
     """Return `count` times in ns, of the two classes in random order."""
-    pools = [[draw() for _ in range(POOL)] for draw in case.draw]
+    pools = [
+        [(vector.astype(case.buffer.dtype), weight) for vector, weight in drawn]
+        for drawn in ([draw() for _ in range(POOL)] for draw in case.draw)
+    ]
     chosen = rng.integers(0, 2, count)
     taken = np.empty(count)
     gc.collect()

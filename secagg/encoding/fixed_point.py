@@ -76,6 +76,7 @@ class FixedPoint:
             )
 
     @classmethod
+    @without_frames
     def suggest(
         cls,
         sample: Vector,

@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar, cast, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 
 Array = NDArray[np.generic]
@@ -154,6 +155,7 @@ def flatten(
 def flatten(
     arrays: Sequence[object],
 ) -> tuple[NDArray[np.float64], Schema[list[Array]]]: ...
+@without_frames
 def flatten(
     arrays: Mapping[str, object] | Sequence[object],
 ) -> tuple[NDArray[np.float64], Schema[dict[str, Array]] | Schema[list[Array]]]:

@@ -23,6 +23,7 @@ from secagg import (
     SecAggError,
     TooFewSurvivors,
     _fast,
+    flatten,
     shamir,
     simulate_round,
 )
@@ -193,6 +194,10 @@ ENCRYPTIONS: dict[str, Callable[[], object]] = {
     "encode_integers": lambda: ENCODING.encode_integers(NAN),
     "integers": lambda: Integers(9).encode(COUNTED, RING, WEIGHT),
     "integers, weight": lambda: Integers(9).encode(COUNTED, RING, -WEIGHT),
+    "flatten, dtype": lambda: flatten([GOOD, np.array([1j])]),
+    "flatten, names": lambda: flatten({"a": GOOD, 1: GOOD}),
+    "suggest": lambda: FixedPoint.suggest(NAN, 3),
+    "suggest, summands": lambda: FixedPoint.suggest(GOOD, 0),
     "packing": lambda: PACKING.encode(NAN, WEIGHT),
     "packing, no weight": lambda: PACKING.encode(GOOD),
     "packing, weight": lambda: PACKING.encode(GOOD, WEIGHT * WEIGHT),

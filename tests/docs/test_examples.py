@@ -119,6 +119,26 @@ def test_over_sockets_goes_on_without_silent_clients() -> None:
     assert run("-c", silent) == "1\ngoing on without clients [0]: their time is up\n"
 
 
+@pytest.mark.large
+@pure_repeats
+def test_own_model_is_as_good_as_the_pooled_one_with_a_client_killed_and_one_late() -> None:
+    pooled = """
+import sys
+sys.path.insert(0, "examples")
+import numpy as np
+from own_model import examples_of
+from sklearn.linear_model import LogisticRegression
+
+inputs, labels = map(np.concatenate, zip(*map(examples_of, range(20))))
+print(LogisticRegression().fit(inputs, labels).score(inputs, labels))
+"""
+    printed = run("examples/own_model.py").splitlines()
+    survivors = [int(re.search(r"(\d+) survivors", line)[1]) for line in printed]
+    assert survivors == [20, 20, 19, 19, 18, *[19] * 15]  # client 3 leaves, client 7 returns
+    accuracy = float(printed[-1].rpartition(" ")[2])
+    assert abs(accuracy - float(run("-c", pooled))) < 0.02
+
+
 def test_resumable_server_killed_once_is_resumed() -> None:
     assert run("examples/resumable_server.py").splitlines() == [
         "the server died; client 1 got no answer and sends again",

@@ -126,10 +126,10 @@ def test_own_model_is_as_good_as_the_pooled_one_with_a_client_killed_and_one_lat
 import sys
 sys.path.insert(0, "examples")
 import numpy as np
-from own_model import examples_of
+from own_model import _examples_of
 from sklearn.linear_model import LogisticRegression
 
-inputs, labels = map(np.concatenate, zip(*map(examples_of, range(20))))
+inputs, labels = map(np.concatenate, zip(*map(_examples_of, range(20))))
 print(LogisticRegression().fit(inputs, labels).score(inputs, labels))
 """
     printed = run("examples/own_model.py").splitlines()

@@ -43,7 +43,8 @@ toc_object_entries_show_parents = "hide"
 
 nitpick_ignore_regex = [
     ("py:obj", r".*"),  # a name in backticks need not have a page
-    ("py:class", r"(np|numpy|os|st|hypothesis)\..*"),  # no inventories from the network
+    # no inventories from the network
+    ("py:class", r"(np|numpy|os|st|hypothesis|collections)\..*"),
 ]
 
 html_theme = "furo"

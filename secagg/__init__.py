@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from secagg.paillier import Packing, set_threads
     from secagg.protocol import (
         ClientPolicy,
+        CohortLedger,
         Identity,
         Phase,
         Registry,
@@ -52,6 +53,7 @@ __all__ = [
     "Client",
     "ClientPolicy",
     "ClippingWarning",
+    "CohortLedger",
     "Dispute",
     "Field",
     "FixedPoint",
@@ -121,6 +123,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "paillier": ("Packing", "set_threads"),
             "protocol": (
                 "ClientPolicy",
+                "CohortLedger",
                 "Identity",
                 "Phase",
                 "Registry",

@@ -98,7 +98,7 @@ class RemoteProtocolError(SecAggError):
 
 
 class TooFewSurvivors(SecAggError):
-    """Fewer clients are left than the threshold or the minimum cohort asks for.
+    """Fewer clients are left than the threshold, the minimum cohort or the ledger asks for.
 
     Nothing has been unmasked and there is no partial result. The machine has ended.
 
@@ -107,7 +107,8 @@ class TooFewSurvivors(SecAggError):
     phase : str
         The round in which the count fell short.
     survivors, needed : int
-        Actual and required number of clients.
+        Actual and required number of clients. If a `CohortLedger` rejects the cohort, they are
+        the number of clients in which it differs from an earlier one, and ``min_difference``.
     """
 
     def __init__(self, message: str, *, phase: str, survivors: int, needed: int) -> None:

@@ -19,6 +19,7 @@ from secagg.errors import RemoteProtocolError
 from secagg.protocol import ClientPolicy, Phase, Registry, RoundParams
 from secagg.protocol.identities import SIGNATURE_BYTES, signed_keys, signed_survivors
 from secagg.protocol.keys import roster_digest
+from secagg.protocol.ledger import Page
 from secagg.protocol.messages import ConsistencyRequest, Roster, UnmaskRequest, unpack_ids
 from secagg.protocol.params_bytes import compare
 
@@ -191,6 +192,21 @@ def check_agreement(
         signature = request.signatures[SIGNATURE_BYTES * i : SIGNATURE_BYTES * (i + 1)]
         if not registry.verifies(v, signed_survivors(session, v, request.survivors), signature):
             reject(phase, "signature", f"client {v} did not sign these survivors")
+
+
+def check_ledger(page: Page | None, survivors: bytes, phase: Phase) -> None:
+    """Record the survivors in the ledger; raise if an earlier cohort is too close.
+
+    `survivors` are packed ids that have passed all other checks.
+    """
+    difference = 0 if page is None else page.record(survivors)
+    if page is not None and difference:
+        reject(
+            phase,
+            "ledger",
+            f"the survivors differ from an earlier cohort by {difference} clients, and this "
+            f"client's ledger asks for {page.ledger.min_difference}",
+        )
 
 
 def _ids(phase: Phase, packed: bytes, name: str = "the ids") -> tuple[int, ...]:

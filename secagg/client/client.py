@@ -16,6 +16,7 @@ from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.checks import (
     check_agreement,
+    check_ledger,
     check_roster,
     check_senders,
     check_survivors,
@@ -36,6 +37,7 @@ from secagg.protocol.identities import (
     signed_keys,
     signed_survivors,
 )
+from secagg.protocol.ledger import CohortLedger, open_page
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencyRequest,
@@ -72,6 +74,12 @@ class Client(OneLife):
     registry : Registry, optional
         Public identity keys of all clients, from the application and never from the server.
         Required if `security` is "active", an error otherwise.
+    ledger : CohortLedger, optional
+        Cohorts of this client's earlier rounds. On the complete graph only: a client on a graph
+        sees just its neighbours, others in every round. Store ``ledger.to_bytes()`` before you
+        send the answers of the last two phases.
+    kind : str
+        Label of the kind of input in the ledger.
     entropy : callable, optional
         Source of secret bytes; replace it only to replay a round in a test.
 
@@ -88,7 +96,8 @@ class Client(OneLife):
     ------
     ParameterError
         An argument has a wrong type or range, or `params` do not satisfy the policy. Or the
-        identity or registry is missing, not allowed or does not match.
+        identity or registry is missing, not allowed or does not match. Or there is a ledger on
+        a graph, or a kind without a ledger.
     """
 
     @without_frames
@@ -100,6 +109,8 @@ class Client(OneLife):
         policy: ClientPolicy | None = None,
         identity: Identity | None = None,
         registry: Registry | None = None,
+        ledger: CohortLedger | None = None,
+        kind: str = "",
         entropy: Entropy = os.urandom,
     ) -> None:
         self.client_id, _ = identify(client_id)
@@ -110,6 +121,12 @@ class Client(OneLife):
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
+        self._page = open_page(ledger, kind)
+        if ledger is not None and params.neighbours is not None:
+            raise ParameterError(
+                f"neighbours is {params.neighbours}: a client on a graph sees only its "
+                "neighbours and cannot compare cohorts; give the ledger to the server"
+            )
         self.clipped = 0
         self._identity = identity
         self._registry = registry
@@ -255,6 +272,7 @@ class Client(OneLife):
         message = decode(data, ConsistencyRequest, params, sender=None, phase=self.phase)
         self._check_session(message, session)
         check_survivors(message, state.self_shares, params, self.policy, me)
+        check_ledger(self._page, message.survivors, self.phase)
         signature = self._signature(signed_survivors(session, me, message.survivors))
         self._state = replace(state, phase=self._next(), signed=message.survivors)
         return encode(ConsistencySignature(me, session, signature))
@@ -269,6 +287,7 @@ class Client(OneLife):
             request, state.self_shares, params, policy, me
         )
         check_agreement(message, state.signed, session, params, policy, self._registry)
+        check_ledger(self._page, message.survivors, self.phase)
         revealed = [state.self_shares[v] for v in survivors]
         revealed += [state.mask_shares[v] for v in dropped]
         self._state = Ended(self._next())

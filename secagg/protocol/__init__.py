@@ -7,17 +7,27 @@ masks with dropped-out clients are left. The server removes them with Shamir sha
 a survivor, of s_u for a client that dropped out, never both.
 
 The modules: `phases` defines the order of messages, `params` the parameters of a round,
-`params_bytes` their layout and `policy` a client's demands on them. `messages` encodes the
-messages, `keys` derives the secrets and masks, `client_ids` makes ids of names, `identities`
-signs, and `traffic` counts bytes.
+`params_bytes` their layout and `policy` a client's demands on them. `ledger` has the cohorts of
+earlier rounds. `messages` encodes the messages, `keys` derives the secrets and masks,
+`client_ids` makes ids of names, `identities` signs, and `traffic` counts bytes.
 """
 
 from __future__ import annotations
 
 from secagg.protocol.client_ids import client_id
 from secagg.protocol.identities import Identity, Registry
+from secagg.protocol.ledger import CohortLedger
 from secagg.protocol.params import RoundParams
 from secagg.protocol.phases import NEXT, Phase
 from secagg.protocol.policy import ClientPolicy
 
-__all__ = ["NEXT", "ClientPolicy", "Identity", "Phase", "Registry", "RoundParams", "client_id"]
+__all__ = [
+    "NEXT",
+    "ClientPolicy",
+    "CohortLedger",
+    "Identity",
+    "Phase",
+    "Registry",
+    "RoundParams",
+    "client_id",
+]

@@ -13,13 +13,19 @@ from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from secagg._check import check_kind
+from secagg.errors import JournalError, ParameterError
+from secagg.graph import SEED_BYTES
 from secagg.protocol import RoundParams
+from secagg.protocol.ledger import Page
 
 __all__ = ["Entry", "Log", "check_log", "first_link", "link"]
 
 Entry = tuple[int | None, bytes]
 """A client's id and its accepted message. Entries of the server have None in place of an id:
-the first is its seed for the graph, and each later one, empty, marks the close of a phase."""
+the first is its seed for the graph and the kind of its ledger, if it has one. Each later one,
+empty, marks the close of a phase."""
+
+_LEDGER = b"ledger "
 
 
 @runtime_checkable
@@ -52,10 +58,41 @@ class Log(Protocol):
         ...
 
 
-def check_log(journal: Log) -> None:
-    """Raise `ParameterError` if `journal` does not implement `Log`; a path, for example."""
+def check_log(journal: Log, params: RoundParams | None = None) -> None:
+    """Raise `ParameterError` if `journal` does not implement `Log`; a path, for example.
+
+    Also if it is for other parameters than `params`.
+    """
     wanted = "a secagg.Journal (Journal.create or Journal.open makes one)"
     check_kind("journal", journal, Log, wanted)
+    if params is not None and journal.params.digest != params.digest:
+        raise ParameterError(
+            "the journal's parameters differ from the server's; make a journal with the same "
+            "ones"
+        )
+
+
+def first_entry(seed: bytes, page: Page | None) -> Entry:
+    """Return the first entry of a log: the seed of the graph, and the ledger's kind if any."""
+    return None, seed + (b"" if page is None else _LEDGER + page.kind.encode())
+
+
+def seed_of(first: Entry, page: Page | None) -> bytes:
+    """Return the seed of a log's first entry.
+
+    JournalError is raised if it has none, and ParameterError if the server that wrote it had a
+    ledger and this one has none, or the other way round, or the kinds differ.
+    """
+    sender, data = first
+    seed, rest = data[:SEED_BYTES], data[SEED_BYTES:]
+    whole = len(seed) == SEED_BYTES and (not rest or rest.startswith(_LEDGER))
+    if sender is not None or not whole:
+        raise JournalError("the journal does not begin with a server's seed")
+    if first != first_entry(seed, page):
+        label = rest.removeprefix(_LEDGER).decode(errors="replace")
+        had = f"a ledger and the kind {label!r}" if rest else "no ledger"
+        raise ParameterError(f"the server of this journal had {had}; resume it with the same")
+    return seed
 
 
 def first_link(params: RoundParams) -> bytes:

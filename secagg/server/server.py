@@ -17,7 +17,6 @@ from secagg.encoding import Entropy
 from secagg.errors import (
     JournalError,
     LocalProtocolError,
-    ParameterError,
     RemoteProtocolError,
     TooFewSurvivors,
 )
@@ -25,8 +24,11 @@ from secagg.graph import SEED_BYTES
 from secagg.protocol import NEXT, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, identify
 from secagg.protocol.identities import check_registry
+from secagg.protocol.ledger import CohortLedger, open_page
 from secagg.protocol.phases import Exclusive, out_of_order
-from secagg.server.log import Entry, Log, check_log
+from secagg.server.log import Entry, Log, check_log, first_entry, seed_of
+from secagg.server.masked_sum import Summed
+from secagg.server.over import Over
 from secagg.server.result import RoundResult
 from secagg.server.stages import Advertising, Consistency, Masking, Sharing, Stage
 from secagg.server.unmasking import Unmasking
@@ -48,14 +50,19 @@ class Server:
     journal : Log, optional
         A new ``Journal`` for these parameters. Every accepted message and every close of a
         phase is stored there before the call returns, so `resume` can continue the round.
+    ledger : CohortLedger, optional
+        Cohorts of earlier rounds; a sum over a cohort too close to one of them is not asked
+        for. Store ``ledger.to_bytes()`` before you send the answers of `close_round`.
+    kind : str
+        Label of the kind of input in the ledger.
     entropy : callable, optional
         Source of the random graph; replace it only to replay a round in a test.
 
     Raises
     ------
     ParameterError
-        An argument is of the wrong type, the registry is missing or not allowed, or the journal
-        is for other parameters.
+        An argument is of the wrong type, the registry is missing or not allowed, the journal is
+        for other parameters, or there is a kind without a ledger.
     JournalError
         The journal already has entries, or cannot be written.
     """
@@ -66,22 +73,20 @@ class Server:
         *,
         registry: Registry | None = None,
         journal: Log | None = None,
+        ledger: CohortLedger | None = None,
+        kind: str = "",
         entropy: Entropy = os.urandom,
     ) -> None:
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         check_registry(params, registry)
         if journal is not None:
-            check_log(journal)
-        if journal is not None and journal.params.digest != params.digest:
-            raise ParameterError(
-                "the journal's parameters differ from the server's; make a journal with the "
-                "same ones"
-            )
+            check_log(journal, params)
         self.params = params
+        self._page = open_page(ledger, kind)
         seed = entropy(SEED_BYTES)
-        self._stage: Stage | _Over = Advertising(params, registry, seed)
+        self._stage: Stage | Over = Advertising(params, registry, seed)
         self._journal, self._entries = journal, 0
-        self._write((None, seed))
+        self._write(first_entry(seed, self._page))
         self._exclusive = Exclusive()
         self._received: set[int] = set()
         self._names: dict[int, str] = {}
@@ -91,7 +96,14 @@ class Server:
         self._tag_key = entropy(32)
 
     @classmethod
-    def resume(cls, journal: Log, *, registry: Registry | None = None) -> Server:
+    def resume(
+        cls,
+        journal: Log,
+        *,
+        registry: Registry | None = None,
+        ledger: CohortLedger | None = None,
+        kind: str = "",
+    ) -> Server:
         """Return the server that wrote a journal, in its last state.
 
         The journal's messages pass the same checks again, so the server gives the same answers
@@ -104,11 +116,14 @@ class Server:
             Journal of the server. If it has no entry, the round begins.
         registry : Registry, optional
             The registry of the first server, because a journal does not contain it.
+        ledger, kind
+            Ledger and kind of the first server. A recorded cohort is not counted again.
 
         Raises
         ------
         ParameterError
-            `journal` is not a journal, or the registry is missing or not allowed.
+            `journal` is not a journal, the registry is missing or not allowed, or the first
+            server had no ledger or another kind.
         JournalError
             The journal cannot be read, or its entries are not those of a server.
         """
@@ -116,11 +131,12 @@ class Server:
         entries = journal.entries()
         first = next(entries, None)
         if first is None:
-            return cls(journal.params, registry=registry, journal=journal)
-        if first[0] is not None or len(first[1]) != SEED_BYTES:
-            raise JournalError("the journal does not begin with a server's seed")
-        server = cls(journal.params, registry=registry)
-        server._stage = Advertising(journal.params, registry, first[1])
+            return cls(
+                journal.params, registry=registry, journal=journal, ledger=ledger, kind=kind
+            )
+        server = cls(journal.params, registry=registry, ledger=ledger, kind=kind)
+        seed = seed_of(first, server._page)
+        server._stage = Advertising(journal.params, registry, seed)
         number = 1
         for number, entry in enumerate(entries, start=2):
             server._replay(number, entry)
@@ -180,7 +196,8 @@ class Server:
         Raises
         ------
         TooFewSurvivors
-            Too few messages came. Nothing has been unmasked, and the server has ended.
+            Too few messages came, or the ledger has a cohort too close to that of the sum.
+            Nothing has been unmasked, and the server has ended.
         RemoteProtocolError
             Too many shares are wrong, or the sum is impossible for the survivors' vectors. The
             server has ended without a result.
@@ -200,7 +217,7 @@ class Server:
         LocalProtocolError
             The round is not finished, or has failed.
         """
-        if not isinstance(self._stage, _Over) or self._stage.result is None:
+        if not isinstance(self._stage, Over) or self._stage.result is None:
             raise LocalProtocolError(
                 f"there is no result in phase {self.phase}; close every phase of the round "
                 "first"
@@ -235,7 +252,7 @@ class Server:
         except RemoteProtocolError:
             raise
         except BaseException:  # neither rejected nor known to be stored: this server must end
-            self._stage = _Over(None, resumable=self._journal is not None)
+            self._stage = Over(None, resumable=self._journal is not None)
             raise
 
     def _close_round(self) -> dict[int, bytes]:
@@ -245,13 +262,16 @@ class Server:
             # first, because a close cannot be rejected: a failed one must not be retried
             self._write((None, b""))
             after = NEXT[self.params.security][stage.phase]
-            self._stage = _STAGES[after](stage.close())
+            closed = stage.close()
+            if self._page is not None and isinstance(closed, Summed):
+                closed.check_ledger(self._page, stage.phase)
+            self._stage = _STAGES[after](closed)
             self._received = set()
         except (TooFewSurvivors, RemoteProtocolError):  # it would fail again when resumed
-            self._stage = _Over(None)
+            self._stage = Over(None)
             raise
         except BaseException:
-            self._stage = _Over(None, resumable=self._journal is not None)
+            self._stage = Over(None, resumable=self._journal is not None)
             raise
         return self.outbox
 
@@ -272,7 +292,7 @@ class Server:
             raise JournalError(f"entry {number} of the journal is rejected: {error}") from error
 
     def _running(self, call: str) -> Stage:
-        if isinstance(self._stage, _Over):
+        if isinstance(self._stage, Over):
             raise out_of_order(call, self.phase, resumable=self._stage.resumable)
         return self._stage
 
@@ -280,23 +300,8 @@ class Server:
         return RemoteProtocolError(why, sender=client_id, phase=self.phase, check=check)
 
 
-class _Over:
-    """Last stage: the session has finished with a result, or failed without one.
-
-    `resumable` is True if the server's journal can continue the round.
-    """
-
-    expected: None = None
-    asks: Mapping[int, bytes] = {}
-
-    def __init__(self, result: RoundResult | None, *, resumable: bool = False) -> None:
-        self.phase = Phase.FAILED if result is None else Phase.FINISHED
-        self.result = result
-        self.resumable = resumable
-
-
-_STAGES: Mapping[Phase, Callable[..., Stage | _Over]] = {
+_STAGES: Mapping[Phase, Callable[..., Stage | Over]] = {
     **{stage.phase: stage for stage in (Sharing, Masking, Consistency, Unmasking)},
-    Phase.FINISHED: _Over,
+    Phase.FINISHED: Over,
 }
 """Class of each phase's stage. Its argument is the value that `close` of the last one gave."""

@@ -8,6 +8,7 @@ import pytest
 
 from harness import Cohort, ReplayedEntropy, altered, make_params
 from secagg import (
+    CohortLedger,
     JournalError,
     LocalProtocolError,
     ParameterError,
@@ -309,3 +310,58 @@ def test_replay_does_not_collect_the_messages() -> None:
     Server.resume(Streamed(params, log.stored))
     assert most <= 3
     assert Counted.alive == 0
+
+
+# ---- with a ledger of cohorts
+
+
+def with_ledger(log: MemoryLog, ledger: CohortLedger) -> Cohort:
+    cohort = Cohort(log.params)
+    cohort.server = Server(log.params, journal=log, ledger=ledger, kind="updates")
+    return cohort
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_check30_resumed_server_neither_forgets_nor_counts_twice(kept: bool) -> None:
+    """The ledger was stored after the close of the masked inputs, or only before."""
+    log, ledger = MemoryLog(make_params(9)), CohortLedger(min_difference=3)
+    before = ledger.to_bytes()
+    cohort = with_ledger(log, ledger)
+    asked = cohort.advance(3)
+    stored = CohortLedger.from_bytes(ledger.to_bytes() if kept else before)
+    cohort.server = Server.resume(log, ledger=stored, kind="updates")
+    assert cohort.server.outbox == asked
+    assert stored.to_bytes() == ledger.to_bytes() != before
+    cohort.advance(1)
+    assert cohort.server.phase is Phase.FINISHED
+    assert stored.record(range(9), "updates") == 0
+    assert stored.record(range(8), "updates") == 1
+
+
+def test_check30_rejected_cohort_stays_rejected_after_a_resume() -> None:
+    log, ledger = MemoryLog(make_params(9)), CohortLedger(min_difference=3)
+    ledger.record(range(9), "updates")
+    cohort = with_ledger(log, ledger)
+    cohort.advance(2)
+    with pytest.raises(TooFewSurvivors):
+        cohort.advance(1, without=[4])
+    server = Server.resume(log, ledger=ledger, kind="updates")
+    assert server.phase is Phase.FAILED
+    assert not server.outbox
+
+
+def test_check30_server_resumes_with_its_ledger_only() -> None:
+    params = make_params(9)
+    log, plain = MemoryLog(params), MemoryLog(params)
+    with_ledger(log, CohortLedger(min_difference=3)).advance(2)
+    Server(params, journal=plain)
+    ledger = CohortLedger(min_difference=3)
+    for wrong in ({}, {"ledger": ledger}, {"ledger": ledger, "kind": "counts"}):
+        with pytest.raises(ParameterError, match="'updates'"):
+            Server.resume(log, **wrong)
+    with pytest.raises(ParameterError, match="no ledger"):
+        Server.resume(plain, ledger=ledger)
+    with pytest.raises(JournalError, match="seed"):
+        Server.resume(MemoryLog(params, [(None, bytes(33))]))
+    fresh = Server.resume(MemoryLog(params), ledger=ledger, kind="updates")
+    assert fresh.phase is Phase.ADVERTISE_KEYS

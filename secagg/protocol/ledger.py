@@ -1,0 +1,228 @@
+"""Ledger of the cohorts whose sums were asked for, against differences between rounds.
+
+If no input changes, the sums over cohorts A and B have the difference
+Σ_{A∖B} x_u − Σ_{B∖A} x_u. It is a sum of |A Δ B| vectors with known signs. So it hides a client
+among as many vectors as the two cohorts differ by: both sides count, and together.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import as_bytes, check_integer, check_kind
+from secagg.errors import ParameterError
+from secagg.protocol.messages import pack_ids, unpack_ids
+
+_MAGIC = b"secagg ledger 1\0"
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd: spreads close ids
+
+
+class CohortLedger:
+    """Cohorts of earlier sums. A sum over a cohort too close to one of them is rejected.
+
+    Give it to every `Client` or `Server` of a series of rounds, one object for all of them. A
+    cohort B is rejected if, for an earlier cohort A with the same kind of input,
+    1 ≤ |A Δ B| < `min_difference`. With A = {1, …, 9} and B = {1, …, 8} the difference of the
+    sums is the vector of client 9. With B = {1, …, 8, 10} it is that of client 9 minus that of
+    client 10. An equal cohort is accepted: it gives the same sum again, or the sum of the
+    changes of all its clients. SECURITY.md has the limits.
+
+    Parameters
+    ----------
+    min_difference : int
+        m, the smallest number of clients in which two cohorts may differ, 2 to 2^16. Colluding
+        clients hide nobody, so take their number plus 3 or more.
+
+    Raises
+    ------
+    ParameterError
+        `min_difference` is out of range.
+    """
+
+    def __init__(self, *, min_difference: int) -> None:
+        check_integer("min_difference", min_difference, 2, 1 << 16)
+        self.min_difference = int(min_difference)
+        self._pages: dict[str, dict[bytes, int]] = {}
+        self._lock = threading.Lock()  # rounds in several threads share a ledger
+
+    def __repr__(self) -> str:
+        cohorts = sum(map(len, self._pages.values()))
+        return f"<CohortLedger: {cohorts:,} cohorts, min_difference {self.min_difference:,}>"
+
+    def record(self, cohort: Collection[int], kind: str = "") -> int:
+        """Record a cohort, unless it is too close to an earlier one.
+
+        Clients and servers call this method. It takes time and memory in proportion to the
+        number of different cohorts.
+
+        Parameters
+        ----------
+        cohort : collection of int
+            Different ids of the clients, from 0 to 2^64 − 1.
+        kind : str
+            Label of the kind of input, at most 255 bytes in UTF-8.
+
+        Returns
+        -------
+        int
+            0 if the cohort is recorded now or was before. Otherwise nothing is recorded, and it
+            is the number of clients in which the cohort differs from an earlier one.
+
+        Raises
+        ------
+        ParameterError
+            An argument is invalid.
+        """
+        for u in cohort:
+            check_integer("id", u, 0, (1 << 64) - 1)
+        packed = pack_ids(sorted(int(u) for u in cohort))
+        if unpack_ids(packed) is None:
+            raise ParameterError("cohort names a client twice; take each id once")
+        return self.page(kind).record(packed)
+
+    def page(self, kind: str) -> Page:
+        """Return the part of the ledger for one kind of input."""
+        check_kind("kind", kind, str, "a str")
+        _encoded(kind)
+        return Page(self, kind)
+
+    def to_bytes(self) -> bytes:
+        """Encode the ledger; ledgers with the same cohorts have the same bytes.
+
+        All integers are little-endian: 16 bytes of magic, m and the number of kinds as u32. For
+        each kind, ascending: u8 and the label, u32 and its cohorts in ascending order, each as
+        u32 and its ascending ids as u64.
+        """
+        with self._lock:
+            pages = {_encoded(kind): list(page) for kind, page in self._pages.items() if page}
+        parts = [_MAGIC, struct.pack("<II", self.min_difference, len(pages))]
+        for label, cohorts in sorted(pages.items()):
+            parts += [struct.pack("<B", len(label)), label, struct.pack("<I", len(cohorts))]
+            for packed in sorted(cohorts):
+                parts += [struct.pack("<I", len(packed) // 8), packed]
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> CohortLedger:
+        """Decode the output of `to_bytes`.
+
+        Raises
+        ------
+        ParameterError
+            The bytes are not those of a ledger.
+        """
+        data = as_bytes(data, "a ledger")
+        try:
+            ledger = cls._decoded(_Reader(data))
+        except (struct.error, UnicodeDecodeError):
+            ledger = None
+        if ledger is None or ledger.to_bytes() != data:  # also bytes in another order
+            raise ParameterError(
+                f"these {len(data)} bytes are not a ledger; store all of to_bytes()"
+            )
+        return ledger
+
+    @classmethod
+    def _decoded(cls, reader: _Reader) -> CohortLedger | None:
+        if reader.take(len(_MAGIC)) != _MAGIC:
+            return None
+        ledger = cls(min_difference=reader.number("<I"))
+        for _ in range(reader.number("<I")):
+            kind = reader.take(reader.number("<B")).decode()
+            page = ledger._pages.setdefault(kind, {})
+            for _ in range(reader.number("<I")):
+                packed = reader.take(8 * reader.number("<I"))
+                if unpack_ids(packed) is None:
+                    return None
+                page[packed] = ledger._sketch(packed)
+        return ledger
+
+    def _sketch(self, packed: bytes) -> int:
+        """Return the parities of the numbers of clients in buckets, as the bits of an int.
+
+        Sketches differ in at most as many bits as their cohorts differ in clients. So most
+        cohorts need no closer look.
+        """
+        buckets = max(1024, 4 * self.min_difference)
+        ids = np.frombuffer(packed, dtype="<u8").astype(np.uint64)
+        places = (ids * _MIX >> np.uint64(32)) % np.uint64(buckets)
+        odd = np.bincount(places.astype(np.intp), minlength=buckets) & 1
+        return int.from_bytes(np.packbits(odd.astype(np.uint8)).tobytes(), "little")
+
+    def _record(self, kind: str, packed: bytes) -> int:
+        """Record packed ascending ids; see `record`."""
+        sketch = self._sketch(packed)
+        with self._lock:
+            page = self._pages.get(kind, {})
+            if packed in page:
+                return 0
+            for other, parities in page.items():
+                if (sketch ^ parities).bit_count() < self.min_difference:
+                    difference = np.setxor1d(_ids(packed), _ids(other), True).size
+                    if difference < self.min_difference:
+                        return difference
+            self._pages.setdefault(kind, {})[packed] = sketch
+        return 0
+
+
+class Page(NamedTuple):
+    """The part of a ledger for one kind of input, as a client or server uses it."""
+
+    ledger: CohortLedger
+    kind: str
+
+    def record(self, packed: bytes) -> int:
+        """Record a cohort, as packed ascending ids; see `CohortLedger.record`."""
+        return self.ledger._record(self.kind, packed)
+
+
+def open_page(ledger: CohortLedger | None, kind: str) -> Page | None:
+    """Return the part of a ledger for `kind`, or None without a ledger.
+
+    `ParameterError` is raised for a `kind` without a ledger, and for invalid arguments.
+    """
+    if ledger is None:
+        if kind:
+            raise ParameterError(f"kind is {kind!r}, but there is no ledger; pass ledger=")
+        return None
+    check_kind("ledger", ledger, CohortLedger, "a secagg.CohortLedger")
+    return ledger.page(kind)
+
+
+class _Reader:
+    """Reader of bytes from the front; struct.error is raised at their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, size: int) -> bytes:
+        if size > len(self._data) - self._at:
+            raise struct.error("too short")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self, layout: str) -> int:
+        value: int = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+        return value
+
+
+def _encoded(kind: str) -> bytes:
+    try:
+        label = kind.encode()
+    except UnicodeEncodeError:
+        raise ParameterError(
+            "kind has a lone surrogate; take text that UTF-8 encodes"
+        ) from None
+    if len(label) > 255:
+        raise ParameterError(f"kind has {len(label)} bytes in UTF-8; take at most 255")
+    return label
+
+
+def _ids(packed: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(packed, dtype="<u8")

@@ -214,7 +214,8 @@ def _check_modulus(modulus: int, width: int) -> None:
 def _check_encoding(clip: float, scale: float, weight: int, modulus: int) -> None:
     if min(clip, scale) <= 0 or weight < 0:
         raise ValueError("clip and scale must be positive, weight not negative")
-    if not clip * scale * max(weight, 1) <= 2.0**62:
+    # max(weight, 1) would branch on the weight
+    if not (clip * scale <= 2.0**62 and clip * scale * weight <= 2.0**62):
         raise ValueError("clip · scale · weight exceeds 2^62")
     if modulus & (modulus - 1) and math.ceil(clip * scale) * weight >= modulus:
         raise ValueError("weight · ⌈clip · scale⌉ is not below the modulus")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -60,11 +61,13 @@ class Tool:
         """Return the report on each kernel, empty if there is no finding."""
         program = folder / self.name.replace(" ", "-")
         _compile(self, program)
+        # the library that `make sanitize` loads into every process does not go with these tools
+        environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         reports = {}
         for some in [names] if self.wrapper else [[name] for name in names]:
             command = [*self.wrapper, str(program), *some]
             done = subprocess.run(  # noqa: S603
-                command, capture_output=True, text=True, check=False
+                command, capture_output=True, text=True, check=False, env=environment
             )
             silent = {line.removesuffix(" 0") for line in done.stdout.splitlines()}
             reports |= {name: "" if name in silent else done.stderr or "?" for name in some}

@@ -76,26 +76,18 @@ class Recovery:
         """
         secrets: dict[int, bytes] = {}
         ids, columns = list(dealers), list(range(len(dealers)))
-        for _ in range(2):  # liars can end the first search early, but not for the rest alone
+        while columns:  # twice at most: liars can end the first search early, not a second
             found = shamir.find_wrong(points, shares[:, columns], self.threshold, self._entropy)
-            for column, rows in zip(columns, found, strict=True):
-                dealer = ids[column]
+            for place, column in enumerate(columns):
+                dealer, rows = ids[column], found.get(place)
                 secret, wrong = self._secret(points, shares[:, column], rows, dealers[dealer])
                 if secret is not None:
                     secrets[dealer] = secret
                     self.disputes += (Dispute(dealer, holders[row]) for row in wrong)
+                elif place in found:  # without a search, a few wrong shares could be the reason
+                    raise _lost(dealer, holders)
             columns = [column for column in columns if ids[column] not in secrets]
-            if not columns:
-                return [secrets[dealer] for dealer in ids]
-        dealer = ids[columns[0]]
-        raise RemoteProtocolError(
-            f"the {points.size} shares of client {dealer}'s secret do not give the one that it "
-            "published: it dealt wrong shares, or too many were changed; begin a new round",
-            sender=None,
-            phase=Phase.UNMASKING,
-            check="shares",
-            disputes=tuple(Dispute(dealer, holder) for holder in sorted(holders)),
-        )
+        return [secrets[dealer] for dealer in ids]
 
     def _secret(
         self, points: U64, values: U64, wrong: NDArray[np.intp] | None, verify: Verify
@@ -135,3 +127,14 @@ class Recovery:
         self._draws += 1
         label = b"secagg/2 wrong shares" + self._seed + self._draws.to_bytes(8, "little")
         return hashlib.shake_256(label).digest(size)
+
+
+def _lost(dealer: int, holders: Sequence[int]) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        f"the {len(holders)} shares of client {dealer}'s secret do not give the one that it "
+        "published: it dealt wrong shares, or too many were changed; begin a new round",
+        sender=None,
+        phase=Phase.UNMASKING,
+        check="shares",
+        disputes=tuple(Dispute(dealer, holder) for holder in sorted(holders)),
+    )

@@ -26,8 +26,8 @@ _FAILURES = 3
 
 def find_wrong(
     points: U64, shares: U64, threshold: int, entropy: Entropy
-) -> list[NDArray[np.intp] | None]:
-    """Return for each of d secrets the rows of its wrong shares.
+) -> dict[int, NDArray[np.intp] | None]:
+    """Return the rows of the wrong shares, by the place of their secret among the d secrets.
 
     A wrong share is overlooked with probability 2^−61 over the coefficients.
 
@@ -44,26 +44,24 @@ def find_wrong(
     Returns
     -------
     For each secret the rows, ascending; None if more than ⌊(n − t) / 2⌋ are wrong. After three
-    such secrets the search ends with None for the rest, so that liars cannot buy time.
+    such secrets the search ends without the rest, so that liars cannot buy time.
     """
     n, secrets, limbs = shares.shape
     words = _combine(shares.reshape(-1, limbs), uniform(limbs, entropy)).reshape(n, secrets)
-    wrong: list[NDArray[np.intp] | None] = [np.empty(0, np.intp)] * secrets
     # λ_i x_i, with Lagrange's λ at zero, is 1 / Π_{j≠i} (x_i − x_j) up to one factor
     dual = _fast.m61_mul(_fast.m61_lagrange_at_zero(points), points)
     off = _off(points, dual, words, threshold, entropy)
+    wrong: dict[int, NDArray[np.intp] | None] = {
+        column: np.empty(0, np.intp) for column in np.flatnonzero(~off).tolist()
+    }
     pending = [np.flatnonzero(off)] if off.any() else []
     failures = 0
-    while pending:
+    while pending and failures < _FAILURES:
         columns = pending.pop()
-        if failures == _FAILURES:
-            for column in columns.tolist():
-                wrong[column] = None
-            continue
         together = _combine(words[:, columns], uniform(columns.size, entropy))
         rows = _fast.m61_errors(points, dual, together, threshold)
         if columns.size == 1:
-            wrong[columns[0]] = rows
+            wrong[int(columns[0])] = rows
             failures += rows is None
         elif rows is None:
             pending += np.array_split(columns, 2)

@@ -222,6 +222,20 @@ def test_check39_secret_beyond_repair_is_disputed_by_all_holders(
     assert caught.value.disputes == tuple(Dispute(2, holder) for holder in range(10))
 
 
+def test_check39_a_search_cut_short_names_a_bad_dealer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three bad dealers end the search before it corrects one wrong share of the others."""
+    bad = {dealer: range(3) for dealer in (9, 10, 11)}
+    cohort = dealt_badly(Cohort(make_params(12, 7)), monkeypatch, bad)
+    cohort.advance(3)
+    sent = cohort.step()
+    with pytest.raises(RemoteProtocolError) as caught:
+        cohort.deliver(sent | {3: changed(sent[3], range(9))})
+    assert caught.value.check == "shares"
+    assert {dealer for dealer, _ in caught.value.disputes} < {9, 10, 11}
+
+
 def test_check40_liars_up_to_the_capacity_are_corrected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -125,7 +125,9 @@ def test_check40_find_wrong_finds_up_to_half_the_surplus(
     for secret, rows in enumerate(wrong):
         values[rows, secret, secret % 2] ^= np.uint64(1)
     found = shamir.find_wrong(points, values, t, os.urandom)
-    assert [None if rows is None else rows.tolist() for rows in found] == wrong
+    assert {
+        place: None if rows is None else rows.tolist() for place, rows in found.items()
+    } == (dict(enumerate(wrong)))
 
 
 def test_check40_find_wrong_with_too_many_wrong_returns_none() -> None:
@@ -133,7 +135,13 @@ def test_check40_find_wrong_with_too_many_wrong_returns_none() -> None:
     values = shamir.split_limbs(np.arange(3, dtype=np.uint64), 5, points, os.urandom)
     values[[0, 3], 1] = 12345
     found = shamir.find_wrong(points, values.reshape(7, 3, 1), 5, os.urandom)
-    assert [None if rows is None else rows.tolist() for rows in found] == [[], None, []]
+    assert {
+        place: None if rows is None else rows.tolist() for place, rows in found.items()
+    } == {
+        0: [],
+        1: None,
+        2: [],
+    }
 
 
 @pytest.mark.parametrize("t", [1, 2, 5])

@@ -79,9 +79,10 @@ class CohortLedger:
         ParameterError
             An argument is invalid.
         """
-        for u in cohort:
+        ids = list(cohort)  # an iterator would be empty the second time
+        for u in ids:
             check_integer("id", u, 0, (1 << 64) - 1)
-        packed = pack_ids(sorted(int(u) for u in cohort))
+        packed = pack_ids(sorted(map(int, ids)))
         if unpack_ids(packed) is None:
             raise ParameterError("cohort names a client twice; take each id once")
         return self.page(kind).record(packed)

@@ -207,6 +207,12 @@ def test_cohort_of_invalid_ids_raises(cohort: list[object]) -> None:
         CohortLedger(min_difference=2).record(cohort)
 
 
+def test_check30_generator_of_ids_is_recorded_like_a_list() -> None:
+    """Read twice, it would be empty the second time, and a cohort that is too close pass."""
+    ledger = ledger_of(iter(range(1, 10)))
+    assert ledger.record(u for u in range(1, 9)) == 1
+
+
 # ---- bytes
 
 

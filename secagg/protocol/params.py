@@ -82,7 +82,8 @@ class RoundParams:
     security: Security = "semi-honest"
 
     def __post_init__(self) -> None:
-        for name in ("n_clients", "threshold", "length", "neighbours", "max_weight"):
+        sizes = ("n_clients", "threshold", "length", "neighbours", "max_weight")
+        for name in (*sizes, "modulus_bits", "modulus"):
             value = getattr(self, name)
             if isinstance(value, np.integer):  # products of numpy's would wrap
                 object.__setattr__(self, name, int(value))

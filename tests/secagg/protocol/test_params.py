@@ -375,6 +375,12 @@ def test_check43_full_roster_of_accepted_parameters_is_accepted(
 # ---- numpy's numbers
 
 
+@pytest.mark.parametrize("kind", [np.int16, np.int64, np.uint8])
+def test_params_accept_numpy_moduli(kind: type[np.integer]) -> None:
+    assert make_params(5, 3, modulus_bits=kind(64)).ring.modulus == 1 << 64
+    assert make_params(5, 3, modulus=np.int64(1 << 40)).ring.modulus == 1 << 40
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8])
 def test_policy_accepts_numpy_integers(kind: type[np.integer]) -> None:
     policy = ClientPolicy(sigma=kind(40), min_threshold=kind(2), min_clients=kind(3))

@@ -293,6 +293,12 @@ def _check_encoding(encoding: object) -> None:
             f"{type(encoding).__name__}.canonical() must return at most {MAX_ENCODING_BYTES} "
             "bytes; take a hash of longer ones"
         )
+    largest: object = encoding.max_encoded
+    if not isinstance(largest, int):  # products of numpy's would wrap, and find headroom
+        raise ParameterError(
+            f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
+            f"{type(largest).__name__}; convert it with int()"
+        )
 
 
 def _remedy(bits: int) -> str:

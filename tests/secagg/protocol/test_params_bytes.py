@@ -95,6 +95,14 @@ def test_name_of_an_encoding_is_bytes_of_a_bounded_length() -> None:
             make_params(encoding=Halves(wrong))
 
 
+def test_check14_largest_element_of_an_encoding_is_an_int_of_python() -> None:
+    """np.int64(2^40) times a weight of 2^53 is 0, for which any modulus has room."""
+    encoding = Halves()
+    encoding.max_encoded = np.int64(1 << 40)
+    with pytest.raises(ParameterError, match="max_encoded"):
+        make_params(encoding=encoding, max_weight=1 << 53, modulus_bits=64)
+
+
 def test_wrong_arguments_are_the_callers_mistake() -> None:
     data = make_params().to_bytes()
     assert RoundParams.from_bytes(bytearray(data)).to_bytes() == data

@@ -33,6 +33,8 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "secagg/paillier/packing.py": "packing encrypted_items encrypted paillier_sum",
         "secagg/paillier/vectors.py": "encrypted paillier_trust encrypted_items threshold",
         "secagg/encoding/fixed_point.py": "fixedpoint fast_fixedpoint params encrypted",
+        "secagg/encoding/integers.py": "fixedpoint params encrypted",
+        "secagg/encoding/checks.py": "fixedpoint suggestion encrypted",
         "secagg/encoding/ring.py": "ring params fixedpoint vectors_rounds messages",
     },
     "training": {

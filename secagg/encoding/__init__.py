@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from secagg.encoding.canonical import from_canonical
 from secagg.encoding.encoding import Encoding, Entropy, Vector
-from secagg.encoding.fixed_point import FixedPoint, Integers
+from secagg.encoding.fixed_point import FixedPoint
+from secagg.encoding.integers import Integers
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.schema import Schema, flatten
 from secagg.encoding.suggestion import Suggestion

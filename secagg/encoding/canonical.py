@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from secagg.encoding.fixed_point import FixedPoint, Integers
+from secagg.encoding.fixed_point import FixedPoint
+from secagg.encoding.integers import Integers
 
 _FIXED_POINT, _INTEGERS = b"fixed point", b"integers"
 

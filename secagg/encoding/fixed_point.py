@@ -1,4 +1,4 @@
-"""Encodings of vectors as integers modulo R: `FixedPoint` for floats, `Integers` for counts.
+"""Encoding of floats as integers modulo R.
 
 A float x becomes the signed integer round(clip(x) · 2^f). Sums of such integers are exact, so
 the only error of an aggregate is each client's own rounding. ``RoundParams`` checks that a sum
@@ -12,14 +12,15 @@ import os
 import struct
 import sys
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secagg import _fast
-from secagg._check import check_integer, is_integer
+from secagg._check import check_integer
 from secagg._secrets import without_frames
+from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
 from secagg.encoding.encoding import Entropy, Vector
 from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
@@ -171,8 +172,8 @@ class FixedPoint:
             The vector is not a 1-d array of floats, an element is NaN or infinite, or the
             weight is out of range. Or an element is beyond the clip and `beyond_clip` "refuse".
         """
-        floats = _one_dimensional(vector, "f", "float64 or float32")
-        _check_weight(weight, self.max_encoded, ring)
+        floats = one_dimensional(vector, "f", "float64 or float32")
+        check_weight(weight, self.max_encoded, ring)
         values: NDArray[np.float32] | NDArray[np.float64]
         if floats.dtype.itemsize == 4:  # the kernel widens: numpy takes longer for subnormals
             values = np.ascontiguousarray(floats, dtype=np.float32)
@@ -209,7 +210,7 @@ class FixedPoint:
         floats : float64 array, shape (d,)
         integers : int64 array, shape (d,)
         """
-        _check_lanes(total, ring)
+        check_lanes(total, ring)
         floats = np.empty(total.size, dtype=np.float64)
         _fast.decode(total, floats, ring.modulus, 1.0 / self.scale)
         return floats, ring.centre(total)
@@ -235,102 +236,3 @@ class FixedPoint:
         bits = np.zeros(size, dtype=np.uint64)
         _fast.mask_words(bits, entropy(16), b"\x00")
         return bits
-
-
-@dataclass(frozen=True)
-class Integers:
-    """Encoding that keeps integers in [0, max] as they are: counts, indicators, histograms.
-
-    Parameters
-    ----------
-    max : int
-        The largest element, 1 ≤ max ≤ 2^62.
-
-    Raises
-    ------
-    ParameterError
-        `max` is not an int in this range.
-    """
-
-    max: int
-
-    def __post_init__(self) -> None:
-        check_integer("max", self.max, 1, 1 << 62)
-        object.__setattr__(self, "max", int(self.max))  # products of numpy's would wrap
-
-    @property
-    def max_encoded(self) -> int:
-        """`max`, the largest encoded element of weight 1."""
-        return self.max
-
-    @property
-    def signed(self) -> bool:
-        """False: elements are never negative, so R must exceed n · max only."""
-        return False
-
-    def canonical(self) -> bytes:
-        """Return the bytes that identify this encoding in the parameters' digest."""
-        return b"integers" + struct.pack("<Q", self.max)
-
-    @without_frames
-    def encode(
-        self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
-    ) -> tuple[Lanes, int]:
-        """Return weight · vector modulo R, and 0, the number of clipped elements.
-
-        Raises
-        ------
-        ParameterError
-            The vector is not a 1-d array of integers, an element is outside [0, max], or not
-            0 ≤ weight · max < min(R, 2^62).
-        """
-        integers = _one_dimensional(vector, "iu", "an integer type")
-        _check_weight(weight, self.max, ring)
-        outside = (integers < 0) | (integers > self.max)
-        if outside.any():
-            raise ParameterError(
-                f"element {int(outside.argmax())} of the vector lies outside [0, {self.max}]; "
-                "correct it or raise max"
-            )
-        lanes = ring.zeros(integers.size)
-        lanes[:] = integers.astype(np.uint64) * np.uint64(weight)
-        return lanes, 0
-
-    def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return a sum modulo R as an int64 array, twice: as values and as exact integers."""
-        _check_lanes(total, ring)
-        integers = total.astype(np.int64)
-        return integers, integers
-
-
-def _one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
-    if isinstance(vector, np.ma.MaskedArray):
-        raise ParameterError(
-            "the vector is a masked array, whose hidden elements would be in the sum; "
-            "replace them with .filled(value)"
-        )
-    if not isinstance(vector, np.ndarray) or vector.ndim != 1:
-        array = isinstance(vector, np.ndarray)
-        given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
-        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
-    half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
-    if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
-        raise ParameterError(
-            f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
-        )
-    return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
-
-
-def _check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
-    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
-        raise ParameterError(
-            "the weight must be an int of at least 0 that keeps encoded elements below R and "
-            "2^62"
-        )
-
-
-def _check_lanes(total: Lanes, ring: Ring) -> None:
-    if total.dtype != ring.dtype:
-        raise ParameterError(
-            f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"
-        )

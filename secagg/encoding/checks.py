@@ -1,0 +1,48 @@
+"""Checks of the arguments of all encodings."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from secagg._check import is_integer
+from secagg.encoding.encoding import Vector
+from secagg.encoding.ring import Lanes, Ring
+from secagg.errors import ParameterError
+
+
+def one_dimensional(vector: Vector, kinds: str, wanted: str) -> Vector:
+    """Return a vector as a plain array; raise `ParameterError` for other kinds of dtype."""
+    if isinstance(vector, np.ma.MaskedArray):
+        raise ParameterError(
+            "the vector is a masked array, whose hidden elements would be in the sum; "
+            "replace them with .filled(value)"
+        )
+    if not isinstance(vector, np.ndarray) or vector.ndim != 1:
+        array = isinstance(vector, np.ndarray)
+        given = f"one of shape {vector.shape}" if array else f"a {type(vector).__name__}"
+        raise ParameterError(f"the vector must be a 1-d numpy array, not {given}")
+    half = vector.dtype == np.float16  # numpy converts its subnormal numbers in other time
+    if vector.dtype.kind not in kinds or vector.dtype.itemsize > 8 or half:
+        raise ParameterError(
+            f"the vector's dtype must be {wanted}, not {vector.dtype}; convert it with astype"
+        )
+    return cast("Vector", np.asarray(vector))  # a subclass could compare in its own way
+
+
+def check_weight(weight: int, max_encoded: int, ring: Ring) -> None:
+    """Raise `ParameterError` for a weight that is no int or leaves the ring."""
+    if not is_integer(weight) or not 0 <= weight * max_encoded < min(ring.modulus, 1 << 62):
+        raise ParameterError(
+            "the weight must be an int of at least 0 that keeps encoded elements below R and "
+            "2^62"
+        )
+
+
+def check_lanes(total: Lanes, ring: Ring) -> None:
+    """Raise `ParameterError` for a sum of another dtype than the ring's."""
+    if total.dtype != ring.dtype:
+        raise ParameterError(
+            f"the sum's dtype must be {ring.dtype} in {ring}, not {total.dtype}"
+        )

@@ -1,0 +1,83 @@
+"""Encoding of whole numbers as integers modulo R."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_integer
+from secagg._secrets import without_frames
+from secagg.encoding.checks import check_lanes, check_weight, one_dimensional
+from secagg.encoding.encoding import Entropy, Vector
+from secagg.encoding.ring import Lanes, Ring
+from secagg.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Integers:
+    """Encoding that keeps integers in [0, max] as they are: counts, indicators, histograms.
+
+    Parameters
+    ----------
+    max : int
+        The largest element, 1 ≤ max ≤ 2^62.
+
+    Raises
+    ------
+    ParameterError
+        `max` is not an int in this range.
+    """
+
+    max: int
+
+    def __post_init__(self) -> None:
+        check_integer("max", self.max, 1, 1 << 62)
+        object.__setattr__(self, "max", int(self.max))  # products of numpy's would wrap
+
+    @property
+    def max_encoded(self) -> int:
+        """`max`, the largest encoded element of weight 1."""
+        return self.max
+
+    @property
+    def signed(self) -> bool:
+        """False: elements are never negative, so R must exceed n · max only."""
+        return False
+
+    def canonical(self) -> bytes:
+        """Return the bytes that identify this encoding in the parameters' digest."""
+        return b"integers" + struct.pack("<Q", self.max)
+
+    @without_frames
+    def encode(
+        self, vector: Vector, ring: Ring, weight: int = 1, entropy: Entropy = os.urandom
+    ) -> tuple[Lanes, int]:
+        """Return weight · vector modulo R, and 0, the number of clipped elements.
+
+        Raises
+        ------
+        ParameterError
+            The vector is not a 1-d array of integers, an element is outside [0, max], or not
+            0 ≤ weight · max < min(R, 2^62).
+        """
+        integers = one_dimensional(vector, "iu", "an integer type")
+        check_weight(weight, self.max, ring)
+        outside = (integers < 0) | (integers > self.max)
+        if outside.any():
+            raise ParameterError(
+                f"element {int(outside.argmax())} of the vector lies outside [0, {self.max}]; "
+                "correct it or raise max"
+            )
+        lanes = ring.zeros(integers.size)
+        lanes[:] = integers.astype(np.uint64) * np.uint64(weight)
+        return lanes, 0
+
+    def decode(self, total: Lanes, ring: Ring) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a sum modulo R as an int64 array, twice: as values and as exact integers."""
+        check_lanes(total, ring)
+        integers = total.astype(np.int64)
+        return integers, integers

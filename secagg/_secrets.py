@@ -36,7 +36,7 @@ class Confined:
 
     def __reduce__(self) -> NoReturn:
         raise LocalProtocolError(
-            f"a {type(self).__name__} is secret and cannot be pickled; {self._remedy}"
+            f"this {type(self).__name__} is secret and cannot be pickled; {self._remedy}"
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from secagg._check import as_bytes, check_integer, check_session
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
+from secagg.protocol.headroom import check_headroom
 from secagg.protocol.params_bytes import MAX_ENCODING_BYTES, Fields, malformed, pack, unpack
 
 Security = Literal["semi-honest", "active"]
@@ -100,7 +101,16 @@ class RoundParams:
             raise ParameterError("give modulus_bits or modulus, not both")
         if self.modulus_bits is not None:
             check_integer("modulus_bits", self.modulus_bits, 1, 64)
-        self._check_headroom()
+        check_headroom(self)
+
+    def __eq__(self, other: object) -> bool:
+        # a modulus has up to three spellings: modulus, modulus_bits and the default
+        if not isinstance(other, RoundParams):
+            return NotImplemented
+        return self.encoding == other.encoding and self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash(self.to_bytes())
 
     def _check_cohort(self) -> None:
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
@@ -162,35 +172,6 @@ class RoundParams:
             raise ParameterError(
                 "session is empty, but the signatures of an active round name it; pass "
                 "session=b'…', a new one for every round"
-            )
-
-    def _check_headroom(self) -> None:
-        weight = self.max_weight or 1
-        largest = self.n_clients * max(self.encoding.max_encoded * weight, weight)
-        needed = 2 * largest + 1 if self.encoding.signed else largest + 1
-        if self.ring.modulus < needed:
-            raise ParameterError(
-                f"modulus {self.ring} has no headroom: the sum of {self.n_clients} vectors "
-                f"with elements up to {self.encoding.max_encoded}"
-                f"{f' and weights up to {weight}' if self.max_weight else ''} needs R ≥ "
-                f"{needed}; {_remedy((needed - 1).bit_length())}"
-            )
-        clipped = self.n_clients * self.length if self.count_clipped else 0
-        if self.ring.modulus <= clipped:
-            raise ParameterError(
-                f"modulus {self.ring} has no headroom: {clipped} elements in all can be "
-                f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
-                "count_clipped out"
-            )
-        packed = -(-self.elements * self.ring.bits // 8)
-        if packed >= 1 << 32:
-            raise ParameterError(
-                f"length {self.length} at {self.ring.bits} bits makes a message of {packed} "
-                "bytes, above 2^32 - 1; split the vector over several rounds"
-            )
-        if largest >= 1 << 63:
-            raise ParameterError(
-                f"sums up to {largest} do not fit an int64; encode smaller values"
             )
 
     @cached_property
@@ -273,6 +254,8 @@ class RoundParams:
             encoding = encoding or from_canonical(fields.encoding)
             if encoding is not None:
                 rest = fields._asdict() | {"encoding": encoding}
+                if fields.modulus & (fields.modulus - 1) == 0:  # as bits, easy to replace
+                    rest |= {"modulus": None, "modulus_bits": fields.modulus.bit_length() - 1}
                 return cls(**rest)
         except ParameterError as error:
             raise malformed("parameters", str(error)) from None
@@ -299,9 +282,3 @@ def _check_encoding(encoding: object) -> None:
             f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
             f"{type(largest).__name__}; convert it with int()"
         )
-
-
-def _remedy(bits: int) -> str:
-    if bits > 64:
-        return "no modulus is that large: lower the clip, the fractional bits or the weights"
-    return f"take modulus_bits={bits} or more, or a smaller range of values (a lower clip)"

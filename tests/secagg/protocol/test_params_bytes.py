@@ -63,6 +63,8 @@ def test_check26_any_parameters_come_back_with_their_digest(params: RoundParams)
     data = params.to_bytes()
     assert len(data) <= MAX_PARAMS_BYTES
     again = RoundParams.from_bytes(data, encoding=params.encoding)
+    assert again == params
+    assert hash(again) == hash(params)
     assert again.digest == params.digest
     assert again.to_bytes() == data
     bare = RoundParams.from_bytes(data)
@@ -77,6 +79,19 @@ def test_local_choices_stay_outside_the_bytes() -> None:
     assert plain.to_bytes() == strict.to_bytes()
     assert RoundParams.from_bytes(plain.to_bytes()).encoding == FixedPoint(clip=8.0)
     assert RoundParams.from_bytes(plain.to_bytes(), LOCAL).encoding is LOCAL
+
+
+def test_parameters_are_equal_whatever_names_their_modulus() -> None:
+    spelled = [make_params(), make_params(modulus_bits=32), make_params(modulus=1 << 32)]
+    assert len(set(spelled)) == 1
+    assert make_params(modulus_bits=33) not in spelled
+    assert make_params(encoding=LOCAL) != make_params(encoding=FixedPoint(clip=8.0))
+    assert make_params() != make_params().to_bytes()
+
+
+def test_parameters_from_bytes_can_be_changed() -> None:
+    read = RoundParams.from_bytes(make_params().to_bytes(), make_params().encoding)
+    assert dataclasses.replace(read, modulus_bits=40) == make_params(modulus_bits=40)
 
 
 def test_own_encoding_is_read_only_with_its_object() -> None:

@@ -1,0 +1,45 @@
+"""Room for the sum of n vectors: in the ring, in a message and in an int64."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secagg.errors import ParameterError
+
+if TYPE_CHECKING:
+    from secagg.protocol.params import RoundParams
+
+
+def check_headroom(params: RoundParams) -> None:
+    """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors."""
+    weight = params.max_weight or 1
+    largest = params.n_clients * max(params.encoding.max_encoded * weight, weight)
+    needed = 2 * largest + 1 if params.encoding.signed else largest + 1
+    if params.ring.modulus < needed:
+        raise ParameterError(
+            f"modulus {params.ring} has no headroom: the sum of {params.n_clients} vectors "
+            f"with elements up to {params.encoding.max_encoded}"
+            f"{f' and weights up to {weight}' if params.max_weight else ''} needs R ≥ "
+            f"{needed}; {_remedy((needed - 1).bit_length())}"
+        )
+    clipped = params.n_clients * params.length if params.count_clipped else 0
+    if params.ring.modulus <= clipped:
+        raise ParameterError(
+            f"modulus {params.ring} has no headroom: {clipped} elements in all can be "
+            f"clipped; take modulus_bits={clipped.bit_length()} or more, or leave "
+            "count_clipped out"
+        )
+    packed = -(-params.elements * params.ring.bits // 8)
+    if packed >= 1 << 32:
+        raise ParameterError(
+            f"length {params.length} at {params.ring.bits} bits makes a message of {packed} "
+            "bytes, above 2^32 - 1; split the vector over several rounds"
+        )
+    if largest >= 1 << 63:
+        raise ParameterError(f"sums up to {largest} do not fit an int64; encode smaller values")
+
+
+def _remedy(bits: int) -> str:
+    if bits > 64:
+        return "no modulus is that large: lower the clip, the fractional bits or the weights"
+    return f"take modulus_bits={bits} or more, or a smaller range of values (a lower clip)"

@@ -19,12 +19,15 @@ def moved(data: bytes, params: RoundParams, element: int, by: int) -> bytes:
     return altered(data, MaskedInput, values=_fast.pack_bits(values, params.ring.bits))
 
 
-def total_moved_by(params: RoundParams, element: int, to: int) -> Cohort:
-    """Run a round in which one client moves an element of the sum to a value."""
+def total_moved_by(params: RoundParams, element: int, to: int, *lost: int) -> Cohort:
+    """Run a round in which one client moves an element of the sum to a value.
+
+    The clients in `lost` drop out before their masked inputs.
+    """
     cohort = Cohort(params)
     cohort.advance(2)
-    sent = cohort.step()
-    exact = [*cohort.expected(cohort.ids), sum(cohort.weights[u] or 0 for u in cohort.ids), 0]
+    sent = {u: data for u, data in cohort.step().items() if u not in lost}
+    exact = [*cohort.expected(sent), sum(cohort.weights[u] or 0 for u in sent), 0]
     changed = moved(sent[1], params, element, to - int(exact[element]))
     cohort.deliver(sent | {1: changed})
     cohort.deliver(cohort.step())
@@ -79,6 +82,17 @@ def test_check42_a_count_of_clipped_elements_beyond_its_bounds_raises() -> None:
         with pytest.raises(RemoteProtocolError) as caught:
             total_moved_by(params, last, count)
         assert (caught.value.check, caught.value.sender) == ("clipped", None)
+
+
+@pytest.mark.parametrize(("element", "check", "most"), [(0, "sum", 360), (4, "weight", 40)])
+def test_check42_clients_that_dropped_out_do_not_widen_the_bounds(
+    element: int, check: str, most: int
+) -> None:
+    params = make_params(5, encoding=Integers(max=9), max_weight=10)
+    total_moved_by(params, element, most, 3)
+    with pytest.raises(RemoteProtocolError) as caught:
+        total_moved_by(params, element, most + 1, 3)
+    assert caught.value.check == check
 
 
 def test_check42_an_impossible_sum_ends_the_round() -> None:

@@ -119,6 +119,12 @@ def test_over_sockets_goes_on_without_silent_clients() -> None:
     assert run("-c", silent) == "1\ngoing on without clients [0]: their time is up\n"
 
 
+def test_own_model_takes_45_lines() -> None:
+    """Blank lines and comments do not count."""
+    lines = (ROOT / "examples" / "own_model.py").read_text().splitlines()
+    assert sum(bool(line.partition("#")[0].strip()) for line in lines) <= 45
+
+
 @pytest.mark.large
 @pure_repeats
 def test_own_model_is_as_good_as_the_pooled_one_with_a_client_killed_and_one_late() -> None:

@@ -200,7 +200,7 @@ def _items(arrays: Mapping[str, Leaf] | Sequence[Leaf]) -> list[tuple[str, Leaf]
         if isinstance(arrays, str | bytes) or not isinstance(arrays, Sequence):
             raise ParameterError(
                 "arrays must be a mapping by name or a sequence, not "
-                f"{type(arrays).__name__}; put a single array in a list"
+                f"{type(arrays).__name__}; pass arrays by name, or a list of them"
             )
         return [(str(position), leaf) for position, leaf in enumerate(arrays)]
     for name in arrays:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from secagg._check import check_integer
+from secagg._check import check_integer, is_integer
 from secagg.errors import ParameterError
 
 __all__ = ["ByClient", "ClientKey", "Names", "client_id", "identify"]
@@ -52,6 +52,8 @@ def identify(client: ClientKey, argument: str = "client_id") -> tuple[int, str |
     if isinstance(client, str):
         name = _normalised(client)
         return _hashed(name), name
+    if not is_integer(client):
+        raise ParameterError(f"{argument} must be an int or a name, not {client!r}")
     check_integer(argument, client, 0, (1 << 64) - 1)
     return int(client), None
 

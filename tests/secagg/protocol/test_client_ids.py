@@ -210,3 +210,9 @@ def test_integers_stay_ids() -> None:
     cohort.advance(4)
     assert cohort.server.result().survivors[:4] == (0, 1, 2, 3)
     assert client_id("7") != 7
+
+
+@pytest.mark.parametrize("client", [b"alice", 1.0, None, True])
+def test_id_of_another_type_raises_and_names_are_mentioned(client: object) -> None:
+    with pytest.raises(ParameterError, match="client_id must be an int or a name"):
+        Client(client, make_params())

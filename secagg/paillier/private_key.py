@@ -138,7 +138,7 @@ class PrivateKey(Confined):
         ParameterError
             The vector is under another key, or it is the 0 of an empty ``sum``.
         RemoteProtocolError
-            Check "slots", "summands" or "weight": the decrypted values are not the sum of as
+            Check "sum", "summands" or "weight": the decrypted values are not the sum of as
             many vectors as the header states.
         """
         total = checked_sum(vector)

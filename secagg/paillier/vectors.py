@@ -253,7 +253,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
     try:
         slots = packing.unpack(plaintexts, vector.group.bits)
     except ParameterError as error:
-        raise remote("slots", str(error)) from None
+        raise remote("sum", str(error)) from None
     integers, count = slots[: packing.length], int(slots[-1])
     above, below = vector.added * packing.max_element, vector.subtracted * packing.max_element
     beyond = np.abs(slots).max() > above + below
@@ -261,7 +261,7 @@ def decode_sum(vector: EncryptedVector, plaintexts: Sequence[int]) -> DecryptedS
         beyond = beyond or integers.max() > above or integers.min() < -below
     if beyond:
         raise remote(
-            "slots",
+            "sum",
             f"a slot exceeds the largest sum of {vector.added + vector.subtracted} vectors",
         )
     summands = vector.added - vector.subtracted

@@ -32,8 +32,8 @@ class RoundResult:
         The number of clipped elements in their vectors, if the round has `count_clipped`.
     disputes : tuple of Dispute, ascending
         The wrong shares, each with its dealer and its holder. Wrong shares of a secret are
-        found if they are at most half of its shares beyond the threshold, or a single one. The
-        sum is right in any case.
+        found if they are at most half of its shares beyond the threshold. The sum is right in
+        any case.
     """
 
     sum: NDArray[np.float64] | NDArray[np.int64]

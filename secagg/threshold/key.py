@@ -167,7 +167,7 @@ class ThresholdKey:
         Raises
         ------
         RemoteProtocolError
-            Also check "slots", "summands" or "weight": the decrypted values are not the sum of
+            Also check "sum", "summands" or "weight": the decrypted values are not the sum of
             as many vectors as the header states.
         """
         total = checked_sum(vector)

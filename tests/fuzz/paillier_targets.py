@@ -113,7 +113,7 @@ def _read(vector: EncryptedVector, key: PrivateKey) -> None:
     try:
         read = key.decrypt_vector(vector)
     except RemoteProtocolError as error:
-        _check_rejection(error, {"slots", "summands"})
+        _check_rejection(error, {"sum", "summands"})
         return
     most = (vector.added + vector.subtracted) * vector.packing.max_element
     assert int(np.abs(read.integers).max()) <= most

@@ -251,18 +251,18 @@ class Packing:
         for m, slots in zip(plaintexts, self.cut(bits), strict=True):
             shifted = m + sum(self.offset << (self.slot_bits * i) for i in range(slots))
             if not 0 <= shifted < 1 << (self.slot_bits * slots):
-                raise Rejected("slots")
+                raise Rejected("sum")
             mask = (1 << self.slot_bits) - 1
             values += [
                 (shifted >> (self.slot_bits * i) & mask) - self.offset for i in range(slots)
             ]
         if any(abs(v) > (added + subtracted) * self.largest for v in values):
-            raise Rejected("slots")
+            raise Rejected("sum")
         elements, (*weights, count) = values[: self.d], values[self.d :]
         if isinstance(self.encoding, Integers) and any(
             not -subtracted * self.largest <= v <= added * self.largest for v in elements
         ):
-            raise Rejected("slots")
+            raise Rejected("sum")
         if count != added - subtracted:
             raise Rejected("summands")
         if self.max_weight is None:

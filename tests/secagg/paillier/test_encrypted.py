@@ -206,7 +206,7 @@ def test_check34_wrong_count_in_the_header_is_detected(changes):
     data = header((vector() + vector(1)).to_bytes(), **changes)
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(PUBLIC.load_vector(data, PACKING, summands=None))
-    assert caught.value.check in ("summands", "slots")
+    assert caught.value.check in ("summands", "sum")
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_check34_ciphertexts_that_are_no_sum_are_detected(size, negative):
     read = EncryptedVector(PACKING, PUBLIC.encrypt(plaintexts))
     with pytest.raises(RemoteProtocolError) as caught:
         KEY.decrypt_vector(read)
-    assert caught.value.check == "slots"
+    assert caught.value.check == "sum"
 
 
 def test_check34_vector_without_its_count_is_detected():
@@ -299,7 +299,7 @@ def test_check34_vector_without_its_count_is_detected():
         (Integers(7), 1, {7: True, -7: True, 8: False, -8: False}),
     ],
 )
-def test_check34_slot_overflowing_by_one_is_detected(encoding, added, values):
+def test_check42_slot_overflowing_by_one_is_detected(encoding, added, values):
     """A slot that overflows by one is detected at decryption."""
     packing = Packing(encoding=encoding, length=3, summands=2)
     for value, fits in values.items():
@@ -313,7 +313,7 @@ def test_check34_slot_overflowing_by_one_is_detected(encoding, added, values):
                 continue
             with pytest.raises(RemoteProtocolError) as caught:
                 KEY.decrypt_vector(read)
-            assert caught.value.check == "slots"
+            assert caught.value.check == "sum"
 
 
 def test_check34_weight_beyond_the_maximum_is_detected():

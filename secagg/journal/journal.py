@@ -23,13 +23,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 from secagg._check import check_kind
 from secagg.errors import JournalError
+from secagg.journal import database
 from secagg.journal.lock import FileLock, errors_of, spoilt
 from secagg.protocol import RoundParams
 from secagg.protocol.messages import MaskedInput, ShareKeys, UnmaskShares, max_bytes
@@ -79,27 +78,15 @@ class Journal:
             The file exists already, or cannot be written.
         """
         where = _absolute(path, params)
-        with (
-            errors_of(where),
-            _folder(where.parent) as folder,
-            closing(sqlite3.connect(":memory:")) as empty,
-        ):
+
+        def fill(empty: sqlite3.Connection) -> None:
             _limit(empty, params)
-            # SQLite would take the log that a deleted file left behind for the new one's
-            if any(Path(f"{where}{left}").exists() for left in ("-wal", "-journal")):
-                raise FileExistsError
-            for table in _SCHEMA:
-                empty.execute(table)
             empty.execute(
                 "INSERT INTO head VALUES (?, 0, ?)", (params.to_bytes(), first_link(params))
             )
-            empty.commit()
-            with tempfile.NamedTemporaryFile(dir=where.parent, prefix=where.name) as file:
-                file.write(empty.serialize())
-                file.flush()
-                os.fsync(file.fileno())
-                os.link(file.name, where)  # unlike a rename, never replaces a file
-            os.fsync(folder)
+
+        with errors_of(where):
+            database.create(where, _SCHEMA, fill)
         return cls.open(where, params)
 
     @classmethod
@@ -121,7 +108,8 @@ class Journal:
             journal = cls(where, params, FileLock(where))
         try:
             with errors_of(where), journal._lock.use() as connection:
-                _claim(connection, where, params)
+                _limit(connection, params)
+                database.claim(connection, where, _SCHEMA)
             for _ in journal.entries():
                 pass
         except BaseException:
@@ -193,7 +181,7 @@ class Journal:
                 head = (number + 1, chain)
                 connection.execute("UPDATE head SET entries = ?, chain = ?", head)
                 connection.execute("COMMIT")
-                _checkpoint(connection)
+                database.checkpoint(connection)
             except BaseException:
                 # memory and disk may differ now; only the file read again is certain
                 self.close()
@@ -213,29 +201,6 @@ class Journal:
         return f"Journal({str(self.path)!r})"
 
 
-def _claim(connection: sqlite3.Connection, path: Path, params: RoundParams) -> None:
-    """Lock the database for this connection, recover it, and raise unless it is a journal."""
-    _limit(connection, params)
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    # a hostile file can have triggers, and views with endless rows
-    schema = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
-    if schema != [(table,) for table in _SCHEMA]:
-        raise spoilt("it is not a journal of this version, or was altered")
-    if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-        raise JournalError(
-            "SQLite cannot keep a write-ahead log beside it; choose a folder on a local disk"
-        )
-    connection.execute("PRAGMA synchronous = FULL")
-    _checkpoint(connection)
-    # the chain validates the rows, this the pages that they and the next ones are on
-    sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-    pages, size = (
-        connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
-    )
-    if not sound or path.stat().st_size != pages * size:
-        raise spoilt("it was truncated or altered")
-
-
 def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
     """Limit the size of a row to that of the largest message of the round."""
     kinds = (ShareKeys, MaskedInput, UnmaskShares)
@@ -247,13 +212,6 @@ def _limit(connection: sqlite3.Connection, params: RoundParams) -> None:
             f"a message can have {room} bytes, but SQLite stores {most} at most; split the "
             "vector over several rounds"
         )
-
-
-def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Move committed entries from the write-ahead log into the file itself, and sync it."""
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise JournalError("the write-ahead log cannot be emptied")
 
 
 def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, bytes]:
@@ -287,16 +245,3 @@ def _absolute(path: str | os.PathLike[str], params: RoundParams) -> Path:
     check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
     return Path(path).absolute()
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    """Yield a descriptor of a folder, with which the folder can be synced to the disk."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise JournalError(f"the folder {path}: {error.strerror}; make it first") from None
-    try:
-        yield folder
-    finally:
-        os.close(folder)

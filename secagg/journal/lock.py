@@ -25,12 +25,12 @@ from pathlib import Path
 from secagg.errors import JournalError
 
 _BUSY = "it is open already, in this process or another: close it there first"
-_SPOILT = "; its round cannot be continued: begin a new one with a new journal"
+_SPOILT = "; it cannot be continued: begin a new round or session with a new journal"
 _REMEDIES = {
     sqlite3.SQLITE_NOTADB: _SPOILT,
     sqlite3.SQLITE_CORRUPT: _SPOILT,
-    sqlite3.SQLITE_FULL: "; make room, open it again and use Server.resume",
-    sqlite3.SQLITE_IOERR: "; check the disk, open it again and use Server.resume",
+    sqlite3.SQLITE_FULL: "; make room and open it again, a server's with Server.resume",
+    sqlite3.SQLITE_IOERR: "; check the disk and open it again, a server's with Server.resume",
 }
 
 
@@ -82,7 +82,7 @@ class FileLock:
             )
         with self._busy:
             if self._connection is None:
-                raise JournalError("it is closed; open it again with Journal.open")
+                raise JournalError("it is closed; open it again")
             self._check_name()
             yield self._connection
 
@@ -115,7 +115,7 @@ class FileLock:
                 return
         raise JournalError(
             "the file was deleted, moved or replaced while open: put the same file back and "
-            "use Server.resume, or begin a new round"
+            "open it again, a server's with Server.resume, or begin with a new journal"
         )
 
     def _close_descriptor(self) -> None:
@@ -130,9 +130,7 @@ def errors_of(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        why = (
-            "it or its -wal file exists: use Journal.open, delete both, or choose another name"
-        )
+        why = "it or its -wal file exists: open it, delete both, or choose another name"
     except BlockingIOError:
         why = _BUSY
     except (sqlite3.Error, UnicodeDecodeError) as error:  # unchained: it may quote the file

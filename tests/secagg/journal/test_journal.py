@@ -20,7 +20,7 @@ import pytest
 
 from harness import Cohort, make_params
 from secagg import Integers, Journal, JournalError, Phase, RoundParams, Server
-from secagg.journal import journal
+from secagg.journal import database
 from secagg.server import Entry
 
 PARAMS = make_params(5, 4)
@@ -107,7 +107,7 @@ def test_wal_of_a_deleted_file_is_not_the_new_files(
 ) -> None:
     """The log of a deleted file is not used for a new file."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
+        patched.setattr(database, "checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
     image = path.with_name("crashed")
     assert Path(f"{image}-wal").stat().st_size > 0
@@ -401,7 +401,7 @@ def test_check28_damaged_wal_loses_no_acknowledged_entry(
 ) -> None:
     """Killed between the commit and the move into the file: the entry is there or not."""
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
+        patched.setattr(database, "checkpoint", lambda *_: crashed(path))
         opened.append(6, (1, b"fifth"))
     image = path.with_name("crashed")
     main, log = image.read_bytes(), Path(f"{image}-wal").read_bytes()
@@ -425,7 +425,7 @@ def test_older_file_with_a_newer_wal_is_rejected_or_whole(
     with Journal.open(path, PARAMS) as opened:
         write(opened, [(1, b"x" * 3000), (2, b"y" * 3000)], first=6)
         with monkeypatch.context() as patched:
-            patched.setattr(journal, "_checkpoint", lambda *_: crashed(path))
+            patched.setattr(database, "checkpoint", lambda *_: crashed(path))
             opened.append(8, (4, b"z" * 3000))
     image = path.with_name("crashed")
     image.write_bytes(older)
@@ -510,7 +510,7 @@ def test_interrupted_write_closes_the_journal(
         raise KeyboardInterrupt
 
     with Journal.open(path, PARAMS) as opened, monkeypatch.context() as patched:
-        patched.setattr(journal, "_checkpoint", interrupted)
+        patched.setattr(database, "checkpoint", interrupted)
         with pytest.raises(KeyboardInterrupt):
             opened.append(6, (1, b"fifth"))
         with pytest.raises(JournalError):

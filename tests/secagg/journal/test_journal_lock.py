@@ -33,7 +33,7 @@ from secagg import (
     Server,
     TooFewSurvivors,
 )
-from secagg.journal import journal as journal_file
+from secagg.journal import database
 from secagg.journal.lock import FileLock
 
 __all__ = ["path"]
@@ -397,7 +397,7 @@ def test_check28_lock_outlasts_the_connection(
         kept.clear()
         gc.collect()
     else:
-        monkeypatch.setattr(journal_file, "_checkpoint", fail)
+        monkeypatch.setattr(database, "checkpoint", fail)
         with pytest.raises((JournalError, KeyboardInterrupt)):
             kept[0].append(6, ENTRIES[1])
     assert order == ["connection", "lock"]

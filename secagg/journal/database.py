@@ -1,0 +1,85 @@
+"""File of a journal: a SQLite database in WAL mode, on the disk before a write is acknowledged.
+
+Each transaction is committed with ``synchronous=FULL``, and `checkpoint` moves it from the
+write-ahead log into the file. So losing the ``-wal`` file later loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from secagg.errors import JournalError
+from secagg.journal.lock import spoilt
+
+__all__ = ["checkpoint", "claim", "create"]
+
+
+def create(
+    path: Path, schema: Sequence[str], fill: Callable[[sqlite3.Connection], None]
+) -> None:
+    """Create a database in a new file of mode 600, with these tables and their first rows.
+
+    FileExistsError is raised if the file or its log exists already, JournalError if there is no
+    such folder, and OSError or sqlite3.Error if it cannot be written.
+    """
+    with _folder(path.parent) as folder, closing(sqlite3.connect(":memory:")) as empty:
+        # SQLite would take the log that a deleted file left behind for the new one's
+        if any(Path(f"{path}{left}").exists() for left in ("-wal", "-journal")):
+            raise FileExistsError
+        for table in schema:
+            empty.execute(table)
+        fill(empty)
+        empty.commit()
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as file:
+            file.write(empty.serialize())
+            file.flush()
+            os.fsync(file.fileno())
+            os.link(file.name, path)  # unlike a rename, never replaces a file
+        os.fsync(folder)
+
+
+def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:
+    """Lock the database for this connection, recover it, and raise unless it is sound."""
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    # a hostile file can have triggers, and views with endless rows
+    found = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+    if found != [(table,) for table in schema]:
+        raise spoilt("it is not a journal of this version, or was altered")
+    if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+        raise JournalError(
+            "SQLite cannot keep a write-ahead log beside it; choose a folder on a local disk"
+        )
+    connection.execute("PRAGMA synchronous = FULL")
+    checkpoint(connection)
+    # the chain validates the rows, this the pages that they and the next ones are on
+    sound = connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    pages, size = (
+        connection.execute(f"PRAGMA page_{x}").fetchone()[0] for x in ("count", "size")
+    )
+    if not sound or path.stat().st_size != pages * size:
+        raise spoilt("it was truncated or altered")
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Move committed rows from the write-ahead log into the file itself, and sync it."""
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise JournalError("the write-ahead log cannot be emptied")
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """Yield a descriptor of a folder, with which the folder can be synced to the disk."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise JournalError(f"the folder {path}: {error.strerror}; make it first") from None
+    try:
+        yield folder
+    finally:
+        os.close(folder)

@@ -1,10 +1,12 @@
 """Secure aggregation: a server learns the sum of many private vectors and nothing else.
 
-There are two ways, and in both a vector is first encoded as integers (`encoding`). With secret
+There are three ways, and in all a vector is first encoded as integers (`encoding`). With secret
 sharing, a `Client` masks its vector and a `Server` adds the masked vectors. `simulate_round`
-runs both in one process, and `journal` lets a killed server resume. With homomorphic
-encryption, `paillier` encrypts vectors that an aggregator adds, and `threshold` shares the key
-among trustees. `testing` has property tests for applications, `bench` compares the two ways.
+runs both in one process, and `journal` lets a killed server resume. In `oneshot` sums a client
+sends one message, and helpers open the sum of the masks. With homomorphic encryption,
+`paillier` encrypts vectors that an aggregator adds, and `threshold` shares the key among
+trustees. `testing` has property tests for applications, `bench` compares secret sharing with
+encryption.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from secagg.errors import (
 )
 
 if TYPE_CHECKING:
-    from secagg import graph, paillier, shamir, threshold
+    from secagg import graph, oneshot, paillier, shamir, threshold
     from secagg.client import Client
     from secagg.encoding import FixedPoint, Integers, Schema, flatten
     from secagg.journal import Journal
@@ -78,6 +80,7 @@ __all__ = [
     "client_id",
     "flatten",
     "graph",
+    "oneshot",
     "paillier",
     "set_threads",
     "shamir",

@@ -78,6 +78,8 @@ class RemoteProtocolError(SecAggError):
     disputes : tuple of Dispute
         For the check ``"shares"``: the dealer of the secret that the shares do not give, and
         each client that revealed a share of it.
+    helpers : tuple of int
+        Numbers of the helpers of a one-shot sum whose messages are wrong or contradictory.
     """
 
     def __init__(
@@ -88,11 +90,13 @@ class RemoteProtocolError(SecAggError):
         phase: str,
         check: str,
         disputes: tuple[Dispute, ...] = (),
+        helpers: tuple[int, ...] = (),
     ) -> None:
         self.sender = sender
         self.phase = phase
         self.check = check
         self.disputes = disputes
+        self.helpers = helpers
         who = "" if sender is None else f"client {sender}, "
         super().__init__(f"{who}{phase}, {check}: {message}")
 

@@ -1,0 +1,47 @@
+"""One-shot sums with helpers: each client sends one message, keeps no state and may leave.
+
+A client masks its vector with PRG(k_S) of one seed for each subset S of t − 1 helpers. It seals
+each seed to the helpers *not* in S: replicated secret sharing (Ito, Saito, Nishizeki 1987) of
+PRG seeds (Cramer, Damgård, Ishai 2005). An `Accumulator` adds the masked vectors of a batch. A
+`Helper` checks its boxes, reserves the list of clients in its `HelperJournal` and opens the
+*sums* M_S of the masks that it knows. The sum of the vectors is Σ y − Σ_S M_S mod R.
+
+If security is "active", the aggregator together with any t − 1 helpers and any clients learns,
+for each opened batch, the sum over its honest clients and nothing else. Corrupt helpers C with
+|C| = t − 1 lack exactly the seeds of S = C, and honest helpers release their sum over one list
+for each client. All helpers without the aggregator learn who reported, and nothing of a vector.
+
+Not protected:
+
+- Correctness and availability. ℓ − t + 1 helpers, or ℓ − q + 1 before a list is reserved, can
+  stop a batch. A helper's verdict on a box is its word.
+- Helper keys chosen by the aggregator: it then reads every vector. Parameters come from the
+  application, or `OneShotPolicy` has the helpers' identities and all of them endorse.
+- Helpers that are not independent. One run by the aggregator's operator is one of the t − 1.
+- A replica, clone or restored copy of a helper's journal: it opens twice and counts as corrupt.
+  New keys for each session, deleted at its end, keep recorded boxes shut.
+- Differences between sessions, or between sums over similar cohorts.
+- Sybils without a registry. Of `min_clients`, colluding clients hide nobody.
+- Signatures and quantum computers: the hybrid suite protects confidentiality alone.
+- A client whose source of entropy repeats a state, as a cloned machine's: its masks repeat.
+"""
+
+from __future__ import annotations
+
+from secagg.oneshot.accumulator import Accumulator
+from secagg.oneshot.client import report
+from secagg.oneshot.helper import Helper
+from secagg.oneshot.journal import HelperJournal
+from secagg.oneshot.params import OneShotParams
+from secagg.oneshot.policy import OneShotPolicy
+from secagg.oneshot.result import OneShotResult
+
+__all__ = [
+    "Accumulator",
+    "Helper",
+    "HelperJournal",
+    "OneShotParams",
+    "OneShotPolicy",
+    "OneShotResult",
+    "report",
+]

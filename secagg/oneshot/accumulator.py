@@ -1,0 +1,355 @@
+"""Aggregator of a one-shot sum: it adds reports that it cannot read, and subtracts their masks.
+
+Anybody may run several accumulators and merge them. They need no trust for privacy, and full
+trust for the sum. Route reports by id: two accumulators that took the same id cannot be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import as_bytes, check_integer, check_kind
+from secagg.encoding import Lanes
+from secagg.errors import LocalProtocolError, ParameterError, TooFewSurvivors
+from secagg.oneshot import messages, stored
+from secagg.oneshot.layout import START_BYTES
+from secagg.oneshot.messages import Head, Kind, Request, violation
+from secagg.oneshot.params import OneShotParams
+from secagg.oneshot.result import OneShotResult, add_answer, decode, unmask
+from secagg.protocol import Registry
+from secagg.protocol.identities import check_registry
+
+_CHUNK = 1000
+"""Clients in a chunk of boxes, at most."""
+
+
+class Accumulator:
+    """Sum of the reports of one batch, under masks that the helpers know.
+
+    `add` the reports, send the chunks of `boxes` to each helper, `drop` the ids that a helper
+    rejects, `request` the opening and pass the helpers' answers to `result`. Store `to_bytes`
+    after the first `request` and **before** it is sent: lists that differ from one helper to
+    the next, or a retry with fewer clients, would expose a single vector if security is
+    "semi-honest".
+
+    Parameters
+    ----------
+    params : OneShotParams
+    registry : Registry, optional
+        Public keys of all clients; required if security is "active", else not allowed.
+    batch : int
+        Number of the batch in its session, 0 ≤ batch < 2^64. Batches have no clients in common.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid.
+    """
+
+    def __init__(
+        self, params: OneShotParams, *, registry: Registry | None = None, batch: int = 0
+    ) -> None:
+        check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+        check_registry(params.sums, registry)
+        check_integer("batch", batch, 0, (1 << 64) - 1)
+        self.params = params
+        self.batch = int(batch)
+        self._registry = registry
+        self._total: Lanes = params.ring.zeros(params.elements)
+        self._digests: dict[int, bytes] = {}  # of the head of every report in the sum
+        self._reports: dict[int, bytes] = {}  # those that can still be dropped
+        self._list: tuple[NDArray[np.uint64], bytes] | None = None  # the fixed one, and its D
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def __repr__(self) -> str:
+        fixed = ", fixed" if self._list else ""
+        return f"<Accumulator: batch {self.batch}, {len(self):,} reports{fixed}>"
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Ids of the reports in the sum, ascending."""
+        return tuple(sorted(self._digests))
+
+    def add(self, report: bytes) -> bool:
+        """Add a client's report; return False, and change nothing, if it was added before.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "length", "version", "encoding", "parameters", "id", "signature", "range", "count":
+            it is not a report under these parameters, another report of the client is in the
+            sum, or the batch has n reports. Nothing was added.
+        LocalProtocolError
+            The list is fixed.
+        """
+        self._check_open()
+        report = as_bytes(report, "a report")
+        head = self._read(report)
+        known = self._digests.get(head.client_id)
+        if known is not None:
+            if known == head.digest:
+                return False
+            why = "another report of this client is in the sum; drop that one first"
+            raise violation("report", "id", why, sender=head.client_id)
+        if len(self) >= self.params.n_clients:
+            why = f"the batch has {len(self)} reports, n_clients; begin another batch"
+            raise violation("report", "count", why, sender=head.client_id)
+        self._check_signature(head, report)
+        self.params.ring.add_into(self._total, self._values(head.client_id, report))
+        self._digests[head.client_id] = head.digest
+        self._reports[head.client_id] = report
+        return True
+
+    def boxes(self, helper: int) -> Iterator[bytes]:
+        """Yield the boxes of all reports that are not settled, in chunks, for `Helper.check`.
+
+        Parameters
+        ----------
+        helper : int
+            Number of the helper, 1 to ℓ.
+
+        Raises
+        ------
+        ParameterError
+            There is no such helper.
+        """
+        check_integer("helper", helper, 1, len(self.params.helpers))
+        layout, first = self.params.layout, messages.start(Kind.BOXES, self.params)
+        first += int(helper).to_bytes(2, "little")
+        head, box = slice(START_BYTES, START_BYTES + layout.head), layout.box(helper)
+        signature = slice(layout.boxes[-1], layout.values)
+        reports = iter(list(self._reports.values()))  # the caller may drop in between
+        while chunk := list(islice(reports, _CHUNK)):
+            yield first + b"".join(
+                part for r in chunk for part in (r[head], r[box], r[signature])
+            )
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """Take the reports of some clients out of the sum, such as those a helper rejected.
+
+        Raises
+        ------
+        ParameterError
+            A report is not in the sum, or is settled. Nothing was dropped.
+        LocalProtocolError
+            The list is fixed.
+        """
+        self._check_open()
+        dropped = {int(u) for u in ids}
+        for u in dropped:
+            if u not in self._reports:
+                state = "settled" if u in self._digests else "not in the sum"
+                raise ParameterError(f"the report of client {u} is {state}; drop others only")
+        ring = self.params.ring
+        for u in dropped:
+            values = self._values(u, self._reports.pop(u))
+            del self._digests[u]
+            if ring.is_power_of_two:
+                np.subtract(self._total, values, out=self._total)
+            else:
+                ring.add_into(self._total, np.uint64(ring.modulus) - values)
+
+    def settle(self) -> None:
+        """Forget vectors and boxes of the reports, which all helpers have checked.
+
+        They stay in the sum and cannot be dropped any more. A helper that restarts needs its
+        chunks again, so store those until the result is there.
+        """
+        self._check_open()
+        self._reports.clear()
+
+    def merge(self, other: Accumulator) -> None:
+        """Add all reports of another accumulator of the same batch, which stays as it is.
+
+        Raises
+        ------
+        ParameterError
+            It has other parameters, another batch or a client in common, or the two have more
+            than n reports. Nothing was added.
+        LocalProtocolError
+            One of the lists is fixed.
+        """
+        check_kind("other", other, Accumulator, "an Accumulator")
+        self._check_open()
+        other._check_open()
+        if other.params.digest != self.params.digest or other.batch != self.batch:
+            raise ParameterError("the other accumulator has other parameters or another batch")
+        common = self._digests.keys() & other._digests.keys()
+        if common:
+            raise ParameterError(
+                f"client {min(common)} is in both accumulators, whose sums cannot be mended; "
+                "route reports by id"
+            )
+        if len(self) + len(other) > self.params.n_clients:
+            raise ParameterError(
+                f"{len(self)} and {len(other)} reports are more than n_clients "
+                f"{self.params.n_clients}; open two batches"
+            )
+        self.params.ring.add_into(self._total, other._total)
+        self._digests |= other._digests
+        self._reports |= other._reports
+
+    def request(self, reservations: Iterable[bytes] = ()) -> bytes:
+        """Return the request for all helpers, and fix the list of clients at the first call.
+
+        If ``params.quorum`` is 0, send it to `Helper.open`. Otherwise send it to
+        `Helper.reserve`, and the request with the helpers' reservations to `Helper.open`.
+
+        Parameters
+        ----------
+        reservations : iterable of bytes
+            Answers of `Helper.reserve`, from ``params.quorum`` helpers at least.
+
+        Raises
+        ------
+        TooFewSurvivors
+            There are fewer reports than ``params.min_clients``. Add more.
+        ParameterError
+            The reservations are of fewer helpers.
+        RemoteProtocolError
+            A reservation is malformed ("length", "helper", …), of another list ("list") or not
+            signed by its helper ("signature"); `helpers` names that one.
+        """
+        given = list(reservations)
+        ids, digest = self._list or self._fix()
+        signatures: dict[int, bytes] = {}
+        for data in given:
+            j, signature = messages.read_reply(
+                as_bytes(data), Kind.RESERVATION, self.params, digest, "reserve"
+            )
+            signatures[j] = bytes(signature)
+            signed = messages.reserved(digest)
+            if self.params.active and not self.params.identities.verifies(
+                j, signed, signatures[j]
+            ):
+                why = f"the signature is not of helper {j} over this list"
+                raise violation("reserve", "signature", why, helpers=[j])
+        if given and len(signatures) < self.params.quorum:
+            raise ParameterError(
+                f"{len(signatures)} helpers reserved the list, and opening it takes "
+                f"{self.params.quorum}; wait for more reservations"
+            )
+        if not self.params.quorum:
+            signatures.clear()
+        return messages.write_request(Request(self.batch, ids, signatures), self.params)
+
+    def result(self, answers: Iterable[bytes]) -> OneShotResult:
+        """Return the sum, from the answers of t helpers or more.
+
+        A mask that t helpers agree on is right. Other masks are right if no helper lies.
+
+        Parameters
+        ----------
+        answers : iterable of bytes
+            Answers of `Helper.open`.
+
+        Raises
+        ------
+        LocalProtocolError
+            There was no request yet.
+        ParameterError
+            The answers are of fewer than t helpers.
+        RemoteProtocolError
+            An answer is malformed or of another list. "holders": helpers contradict each other.
+            Both have the helpers' numbers in `helpers`. "sum", "weight": the vectors cannot add
+            up to the total.
+        """
+        if self._list is None:
+            raise LocalProtocolError("there was no request, so no answer can be to this list")
+        ids, digest = self._list
+        masks: dict[int, dict[int, bytes]] = {}
+        for data in answers:
+            add_answer(masks, as_bytes(data), self.params, digest)
+        total, outvoted = unmask(self._total, masks, self.params)
+        return decode(total, tuple(ids.tolist()), outvoted, self.params)
+
+    def to_bytes(self) -> bytes:
+        """Return the accumulator as bytes, equal for equal reports in any order."""
+        total = self._total.copy()
+        self.params.ring.reduce(total)
+        state = stored.State(
+            self.batch, self._list is not None, total, self._digests, self._reports
+        )
+        return stored.pack(state, self.params)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, params: OneShotParams, *, registry: Registry | None = None
+    ) -> Self:
+        """Return the accumulator that `to_bytes` encoded, whose adder is trusted for the sum.
+
+        Raises
+        ------
+        ParameterError
+            An argument is invalid.
+        RemoteProtocolError
+            "length", "version", "encoding", "parameters", "ids", "count" or "range": these are
+            not the bytes of an accumulator under `params`.
+        """
+        new = cls(params, registry=registry)
+        state = stored.unpack(as_bytes(data, "an accumulator"), params)
+        new.batch = state.batch
+        new._total = state.total
+        new._digests = dict(state.digests)
+        for u, report in state.reports.items():
+            head = new._read(report)
+            if head.client_id != u or head.digest != new._digests.get(u):
+                raise violation("accumulator", "ids", f"it has another report of client {u}")
+            new._values(u, report)
+            new._reports[u] = report
+        if state.fixed:
+            new._fix()
+        return new
+
+    def _check_open(self) -> None:
+        if self._list is not None:
+            raise LocalProtocolError(
+                "the list of clients is fixed by the first request; begin another batch"
+            )
+
+    def _read(self, report: bytes) -> Head:
+        layout = self.params.layout
+        content = messages.body(report, Kind.REPORT, self.params, "report")
+        if len(report) != layout.report:
+            why = f"{len(report)} bytes; a report of this session has {layout.report}"
+            raise violation("report", "length", why)
+        return messages.read_head(bytes(content[: layout.head]), self.params)
+
+    def _check_signature(self, head: Head, report: bytes) -> None:
+        if self._registry is None:
+            return
+        signature = report[self.params.layout.boxes[-1] : self.params.layout.values]
+        if not self._registry.verifies(head.client_id, head.content, signature):
+            why = "the client is not in the registry, or the signature is not its own"
+            raise violation("report", "signature", why, sender=head.client_id)
+
+    def _values(self, client_id: int, report: bytes) -> Lanes:
+        packed = memoryview(report)[self.params.layout.values :]
+        values = messages.unpack(packed, self.params)
+        if values is None:
+            why = "an element is not below R, or a padding bit is set"
+            raise violation("report", "range", why, sender=client_id)
+        return values
+
+    def _fix(self) -> tuple[NDArray[np.uint64], bytes]:
+        """Fix the list; return the ids and D."""
+        needed = self.params.min_clients
+        if len(self) < needed:
+            raise TooFewSurvivors(
+                f"{len(self)} reports, and a batch needs {needed}; add more",
+                phase="reserve",
+                survivors=len(self),
+                needed=needed,
+            )
+        ids = np.fromiter(self._digests, np.uint64, len(self))
+        ids.sort()
+        digest = messages.list_digest(self.params, self.batch, ids, self._digests.__getitem__)
+        self._list = ids, digest
+        return self._list

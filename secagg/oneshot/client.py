@@ -1,0 +1,108 @@
+"""Client of a one-shot sum: one message, no state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from secagg._check import check_integer, check_kind
+from secagg.client.masked_input import encode_input
+from secagg.encoding import Entropy, Vector
+from secagg.encoding.encoding import take
+from secagg.errors import ParameterError
+from secagg.oneshot import messages, seeds, suites
+from secagg.oneshot.messages import Kind
+from secagg.oneshot.params import OneShotParams
+from secagg.oneshot.policy import OneShotPolicy
+from secagg.protocol import Identity
+from secagg.protocol.keys import MaskSum
+
+
+def report(
+    vector: Vector,
+    params: OneShotParams,
+    client_id: int,
+    weight: int | None = None,
+    *,
+    identity: Identity | None = None,
+    policy: OneShotPolicy | None = None,
+    endorsements: Sequence[bytes] = (),
+    entropy: Entropy = os.urandom,
+) -> bytes:
+    """Return a client's report, its only message. Send it, unchanged, until it arrives.
+
+    A second report of the client in the same session is never summed beside the first.
+
+    Parameters
+    ----------
+    vector : array, shape (d,)
+        Vector in the units of ``params.encoding``.
+    params : OneShotParams
+    client_id : int
+        Id of the client, 0 ≤ id < 2^64, unique in the session.
+    weight : int, optional
+        Weight of the vector, 0 to ``params.max_weight``; only in a weighted sum.
+    identity : Identity, optional
+        Signing key, whose public key the helpers have in their registry; required if security
+        is "active".
+    policy : OneShotPolicy, optional
+        Demands on the parameters; the defaults of `OneShotPolicy` if None.
+    endorsements : sequence of bytes, optional
+        Endorsements of the parameters by all helpers, if the policy has `helpers`.
+    entropy : callable
+        Source of secret random bytes: 16 for each seed, then those of the encoding. HPKE draws
+        its own.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid or the parameters fail the policy.
+    MissingExtra
+        The installed cryptography lacks ``params.suite``.
+    """
+    check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+    check_integer("client_id", client_id, 0, (1 << 64) - 1)
+    client_id = int(client_id)
+    (policy or OneShotPolicy()).check(params, endorsements)
+    _check_identity(params, identity)
+    size, count = seeds.SEED_BYTES, params.seeds
+    drawn = take(entropy, size * count)
+    values, _ = encode_input(vector, weight, params.sums, entropy)
+
+    own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
+    masks = MaskSum()
+    for i, seed in own.items():
+        masks.add(seeds.mask_key(seed, params.digest, client_id, i))
+    masks.apply(values, params.ring)
+    params.ring.reduce(values)
+
+    commitments = (
+        seeds.commitment(seed, params.digest, client_id, i) for i, seed in own.items()
+    )
+    content = client_id.to_bytes(8, "little") + b"".join(commitments)
+    head = messages.read_head(content, params)
+    boxes = [
+        suites.seal(
+            params.suite,
+            key,
+            b"".join(own[i] for i in params.held_by(j)),
+            messages.box_info(head, j),
+        )
+        for j, (key, _) in enumerate(params.helpers, 1)
+    ]
+    signature = b"" if identity is None else identity.sign(head.content)
+    packed = messages.pack(values, params.ring)
+    return b"".join((messages.start(Kind.REPORT, params), content, *boxes, signature, packed))
+
+
+def _check_identity(params: OneShotParams, identity: Identity | None) -> None:
+    if identity is None:
+        if params.active:
+            raise ParameterError("security 'active' needs identity=secagg.Identity(seed)")
+        return
+    check_kind("identity", identity, Identity, "a secagg.Identity")
+    if not params.active:
+        raise ParameterError(
+            f"an identity was given, but security {params.security!r} has no signatures; take "
+            "security='active' or leave it out"
+        )

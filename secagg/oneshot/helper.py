@@ -1,0 +1,253 @@
+"""Helper of a one-shot sum: it checks boxes, reserves lists and opens the masks of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import as_bytes, check_integer, check_kind
+from secagg.errors import ParameterError
+from secagg.oneshot import messages, seeds
+from secagg.oneshot.journal import HelperJournal
+from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES
+from secagg.oneshot.messages import Kind, violation
+from secagg.oneshot.params import OneShotParams
+from secagg.oneshot.policy import endorsement
+from secagg.oneshot.seeds import SEED_BYTES
+from secagg.protocol import Registry
+from secagg.protocol.identities import check_registry
+from secagg.protocol.keys import MaskSum
+
+_BLOCK = 512
+"""Masks that one pass over the vector adds."""
+
+
+class Helper:
+    """Helper of one session. It gives its masks for one list per client, and never for another.
+
+    Requests must come from the authenticated aggregator: a stranger could spend ids. Answers
+    are confidential, since with the aggregator's total they give the sum.
+
+    Parameters
+    ----------
+    params : OneShotParams
+    journal : HelperJournal
+        Journal with this helper's keys, which are among those of `params`.
+    registry : Registry, optional
+        Public keys of all clients, from the application; required if security is "active", else
+        not allowed. Without it all clients of a batch may be inventions.
+    min_clients : int
+        The smallest list that this helper opens, 2 to 2^20; ``params.min_clients`` counts too.
+
+    Attributes
+    ----------
+    number : int
+        Number of this helper, 1 to ℓ.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or the journal's keys are not one pair of `params.helpers`.
+    """
+
+    def __init__(
+        self,
+        params: OneShotParams,
+        journal: HelperJournal,
+        *,
+        registry: Registry | None = None,
+        min_clients: int = 3,
+    ) -> None:
+        check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+        check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
+        check_registry(params.sums, registry)
+        check_integer("min_clients", min_clients, 2, 1 << 20)
+        if journal.public not in params.helpers:
+            raise ParameterError(
+                "the keys of the journal are not those of a helper of these parameters; pass "
+                "HelperJournal.public to OneShotParams(helpers=…)"
+            )
+        self.params = params
+        self.number = params.helpers.index(journal.public) + 1
+        self._journal = journal
+        self._registry = registry
+        self._least = max(int(min_clients), params.min_clients)
+        self._held = params.held_by(self.number)
+        # digest of the head and seeds, in one object: a batch can have a million clients
+        self._checked: dict[int, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"<Helper {self.number}: {len(self._checked):,} clients checked>"
+
+    def endorse(self) -> bytes:
+        """Return this helper's signature of the parameters, 64 bytes.
+
+        It states that the helper has both of its keys there. A client with
+        ``OneShotPolicy(helpers=…)`` asks for those of all helpers.
+        """
+        return self._journal.identity.sign(endorsement(self.params))
+
+    def check(self, boxes: bytes) -> tuple[int, ...]:
+        """Check the boxes of a chunk and return the ids of those rejected; reveal nothing.
+
+        The aggregator drops the clients whose boxes a helper rejects. The verdict is the
+        helper's word. A chunk may come again, and of two reports of a client the later counts.
+
+        Parameters
+        ----------
+        boxes : bytes
+            A chunk of `Accumulator.boxes`.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "length", "version", "encoding", "parameters" or "helper": it is not a chunk for
+            this helper. Nothing was stored.
+        """
+        boxes = as_bytes(boxes, "a chunk of boxes")
+        body = messages.body(boxes, Kind.BOXES, self.params, "check")
+        size = self.params.layout.record(self.number)
+        if len(body) < 2 or (len(body) - 2) % size:
+            why = f"{len(boxes)} bytes; each client has {size} in a chunk for this helper"
+            raise violation("check", "length", why)
+        wanted = int.from_bytes(body[:2], "little")
+        if wanted != self.number:
+            why = f"the boxes are for helper {wanted}; this is helper {self.number}"
+            raise violation("check", "helper", why)
+        rejected = []
+        for at in range(2, len(body), size):
+            client_id, kept = self._verify(bytes(body[at : at + size]))
+            if kept is None:
+                rejected.append(client_id)
+            else:
+                self._checked[client_id] = kept
+        return tuple(rejected)
+
+    def reserve(self, request: bytes) -> bytes:
+        """Reserve the list of a request and return the reservation, signed if "active".
+
+        The list is in the journal, on the disk, before it is signed. The same list is reserved
+        again at any time; its clients and its batch never are for another one.
+
+        Parameters
+        ----------
+        request : bytes
+            `Accumulator.request`.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "length", "ids", …: malformed. "count": fewer clients than the minimum or more than
+            n. "unchecked": a client's box was not checked or was rejected. "batch", "spent": it
+            differs from a list with the same batch or a common client.
+        JournalError
+            The journal failed. Nothing was signed.
+        """
+        asked, digest, _ = self._read(as_bytes(request, "a request"))
+        self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
+        signature = b""
+        if self.params.active:
+            signature = self._journal.identity.sign(messages.reserved(digest))
+        return messages.write_reply(
+            Kind.RESERVATION, self.params, self.number, digest, signature
+        )
+
+    def open(self, request: bytes) -> bytes:
+        """Reserve the list of a request and return the sums of its clients' masks.
+
+        Parameters
+        ----------
+        request : bytes
+            `Accumulator.request`, with the signatures of ``params.quorum`` helpers.
+
+        Raises
+        ------
+        RemoteProtocolError
+            As `reserve`. "signature": one is not its helper's, over exactly this list.
+            "quorum": too few helpers have signed.
+        JournalError
+            The journal failed. Nothing was opened.
+        """
+        asked, digest, kept = self._read(as_bytes(request, "a request"))
+        if self.params.quorum:  # before anything is spent
+            self._check_quorum(asked.signatures, digest)
+        self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
+        return messages.write_reply(
+            Kind.ANSWER,
+            self.params,
+            self.number,
+            digest,
+            b"".join(self._mask(asked.ids, kept, place) for place in range(len(self._held))),
+        )
+
+    def _verify(self, record: bytes) -> tuple[int, bytes | None]:
+        """Return a client's id, and what to keep of its report, or None to reject it."""
+        size = self.params.layout.head
+        head = messages.read_head(record[:size], self.params)
+        client_id = head.client_id
+        end = len(record) - self.params.layout.signature
+        if self._registry is not None and not self._registry.verifies(
+            client_id, head.content, record[end:]
+        ):
+            return client_id, None
+        info = messages.box_info(head, self.number)
+        found = self._journal.box_key.open(record[size:end], info)
+        if found is None:
+            return client_id, None
+        for place, i in enumerate(self._held):
+            seed = found[SEED_BYTES * place : SEED_BYTES * (place + 1)]
+            first = ID_BYTES + seeds.COMMITMENT_BYTES * (i - 1)
+            stated = record[first : first + seeds.COMMITMENT_BYTES]
+            if stated != seeds.commitment(seed, self.params.digest, client_id, i):
+                return client_id, None
+        return client_id, head.digest + found
+
+    def _read(self, data: bytes) -> tuple[messages.Request, bytes, list[bytes]]:
+        """Return a request, D of its list, and what was kept of each report.
+
+        D and the masks are of these reports, also if `check` replaces one in another thread.
+        """
+        asked = messages.read_request(data, self.params)
+        if not self._least <= asked.ids.size <= self.params.n_clients:
+            why = (
+                f"{asked.ids.size} clients; this helper opens {self._least} to "
+                f"{self.params.n_clients}"
+            )
+            raise violation("reserve", "count", why)
+        kept: list[bytes] = []
+
+        def digest_of(client_id: int) -> bytes:
+            found = self._checked.get(client_id)
+            if found is None:
+                why = "its box was not checked here, or was rejected; drop it or send its box"
+                raise violation("reserve", "unchecked", why, sender=client_id)
+            kept.append(found)
+            return found[:DIGEST_BYTES]
+
+        digest = messages.list_digest(self.params, asked.batch, asked.ids, digest_of)
+        return asked, digest, kept
+
+    def _check_quorum(self, signatures: dict[int, bytes], digest: bytes) -> None:
+        for j, signature in signatures.items():
+            if not self.params.identities.verifies(j, messages.reserved(digest), signature):
+                why = f"the signature is not of helper {j} over this list"
+                raise violation("open", "signature", why, helpers=[j])
+        if len(signatures) < self.params.quorum:
+            why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}"
+            raise violation("open", "quorum", why)
+
+    def _mask(
+        self, ids: NDArray[np.uint64], kept: list[bytes], place: int
+    ) -> bytes | memoryview:
+        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, for the seed at a place of a box."""
+        ring, index = self.params.ring, self._held[place]
+        first = DIGEST_BYTES + SEED_BYTES * place
+        total = ring.zeros(self.params.elements)
+        for at, block in enumerate(messages.blocks(ids, _BLOCK)):
+            masks = MaskSum()
+            for u, found in zip(block, kept[_BLOCK * at : _BLOCK * (at + 1)], strict=True):
+                seed = found[first : first + SEED_BYTES]
+                masks.add(seeds.mask_key(seed, self.params.digest, u, index))
+            masks.apply(total, ring)
+        ring.reduce(total)
+        return messages.pack(total, ring)

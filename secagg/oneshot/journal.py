@@ -1,0 +1,267 @@
+"""Journal of a helper: its private keys, and every list of clients that it ever reserved.
+
+One key, one journal: they are created together, in one file of mode 600. All sessions of the
+key are in it. **Never copy or restore it**: a helper with an older copy opens a second list of
+the same clients, and the difference of two sums can be a single vector.
+
+Each row has a SHA-256 over its content and the hash of the row before it, so damage to the
+file is detected. There is no defence against a deliberate change, which takes the same access
+as reading the keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg._check import check_kind
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
+from secagg.errors import JournalError, ParameterError
+from secagg.journal import database
+from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.oneshot import suites
+from secagg.oneshot.messages import violation
+from secagg.oneshot.suites import BoxKey, SuiteName
+from secagg.protocol import Identity
+
+_SCHEMA = (
+    "CREATE TABLE head (suite TEXT, box BLOB, identity BLOB, lists INTEGER, chain BLOB)",
+    "CREATE TABLE lists (number INTEGER PRIMARY KEY, params BLOB, batch BLOB, digest BLOB, "
+    "ids BLOB, chain BLOB)",
+)
+_NEXT = (
+    "SELECT number, params, batch, digest, ids, chain FROM lists WHERE number >= ? "
+    "ORDER BY number LIMIT 1"
+)
+_NEXT_OF = (
+    "SELECT number, batch, digest, ids FROM lists WHERE number >= ? AND params = ? "
+    "ORDER BY number LIMIT 1"
+)
+_FIRST = hashlib.sha256(b"secagg/1 one-shot journal").digest()
+
+
+class HelperJournal:
+    """Keys and journal of a helper in a file. Make one with `create`, reopen it with `open`.
+
+    Close it at the end, or use it as a context manager. Delete the file when its sessions have
+    ended: recorded boxes then stay shut.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute path of the file.
+    public : (bytes, bytes)
+        Public HPKE key and Ed25519 key, for ``OneShotParams(helpers=…)``.
+    identity : Identity
+        Signing key.
+    box_key : BoxKey
+        Key that opens boxes.
+    """
+
+    def __init__(self, path: Path, lock: FileLock, identity: Identity, box_key: BoxKey) -> None:
+        self.path = path
+        self.identity = identity
+        self.box_key = box_key
+        self.public = (box_key.public, identity.public)
+        self._lock = lock
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        suite: SuiteName = "hybrid",
+        *,
+        entropy: Entropy = os.urandom,
+    ) -> Self:
+        """Draw new keys and create a journal for them in a new file at `path`.
+
+        Parameters
+        ----------
+        path : str or path
+        suite : "hybrid" or "x25519"
+            ``OneShotParams.suite`` of its sessions.
+        entropy : callable
+            Source of secret random bytes.
+
+        Raises
+        ------
+        ParameterError
+            An argument is invalid.
+        JournalError
+            The file exists already, or cannot be written.
+        MissingExtra
+            The installed cryptography lacks the suite.
+        """
+        where = _absolute(path)
+        if suite not in suites.NAMES:
+            raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {suite!r}")
+        secrets = take(entropy, suites.SECRET_BYTES[suite]), take(entropy, 32)
+        BoxKey(suite, secrets[0])  # before there is a file
+
+        def fill(empty: sqlite3.Connection) -> None:
+            row = (suite, *secrets, _FIRST)
+            empty.execute("INSERT INTO head VALUES (?, ?, ?, 0, ?)", row)
+
+        with errors_of(where):
+            database.create(where, _SCHEMA, fill)
+        return cls.open(where)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Open a helper's journal, and validate all its lists.
+
+        Raises
+        ------
+        ParameterError
+            The path is of the wrong type.
+        JournalError
+            The file is missing, is open already in any process, or was truncated or altered.
+        MissingExtra
+            The installed cryptography lacks its suite.
+        """
+        where = _absolute(path)
+        with errors_of(where):
+            if not where.is_file():
+                raise JournalError("there is no such file; make one with HelperJournal.create")
+            lock = FileLock(where)
+        try:
+            with errors_of(where), lock.use() as connection:
+                database.claim(connection, where, _SCHEMA)
+                _check_chain(connection)
+                identity, box_key = _keys(connection)
+        except BaseException:
+            lock.close()
+            raise
+        return cls(where, lock, identity, box_key)
+
+    def reserve(
+        self, params: bytes, batch: int, digest: bytes, ids: NDArray[np.uint64]
+    ) -> None:
+        """Reserve a list; it is on the disk when the call returns.
+
+        Parameters
+        ----------
+        params : bytes
+            Digest of the parameters.
+        batch : int
+            Number of the batch, 0 ≤ batch < 2^64.
+        digest : bytes
+            D of the list.
+        ids : uint64 array, strictly ascending
+
+        Raises
+        ------
+        RemoteProtocolError
+            "batch": another list has this number. "spent": another list has one of these ids.
+        JournalError
+            It is closed, this process is a fork, or the file was deleted or moved; nothing was
+            written. Or the disk is full or failing: the journal is then closed, and the request
+            can be repeated after `open`.
+        """
+        number = batch.to_bytes(8, "little")
+        with errors_of(self.path), self._lock.use() as connection:
+            for stored, other, spent in _lists(connection, params):
+                if stored == number and other == digest:
+                    return
+                if stored == number:
+                    why = f"batch {batch} is reserved for another list; take another number"
+                    raise violation("reserve", "batch", why)
+                common = ids[np.isin(ids, spent, assume_unique=True)]
+                if common.size:
+                    why = "it is in a list that was reserved before, and spent; drop it"
+                    raise violation("reserve", "spent", why, sender=int(common[0]))
+            count, chain = _head(connection)
+            row = (params, number, digest, ids.astype("<u8", copy=False).tobytes())
+            chain = _link(chain, row)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                added = (count, *row, chain)
+                connection.execute("INSERT INTO lists VALUES (?, ?, ?, ?, ?, ?)", added)
+                connection.execute("UPDATE head SET lists = ?, chain = ?", (count + 1, chain))
+                connection.execute("COMMIT")
+                database.checkpoint(connection)
+            except BaseException:
+                # memory and disk may differ now; only the file read again is certain
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Release the file when no thread is writing; without this call nothing is lost."""
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"HelperJournal({str(self.path)!r})"
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
+    return Path(path).absolute()
+
+
+def _lists(
+    connection: sqlite3.Connection, params: bytes
+) -> Iterator[tuple[bytes, bytes, NDArray[np.uint64]]]:
+    """Yield batch, D and ids of the lists of a session."""
+    least = 0
+    # no statement stays open between two rows: it would block the checkpoint
+    while rows := connection.execute(_NEXT_OF, (least, params)).fetchall():
+        number, batch, digest, ids = rows[0]
+        least = number + 1
+        yield batch, digest, np.frombuffer(ids, "<u8").astype(np.uint64, copy=False)
+
+
+def _check_chain(connection: sqlite3.Connection) -> None:
+    """Raise unless every list is as it was written, and none is missing."""
+    expected, chain = 0, _FIRST
+    while rows := connection.execute(_NEXT, (expected,)).fetchall():
+        number, *row, stored = rows[0]
+        if number != expected or not all(isinstance(part, bytes) for part in row):
+            raise spoilt(f"list {expected} was altered or is missing")
+        chain = _link(chain, tuple(row))
+        if chain != stored:
+            raise spoilt(f"list {expected} was altered or is missing")
+        expected += 1
+    if (expected, chain) != _head(connection):
+        raise spoilt(f"it was cut short or altered after list {expected}")
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    """Return the number of lists and the hash of the last one."""
+    rows = connection.execute("SELECT lists, chain FROM head LIMIT 2").fetchall()
+    if len(rows) != 1:
+        raise spoilt("it was altered")
+    count, chain = rows[0]
+    return count, chain
+
+
+def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:
+    """Return the keys, after `_check_chain`."""
+    suite, box, identity = connection.execute(
+        "SELECT suite, box, identity FROM head"
+    ).fetchone()
+    lengths = (suites.SECRET_BYTES.get(suite), 32)
+    if not isinstance(box, bytes) or not isinstance(identity, bytes):
+        raise spoilt("its keys were altered")
+    if (len(box), len(identity)) != lengths:
+        raise spoilt("its keys were altered")
+    return Identity(identity), BoxKey(suite, box)
+
+
+def _link(chain: bytes, row: tuple[bytes, ...]) -> bytes:
+    """Return the hash of a list, from the previous one's."""
+    sizes = b"".join(len(part).to_bytes(8, "little") for part in row)
+    return hashlib.sha256(chain + sizes + b"".join(row)).digest()

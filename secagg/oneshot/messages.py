@@ -1,0 +1,234 @@
+"""Messages of a one-shot sum: fixed layouts, whose sizes follow from the parameters.
+
+Every message is the version, its kind, the parameters' digest and a body. All integers are
+little-endian. A report's body is ``u64(id) ‖ com_1 … com_C ‖ box_1 … box_ℓ ‖ signature ‖ y``,
+and y is packed at ⌈log2 R⌉ bits an element. A signature is empty if security is "semi-honest".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.encoding import Lanes, Ring
+from secagg.errors import RemoteProtocolError
+from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
+from secagg.oneshot.params import OneShotParams
+from secagg.protocol.identities import SIGNATURE_BYTES
+
+VERSION = 1
+_BLOCK = 1 << 14
+_PLACE = struct.Struct("<H")
+_COUNTS = struct.Struct("<QQ")
+_SIGNED = _PLACE.size + SIGNATURE_BYTES
+
+
+class Kind(IntEnum):
+    """Second byte of a message."""
+
+    REPORT = 1
+    BOXES = 2
+    REQUEST = 3
+    RESERVATION = 4
+    ANSWER = 5
+    ACCUMULATOR = 6
+
+
+class Head(NamedTuple):
+    """Signed part of a report: id, commitments, and the SHA-256 that a list names."""
+
+    client_id: int
+    content: bytes
+    digest: bytes
+
+
+class Request(NamedTuple):
+    """List of a batch, with the signatures of helpers that reserved it, by their numbers."""
+
+    batch: int
+    ids: NDArray[np.uint64]
+    signatures: dict[int, bytes]
+
+
+def start(kind: Kind, params: OneShotParams) -> bytes:
+    """Return the first bytes of a message."""
+    return bytes([VERSION, kind]) + params.digest
+
+
+def body(data: bytes, kind: Kind, params: OneShotParams, phase: str) -> memoryview:
+    """Return a message's body.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "version", "encoding" or "parameters": it is another message, or of other parameters.
+    """
+    if len(data) < START_BYTES:
+        raise violation(phase, "length", f"{len(data)} bytes are too few for a message")
+    if data[0] != VERSION:
+        why = f"first byte {data[0]}: not a message of version {VERSION}, the supported one"
+        raise violation(phase, "version", why)
+    if data[1] != kind:
+        raise violation(phase, "encoding", f"kind {data[1]}; kind {kind} is due here")
+    if data[2:START_BYTES] != params.digest:
+        raise violation(phase, "parameters", "it has other parameters or another session")
+    return memoryview(data)[START_BYTES:]
+
+
+def violation(
+    phase: str, check: str, why: str, *, sender: int | None = None, helpers: Sequence[int] = ()
+) -> RemoteProtocolError:
+    """Return the error for a message that breaks the protocol."""
+    return RemoteProtocolError(
+        why, sender=sender, phase=phase, check=check, helpers=tuple(helpers)
+    )
+
+
+def read_head(content: bytes, params: OneShotParams) -> Head:
+    """Return the head of `content`, the id and commitments as they are in a message."""
+    signed = b"secagg/1 one-shot report" + params.digest + content
+    client_id = int.from_bytes(content[:ID_BYTES], "little")
+    return Head(client_id, signed, hashlib.sha256(signed).digest())
+
+
+def box_info(head: Head, helper: int) -> bytes:
+    """Return HPKE's info for a helper's box: it binds the box to the report and the place."""
+    place = hashlib.sha256(head.content + _PLACE.pack(helper)).digest()
+    return b"secagg/1 one-shot box" + place
+
+
+def pack(values: Lanes, ring: Ring) -> bytes | memoryview:
+    """Return elements of [0, R) at ⌈log2 R⌉ bits each; as they are in memory where possible."""
+    if ring.bits == 8 * values.itemsize:
+        return values.astype(values.dtype.newbyteorder("<"), copy=False).data.cast("B")
+    return _fast.pack_bits(values, ring.bits)
+
+
+def unpack(packed: memoryview, params: OneShotParams) -> Lanes | None:
+    """Return the elements that `pack` packed, or None if one is not in [0, R)."""
+    ring = params.ring
+    if ring.bits == 8 * ring.dtype.itemsize:
+        stored = np.frombuffer(packed, ring.dtype.newbyteorder("<"))
+        return cast("Lanes", stored.astype(ring.dtype, copy=False))
+    values = ring.zeros(params.elements)
+    try:
+        _fast.unpack_bits(packed, ring.bits, values)
+    except ValueError:  # a padding bit is set
+        return None
+    if not ring.is_power_of_two and int(values.max()) >= ring.modulus:
+        return None
+    return values
+
+
+def read_request(data: bytes, params: OneShotParams) -> Request:
+    """Return the list of a request.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "length", "ids" or "signatures", or as `body`.
+    """
+    rest = body(data, Kind.REQUEST, params, "reserve")
+    if len(rest) < _COUNTS.size:
+        raise violation("reserve", "length", "the request ends before its list")
+    batch, count = _COUNTS.unpack_from(rest)
+    end = _COUNTS.size + ID_BYTES * count
+    if len(rest) < end or (len(rest) - end) % _SIGNED:
+        raise violation("reserve", "length", f"{len(rest)} bytes for a list of {count} ids")
+    ids = np.frombuffer(rest[_COUNTS.size : end], "<u8").astype(np.uint64, copy=False)
+    if not (ids[1:] > ids[:-1]).all():
+        raise violation("reserve", "ids", "the ids of the list are not strictly ascending")
+    signatures: dict[int, bytes] = {}
+    for at in range(end, len(rest), _SIGNED):
+        (j,) = _PLACE.unpack_from(rest, at)
+        if j <= max(signatures, default=0) or j > len(params.helpers):
+            why = "the signers of the list are not strictly ascending helpers"
+            raise violation("reserve", "signatures", why)
+        signatures[j] = bytes(rest[at + _PLACE.size : at + _SIGNED])
+    return Request(batch, ids, signatures)
+
+
+def write_request(request: Request, params: OneShotParams) -> bytes:
+    """Return a request as bytes."""
+    ids = request.ids.astype("<u8", copy=False).tobytes()
+    signed = b"".join(_PLACE.pack(j) + s for j, s in sorted(request.signatures.items()))
+    counts = _COUNTS.pack(request.batch, request.ids.size)
+    return start(Kind.REQUEST, params) + counts + ids + signed
+
+
+def list_digest(
+    params: OneShotParams,
+    batch: int,
+    ids: NDArray[np.uint64],
+    digest_of: Callable[[int], bytes],
+) -> bytes:
+    """Return D, the digest of a list: of parameters, batch, ids and each id's report.
+
+    Parameters
+    ----------
+    params : OneShotParams
+    batch : int
+        Number of the batch, 0 ≤ batch < 2^64.
+    ids : uint64 array, strictly ascending
+    digest_of : callable
+        SHA-256 of the head of an id's report.
+    """
+    total = hashlib.sha256(b"secagg/1 one-shot batch" + params.digest)
+    total.update(_COUNTS.pack(batch, ids.size))
+    for block in blocks(ids, _BLOCK):
+        total.update(b"".join(u.to_bytes(ID_BYTES, "little") + digest_of(u) for u in block))
+    return total.digest()
+
+
+def blocks(ids: NDArray[np.uint64], size: int) -> Iterator[list[int]]:
+    """Yield ids in lists of at most `size`, so that a million of them are not all objects."""
+    for first in range(0, ids.size, size):
+        yield ids[first : first + size].tolist()
+
+
+def reserved(digest: bytes) -> bytes:
+    """Return the bytes that a helper signs after it reserved a list; `digest` is its D."""
+    return b"secagg/1 one-shot reserved" + digest
+
+
+def write_reply(
+    kind: Kind, params: OneShotParams, helper: int, digest: bytes, content: bytes
+) -> bytes:
+    """Return a helper's reservation or answer as bytes; `digest` is D of the list."""
+    return start(kind, params) + _PLACE.pack(helper) + digest + content
+
+
+def read_reply(
+    data: bytes, kind: Kind, params: OneShotParams, digest: bytes, phase: str
+) -> tuple[int, memoryview]:
+    """Return helper and content of a reply about the list with this D.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "length", "helper" or "list", or as `body`.
+    """
+    rest = body(data, kind, params, phase)
+    if len(rest) < _PLACE.size + DIGEST_BYTES:
+        raise violation(phase, "length", "the reply ends before its content")
+    (j,) = _PLACE.unpack_from(rest)
+    if not 1 <= j <= len(params.helpers):
+        raise violation(phase, "helper", f"helper {j}; there are {len(params.helpers)}")
+    if rest[_PLACE.size : _PLACE.size + DIGEST_BYTES] != digest:
+        why = f"helper {j} has another list than this aggregator"
+        raise violation(phase, "list", why, helpers=[j])
+    content = rest[_PLACE.size + DIGEST_BYTES :]
+    wanted = params.layout.signature
+    if kind is Kind.ANSWER:
+        wanted = params.layout.packed * len(params.held_by(j))
+    if len(content) != wanted:
+        why = f"helper {j} sent {len(content)} bytes of content instead of {wanted}"
+        raise violation(phase, "length", why, helpers=[j])
+    return j, content

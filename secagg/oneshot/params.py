@@ -1,0 +1,259 @@
+"""Parameters of a one-shot sum, which its clients, aggregator and helpers have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import Self
+
+import numpy as np
+
+from secagg._check import as_bytes, check_integer
+from secagg.encoding import Encoding, Ring
+from secagg.errors import ParameterError
+from secagg.oneshot import params_bytes, suites
+from secagg.oneshot.layout import Layout
+from secagg.oneshot.seeds import held
+from secagg.oneshot.suites import SuiteName
+from secagg.protocol import Registry, RoundParams
+from secagg.protocol.params import Security
+
+MAX_HELPERS = 16
+MAX_SEEDS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneShotParams:
+    """Parameters of one session of one-shot sums. All its batches are of different clients.
+
+    They come from the application. **An aggregator that chooses the helpers' keys reads every
+    vector.** If it relays the parameters, clients need ``OneShotPolicy(helpers=…)``.
+
+    Parameters
+    ----------
+    n_clients : int
+        n, the largest number of clients of a batch, 2 ≤ n ≤ 2^20.
+    length : int
+        d, the number of elements of a vector, 1 ≤ d ≤ 2^31.
+    encoding : FixedPoint or Integers
+        Conversion of elements to integers.
+    modulus_bits, modulus : int, optional
+        b for R = 2^b, or R itself, as in `secagg.RoundParams`. 2^32 if neither is given.
+    helpers : sequence of (bytes, bytes)
+        Public HPKE key and Ed25519 key of each helper, ``HelperJournal.public``, in order; 1 to
+        16 helpers. All keys differ.
+    threshold : int
+        t, 1 ≤ t ≤ ℓ: any t helpers open a batch, and any t − 1 together learn nothing of a
+        vector. At most 256 subsets of t − 1 helpers.
+    min_clients : int
+        Smallest number of clients whose sum is opened, 2 to n; colluding ones hide nobody.
+    max_weight : int, optional
+        The largest weight of a vector, 1 to 2^53. None: an unweighted sum.
+    security : "active" or "semi-honest"
+        "active": clients sign their reports, and the aggregator may lie. "semi-honest": the
+        aggregator follows the protocol but remembers everything.
+    suite : "hybrid" or "x25519"
+        Suite of HPKE. "hybrid" adds ML-KEM-768, against recorded traffic and later quantum
+        computers; "x25519" saves 1.1 kB for each helper.
+    session : bytes
+        Name of the session, at most 64 bytes, different for every session. If `security` is
+        "active", it must not be empty.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, R is too small for the sum of n vectors, or a helper's key is
+        not canonical, of low order or not its own.
+    MissingExtra
+        The installed cryptography lacks the suite.
+    """
+
+    n_clients: int
+    length: int
+    encoding: Encoding
+    modulus_bits: int | None = None
+    modulus: int | None = None
+    helpers: tuple[tuple[bytes, bytes], ...]
+    threshold: int
+    min_clients: int
+    max_weight: int | None = None
+    security: Security = "active"
+    suite: SuiteName = "hybrid"
+    session: bytes = b""
+
+    def __post_init__(self) -> None:
+        for name in ("n_clients", "length", "threshold", "min_clients", "max_weight"):
+            value = getattr(self, name)
+            if isinstance(value, np.integer):  # products of numpy's would wrap
+                object.__setattr__(self, name, int(value))
+        self._check_helpers()
+        check_integer("threshold", self.threshold, 1, len(self.helpers))
+        if self.seeds > MAX_SEEDS:
+            raise ParameterError(
+                f"threshold {self.threshold} of {len(self.helpers)} helpers needs {self.seeds} "
+                f"seeds for each client, more than {MAX_SEEDS}; take fewer helpers"
+            )
+        check_integer("n_clients", self.n_clients, 2, 1 << 20)
+        check_integer("min_clients", self.min_clients, 2, self.n_clients)
+        params_bytes.check_encoding(self.encoding)
+        self.sums  # noqa: B018  validates the rest, and that n vectors fit R
+
+    def _check_helpers(self) -> None:
+        if self.suite not in suites.NAMES:
+            raise ParameterError(f"suite must be 'hybrid' or 'x25519', not {self.suite!r}")
+        try:
+            pairs = tuple((box, identity) for box, identity in self.helpers)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                "helpers must be pairs of an HPKE key and an Ed25519 key; pass "
+                "HelperJournal.public of each helper"
+            ) from None
+        object.__setattr__(self, "helpers", pairs)
+        check_integer("the number of helpers", len(pairs), 1, MAX_HELPERS)
+        for number, pair in enumerate(pairs, 1):
+            if not all(isinstance(key, bytes) for key in pair):
+                raise ParameterError(f"a key of helper {number} is not bytes")
+            try:
+                suites.load_key(self.suite, pair[0])
+            except ParameterError as error:
+                raise ParameterError(f"helper {number} has {error}") from None
+        # one key at two places would get the seeds of both
+        curves = [box[-32:] for box, _ in pairs]
+        for keys in ([box[:-32] for box, _ in pairs] if self.suite == "hybrid" else [], curves):
+            if len(set(keys)) != len(keys):
+                raise ParameterError(
+                    "two helpers have a key in common, so that one could open the boxes of "
+                    "both; give every helper a journal of its own"
+                )
+        self.identities  # noqa: B018  validates the Ed25519 keys
+
+    @cached_property
+    def identities(self) -> Registry:
+        """The helpers' Ed25519 keys, by their numbers from 1 on."""
+        try:
+            return Registry({j: identity for j, (_, identity) in enumerate(self.helpers, 1)})
+        except ParameterError as error:
+            raise ParameterError(f"among the helpers' Ed25519 keys {error}") from None
+
+    @cached_property
+    def sums(self) -> RoundParams:
+        """Parameters of a sum of the same vectors by secret sharing: ring, headroom, bounds."""
+        return RoundParams(
+            n_clients=self.n_clients,
+            threshold=self.n_clients,
+            length=self.length,
+            encoding=self.encoding,
+            modulus_bits=self.modulus_bits,
+            modulus=self.modulus,
+            max_weight=self.max_weight,
+            session=self.session,
+            allow_two_clients=True,
+            security=self.security,
+        )
+
+    @property
+    def active(self) -> bool:
+        """True if `security` is "active", with signatures."""
+        return self.security == "active"
+
+    @property
+    def ring(self) -> Ring:
+        """Ring Z_R, in which masked vectors are added."""
+        return self.sums.ring
+
+    @property
+    def elements(self) -> int:
+        """Number of elements of a masked vector: `length`, plus 1 in a weighted sum."""
+        return self.sums.elements
+
+    @property
+    def seeds(self) -> int:
+        """Number of seeds of a client: C(ℓ, t − 1)."""
+        return comb(len(self.helpers), self.threshold - 1)
+
+    @property
+    def quorum(self) -> int:
+        """Number of helpers that must reserve a list before one opens it; 0 if none must.
+
+        q = ⌊(ℓ + t − 1) / 2⌋ + 1. Two lists with a client in common would need 2q signatures.
+        Honest helpers sign one and t − 1 liars both, which gives at most ℓ + t − 1 < 2q. If
+        t = ℓ, every seed has a single holder, and its own journal is enough.
+        """
+        if not self.active or self.threshold == len(self.helpers):
+            return 0
+        return (len(self.helpers) + self.threshold - 1) // 2 + 1
+
+    def held_by(self, helper: int) -> tuple[int, ...]:
+        """Return the ascending indices of the seeds that a helper gets; it counts from 1."""
+        return held(helper, len(self.helpers), self.threshold)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Sizes and offsets of the messages."""
+        held_by = [len(self.held_by(j)) for j in range(1, len(self.helpers) + 1)]
+        packed = -(-self.elements * self.ring.bits // 8)
+        return Layout.of(self.suite, self.seeds, held_by, packed, signed=self.active)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of the label "secagg/1 one-shot parameters" and `to_bytes`."""
+        return hashlib.sha256(b"secagg/1 one-shot parameters" + self.to_bytes()).digest()
+
+    def to_bytes(self) -> bytes:
+        """Return the parameters as bytes, equal for equal parameters.
+
+        The encoding's `rounding` and `beyond_clip` are each client's own, and not in the bytes.
+        """
+        return params_bytes.pack(
+            params_bytes.Fields(
+                self.security,
+                self.suite,
+                self.threshold,
+                self.n_clients,
+                self.min_clients,
+                self.length,
+                self.max_weight,
+                self.ring.modulus,
+                self.encoding.canonical(),
+                self.session,
+                self.helpers,
+            )
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes, encoding: Encoding | None = None) -> Self:
+        """Return the parameters that `to_bytes` encoded.
+
+        They are valid, but need not be acceptable: a client judges them by its policy.
+
+        Parameters
+        ----------
+        data : bytes
+        encoding : Encoding, optional
+            This client's encoding, with its own choice of `rounding` and `beyond_clip`; it must
+            be the one of the bytes. Required if that is neither FixedPoint nor Integers.
+
+        Raises
+        ------
+        ParameterError
+            The data are not bytes, or `encoding` is not an encoding.
+        RemoteProtocolError
+            "version", "length" or "parameters": the data are not exactly the bytes of valid
+            parameters with this encoding.
+        MissingExtra
+            The installed cryptography lacks their suite.
+        """
+        if encoding is not None:
+            params_bytes.check_encoding(encoding)
+        fields = params_bytes.unpack(as_bytes(data, "the parameters"))
+        if encoding is not None and encoding.canonical() != fields.encoding:
+            raise params_bytes.malformed("parameters", "they have another encoding")
+        try:
+            known = encoding or params_bytes.from_canonical(fields.encoding)
+            if known is not None:
+                return cls(**(fields._asdict() | {"encoding": known}))
+        except ParameterError as error:
+            raise params_bytes.malformed("parameters", str(error)) from None
+        raise params_bytes.malformed("parameters", "their encoding is unknown; pass encoding=")

@@ -1,0 +1,136 @@
+"""Bytes of the parameters of a one-shot sum.
+
+The layout is canonical: equal parameters have equal bytes, and other bytes are others.
+`unpack` validates the layout only. ``OneShotParams.from_bytes`` validates the values, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from secagg.encoding import Encoding, FixedPoint, Integers
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
+from secagg.protocol.params import Security
+
+VERSION = 1
+_HEAD = struct.Struct("<BBBBBIIQQQ")
+_SECURITY: tuple[Security, ...] = ("semi-honest", "active")
+_IDENTITY_BYTES = 32
+
+
+class Fields(NamedTuple):
+    """Fields of the parameters, in the order of the bytes but for the helpers' number.
+
+    They are those of `OneShotParams`, except for `encoding`, its ``canonical()`` bytes.
+    """
+
+    security: Security
+    suite: SuiteName
+    threshold: int
+    n_clients: int
+    min_clients: int
+    length: int
+    max_weight: int | None
+    modulus: int
+    encoding: bytes
+    session: bytes
+    helpers: tuple[tuple[bytes, bytes], ...]
+
+
+def pack(fields: Fields) -> bytes:
+    """Return valid parameters as bytes."""
+    head = _HEAD.pack(
+        VERSION,
+        _SECURITY.index(fields.security),
+        NAMES.index(fields.suite),
+        fields.threshold,
+        len(fields.helpers),
+        fields.n_clients,
+        fields.min_clients,
+        fields.length,
+        fields.max_weight or 0,
+        fields.modulus - 1,  # 2^64 itself has no place in 8 bytes
+    )
+    named = b"".join(bytes([len(part)]) + part for part in (fields.encoding, fields.session))
+    return head + named + b"".join(box + identity for box, identity in fields.helpers)
+
+
+def unpack(data: bytes) -> Fields:
+    """Return the fields of `data`, which may be out of range.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "version", "length" or "parameters": these are not the bytes of parameters.
+    """
+    if data and data[0] != VERSION:
+        raise malformed("version", f"version {data[0]}; this side speaks only {VERSION}")
+    if len(data) <= _HEAD.size:
+        raise malformed("length", f"{len(data)} bytes end before the encoding")
+    _, security, suite, t, helpers, n, least, length, weight, top = _HEAD.unpack_from(data)
+    if security >= len(_SECURITY) or suite >= len(NAMES):
+        raise malformed("parameters", f"security {security} or suite {suite} is unknown")
+    encoding, rest = _prefixed(data[_HEAD.size :])
+    session, keys = _prefixed(rest)
+    box = KEY_BYTES[NAMES[suite]]
+    each = box + _IDENTITY_BYTES
+    if len(keys) != helpers * each:
+        raise malformed("length", f"{len(keys)} bytes of keys for {helpers} helpers")
+    return Fields(
+        _SECURITY[security],
+        NAMES[suite],
+        t,
+        n,
+        least,
+        length,
+        weight or None,
+        top + 1,
+        encoding,
+        session,
+        tuple((keys[at : at + box], keys[at + box : at + each]) for at in _steps(keys, each)),
+    )
+
+
+def malformed(check: str, why: str) -> RemoteProtocolError:
+    """Return the error for bytes that are not valid parameters."""
+    why = f"these bytes are not valid parameters of a one-shot sum: {why}"
+    return RemoteProtocolError(why, sender=None, phase="parameters", check=check)
+
+
+def check_encoding(encoding: object) -> None:
+    """Raise `ParameterError` unless `encoding` is an instance with at most 255 bytes."""
+    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
+        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
+    if len(encoding.canonical()) > 255:
+        raise ParameterError(
+            f"{type(encoding).__name__}.canonical() must return at most 255 bytes; take a hash "
+            "of longer ones"
+        )
+
+
+def from_canonical(data: bytes) -> Encoding | None:
+    """Return the FixedPoint or Integers with these canonical bytes, or None if it is neither.
+
+    `ParameterError` is raised for one whose values are out of range.
+    """
+    encoding: Encoding | None = None
+    if data.startswith(b"fixed point") and len(data) == 27:
+        clip, bits = struct.unpack_from("<dQ", data, 11)
+        encoding = FixedPoint(clip, bits)
+    elif data.startswith(b"integers") and len(data) == 16:
+        encoding = Integers(int.from_bytes(data[8:], "little"))
+    return encoding
+
+
+def _prefixed(data: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes behind a length of one byte, and the rest."""
+    end = 1 + (data[0] if data else 0)
+    if len(data) < end:
+        raise malformed("length", "they end before their last field does")
+    return data[1:end], data[end:]
+
+
+def _steps(data: bytes, each: int) -> range:
+    return range(0, len(data), each)

@@ -1,0 +1,132 @@
+"""The client's report: sizes, what it is bound to, fresh secrets, and arguments."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from oneshot_parties import LENIENT, parties
+from secagg import Identity, ParameterError
+from secagg._fast import reference_masks
+from secagg.oneshot import OneShotPolicy, messages, report, seeds
+from secagg.testing import InsecureReplayedEntropy, make_identity
+
+VECTOR = np.array([1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("suite", "security", "most"),
+    [
+        ("x25519", "active", 450),
+        ("x25519", "semi-honest", 450),
+        ("hybrid", "active", 2_700),
+        ("hybrid", "semi-honest", 2_700),
+    ],
+)
+def test_overhead_of_a_report_of_two_helpers(suite: str, security: str, most: int) -> None:
+    with parties(2, 2, suite=suite, security=security) as made:
+        assert len(made.report(1)) - made.params.layout.packed <= most
+
+
+def test_length_of_a_report_depends_on_nothing_private() -> None:
+    with parties(3, 2, max_weight=3) as made:
+        assert len({len(made.report(u, seed=seed)) for u in (0, 29) for seed in range(3)}) == 1
+
+
+def test_every_draw_is_new_and_no_two_reports_share_a_mask() -> None:
+    with parties(2, 2) as made:
+        sent = [
+            report(VECTOR, made.params, 1, identity=make_identity(1), entropy=os.urandom)
+            for _ in range(2)
+        ]
+        size = made.params.layout.packed
+        assert sent[0][-size:] != sent[1][-size:]
+        assert sent[0][42:106] != sent[1][42:106]
+
+
+def test_the_masks_are_those_of_the_documented_derivation() -> None:
+    """y = x + Σ PRG(k_S) with the seeds in the order of the draw."""
+    with parties(3, 2, security="semi-honest", length=2) as made:
+        params, entropy = made.params, InsecureReplayedEntropy("client")
+        sent = report(np.array([5, 6]), params, 7, policy=LENIENT, entropy=entropy)
+        drawn = entropy.drawn[0]
+        values = np.array([5, 6], np.uint32)
+        for i in range(3):
+            seed = drawn[16 * i : 16 * i + 16]
+            key = seeds.mask_key(seed, params.digest, 7, i + 1)
+            stream = np.frombuffer(reference_masks.keystream(key, 8), "<u4")
+            values += stream
+            stated = sent[42 + 32 * i : 74 + 32 * i]
+            assert stated == seeds.commitment(seed, params.digest, 7, i + 1)
+        assert sent[-8:] == values.tobytes()
+
+
+def test_keys_and_commitments_depend_on_everything_they_are_bound_to() -> None:
+    base = (b"s" * 16, b"p" * 32, 1, 1)
+    others = [
+        (b"t" * 16, *base[1:]),
+        (base[0], b"q" * 32, 1, 1),
+        (*base[:2], 2, 1),
+        (*base[:3], 2),
+    ]
+    for derive in (seeds.mask_key, seeds.commitment):
+        assert len({derive(*arguments) for arguments in [base, *others]}) == 5
+    head = messages.Head(1, b"head", b"")
+    infos = {
+        messages.box_info(h, j) for h in (head, messages.Head(1, b"other", b"")) for j in (1, 2)
+    }
+    assert len(infos) == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"client_id": -1},
+        {"client_id": 1 << 64},
+        {"client_id": 1.0},
+        {"identity": None},
+        {"identity": b"seed"},
+        {"weight": 1},
+        {"policy": OneShotPolicy(min_threshold=3)},
+        {"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))},
+        {"vector": np.arange(5)},
+        {"vector": np.array([1, 2, 3, 101])},
+        {"vector": [1, 2, 3, 4]},
+        {"entropy": lambda size: bytes(size - 1)},
+        {"params": b"bytes"},
+    ],
+    ids=str,
+)
+def test_argument_out_of_range_raises(arguments: dict[str, object]) -> None:
+    with parties(2, 2) as made:
+        right = {
+            "vector": VECTOR,
+            "params": made.params,
+            "client_id": 1,
+            "identity": make_identity(1),
+        }
+        report(**right)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError):
+            report(**(right | arguments))  # type: ignore[arg-type]
+
+
+def test_weight_and_identity_fit_the_session() -> None:
+    with parties(2, 2, security="semi-honest", max_weight=3) as made:
+        for weight in (None, 4, -1, 1.5):
+            with pytest.raises(ParameterError):
+                report(VECTOR, made.params, 1, weight)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError):
+            report(VECTOR, made.params, 1, 3, identity=Identity(bytes(32)))
+        report(VECTOR, made.params, 1, 3)
+
+
+def test_report_with_endorsements() -> None:
+    with parties(2, 2) as made:
+        policy = OneShotPolicy(helpers=frozenset(j.public[1] for j in made.journals))
+        endorsed = [helper.endorse() for helper in made.helpers]
+        identity = make_identity(1)
+        report(VECTOR, made.params, 1, identity=identity, policy=policy, endorsements=endorsed)
+        with pytest.raises(ParameterError):
+            report(VECTOR, made.params, 1, identity=identity, policy=policy)

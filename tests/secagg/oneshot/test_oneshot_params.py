@@ -1,0 +1,309 @@
+"""Parameters of one-shot sums: ranges, keys, digest, bytes; and a client's policy on them."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+
+import pytest
+from cryptography.hazmat.primitives import hpke
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oneshot_parties import Parties, parties, rejects
+from secagg import FixedPoint, Integers, MissingExtra, ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams, OneShotPolicy, suites
+from secagg.protocol import identities
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Parties]:
+    with parties(3, 2) as made:
+        yield made
+
+
+CHANGES = [
+    {"n_clients": 11},
+    {"length": 5},
+    {"encoding": Integers(101)},
+    {"encoding": FixedPoint(1.0, 4)},
+    {"modulus_bits": 31},
+    {"modulus": (1 << 61) - 1},
+    {"threshold": 3},
+    {"min_clients": 4},
+    {"max_weight": 3},
+    {"security": "semi-honest"},
+    {"session": b"session 2"},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_every_field_is_in_the_digest_and_bytes(
+    three: Parties, changes: dict[str, object]
+) -> None:
+    changed = three.make_params(**changes)
+    assert changed.digest != three.params.digest
+    again = OneShotParams.from_bytes(changed.to_bytes())
+    assert again.digest == changed.digest
+    assert again.to_bytes() == changed.to_bytes()
+    assert again.ring == changed.ring
+
+
+def test_order_of_helpers_and_suite_are_in_the_digest(three: Parties) -> None:
+    turned = three.make_params(helpers=[three.journals[j].public for j in (1, 0, 2)])
+    assert turned.digest != three.params.digest
+    with parties(2, suite="hybrid") as hybrid:
+        again = OneShotParams.from_bytes(hybrid.params.to_bytes())
+        assert again.suite == "hybrid"
+        assert again.digest == hybrid.params.digest
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_clients": 1},
+        {"n_clients": (1 << 20) + 1},
+        {"n_clients": 2.5},
+        {"length": 0},
+        {"threshold": 0},
+        {"threshold": 4},
+        {"min_clients": 1},  # a single client's vector
+        {"min_clients": 11},
+        {"max_weight": 0},
+        {"security": "malicious"},
+        {"suite": "x448"},
+        {"suite": "hybrid"},  # keys of another suite
+        {"session": b""},
+        {"session": "text"},
+        {"session": bytes(65)},
+        {"encoding": Integers},
+        {"modulus_bits": 9},  # 10 vectors of elements up to 100
+        {"modulus": 1000},
+        {"modulus": 2000, "modulus_bits": 12},
+        {"helpers": []},
+        {"helpers": b"keys"},
+        {"helpers": [(b"short", b"key")]},
+        {"helpers": [("text", b"key")]},
+    ],
+    ids=str,
+)
+def test_value_out_of_range_raises(three: Parties, changes: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        three.make_params(**changes)
+
+
+def test_headroom_is_exact(three: Parties) -> None:
+    three.make_params(modulus=1001)
+    three.make_params(encoding=FixedPoint(100.0, 0), modulus=2001)
+    with pytest.raises(ParameterError):
+        three.make_params(encoding=FixedPoint(100.0, 0), modulus=2000)
+    with pytest.raises(ParameterError):
+        three.make_params(modulus=1001, max_weight=2)
+
+
+def test_too_many_seeds_raise() -> None:
+    with parties(12) as many:
+        assert many.make_params(threshold=4).seeds == 220
+        with pytest.raises(ParameterError):
+            many.make_params(threshold=5)  # 495
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_one_helpers_key_at_two_places_raises(three: Parties, half: int) -> None:
+    """The owner of both places would get all seeds of a 2-of-2 sum."""
+    keys = [list(journal.public) for journal in three.journals]
+    keys[2][half] = keys[0][half]
+    with pytest.raises(ParameterError):
+        three.make_params(helpers=[tuple(pair) for pair in keys])
+
+
+def test_half_a_hybrid_key_at_two_places_raises() -> None:
+    with parties(2, suite="hybrid") as hybrid:
+        (first, a), (second, b) = hybrid.params.helpers
+        for mixed in (first[:-32] + second[-32:], second[:-32] + first[-32:]):
+            with pytest.raises(ParameterError):
+                hybrid.make_params(suite="hybrid", helpers=[(first, a), (mixed, b)])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        bytes(32),
+        (1).to_bytes(32, "little"),
+        (2**255 - 19).to_bytes(32, "little"),
+        (2**255 - 19 + 9).to_bytes(32, "little"),  # the base point in another encoding
+    ],
+    ids=["zero", "one", "p", "p + 9"],
+)
+def test_weak_hpke_key_raises(three: Parties, key: bytes) -> None:
+    with pytest.raises(ParameterError):
+        three.make_params(
+            helpers=[three.journals[0].public, (key, three.journals[1].public[1])]
+        )
+
+
+def test_weak_identity_key_raises(three: Parties) -> None:
+    for y in identities._SMALL_ORDER:
+        weak = (three.journals[1].public[0], y.to_bytes(32, "little"))
+        with pytest.raises(ParameterError):
+            three.make_params(helpers=[three.journals[0].public, weak])
+
+
+def test_lattice_key_that_is_not_canonical_raises() -> None:
+    with parties(2, suite="hybrid") as hybrid:
+        (first, a), (second, b) = hybrid.params.helpers
+        with pytest.raises(ParameterError):
+            hybrid.make_params(
+                suite="hybrid", helpers=[(first, a), (b"\xff\xff" + second[2:], b)]
+            )
+
+
+def test_quorum_is_more_than_half_of_the_helpers_and_the_liars() -> None:
+    expected = {(2, 2): 0, (2, 3): 3, (2, 4): 3, (3, 5): 4, (3, 7): 5, (7, 7): 0, (1, 3): 2}
+    with parties(7) as seven:
+        for (t, helpers), quorum in expected.items():
+            params = seven.make_params(threshold=t, helpers=seven.params.helpers[:helpers])
+            assert params.quorum == quorum
+            assert not quorum or 2 * quorum > helpers + t - 1
+        honest = seven.make_params(threshold=3, security="semi-honest")
+        assert honest.quorum == 0
+
+
+def test_seeds_of_any_t_helpers_are_all_and_of_t_minus_1_lack_one() -> None:
+    with parties(5, 3) as five:
+        params = five.params
+        assert params.seeds == 10
+        everything = set(range(1, 11))
+        held = {j: set(params.held_by(j)) for j in range(1, 6)}
+        assert all(len(indices) == 6 for indices in held.values())
+        for a in held:
+            for b in held.keys() - {a}:
+                assert len(everything - held[a] - held[b]) == 1
+                for c in held.keys() - {a, b}:
+                    assert held[a] | held[b] | held[c] == everything
+
+
+def test_params_can_be_pickled_after_use(three: Parties) -> None:
+    three.params.layout  # noqa: B018
+    assert pickle.loads(pickle.dumps(three.params)) == three.params  # noqa: S301
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_bytes_with_an_unknown_code_are_malformed(three: Parties, at: int) -> None:
+    data = bytearray(three.params.to_bytes())
+    data[at] ^= 0x80
+    with pytest.raises(RemoteProtocolError):
+        OneShotParams.from_bytes(bytes(data))
+
+
+def test_bytes_of_another_length_are_malformed(three: Parties) -> None:
+    data = three.params.to_bytes()
+    for end in range(len(data)):
+        with pytest.raises(RemoteProtocolError):
+            OneShotParams.from_bytes(data[:end])
+    rejects("length", lambda: OneShotParams.from_bytes(data + b"\0"))
+    rejects("version", lambda: OneShotParams.from_bytes(b"\2" + data[1:]))
+    with pytest.raises(ParameterError):
+        OneShotParams.from_bytes("text")  # type: ignore[arg-type]
+
+
+@given(st.data())
+def test_altered_bytes_are_other_parameters_or_malformed(data: st.DataObject) -> None:
+    with parties(2) as two:
+        right = two.params.to_bytes()
+    altered = bytearray(right)
+    for _ in range(data.draw(st.integers(1, 3))):
+        altered[data.draw(st.integers(0, len(right) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = OneShotParams.from_bytes(bytes(altered))
+    except RemoteProtocolError:
+        return
+    assert found.to_bytes() == altered
+
+
+def test_own_encoding_keeps_its_local_choices(three: Parties) -> None:
+    params = three.make_params(encoding=FixedPoint(1.0, 4))
+    own = FixedPoint(1.0, 4, rounding="nearest", beyond_clip="refuse")
+    assert OneShotParams.from_bytes(params.to_bytes(), own).encoding is own
+    rejects(
+        "parameters", lambda: OneShotParams.from_bytes(params.to_bytes(), FixedPoint(1.0, 5))
+    )
+    with pytest.raises(ParameterError):
+        OneShotParams.from_bytes(params.to_bytes(), FixedPoint)  # type: ignore[arg-type]
+
+
+def test_suite_that_cryptography_lacks_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnlyX25519:
+        X25519 = hpke.KEM.X25519
+
+    suites._suite.cache_clear()
+    suites.load_key.cache_clear()
+    with parties(2) as two, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hpke, "KEM", OnlyX25519)
+        with pytest.raises(MissingExtra):
+            suites._suite("hybrid")
+        with pytest.raises(MissingExtra):
+            two.make_params(
+                suite="hybrid", helpers=[(bytes(1184) + b"\x09" + bytes(31), bytes(32))]
+            )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "cryptography.hazmat.primitives.hpke", None)
+        patched.delattr("cryptography.hazmat.primitives.hpke")
+        suites._suite.cache_clear()
+        with pytest.raises(MissingExtra):
+            suites._suite("x25519")
+
+
+def test_policy_rejects_weaker_parameters(three: Parties) -> None:
+    OneShotPolicy(require_active=True).check(three.params)
+    weaker = [
+        (OneShotPolicy(min_threshold=3), three.params),
+        (OneShotPolicy(), three.make_params(threshold=1)),
+        (OneShotPolicy(min_clients=4), three.params),
+        (OneShotPolicy(), three.make_params(min_clients=2)),
+        (OneShotPolicy(require_active=True), three.make_params(security="semi-honest")),
+    ]
+    for policy, params in weaker:
+        with pytest.raises(ParameterError):
+            policy.check(params)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"min_threshold": 0}, {"min_clients": 1}, {"helpers": b"key"}, {"helpers": [b"key"]}],
+    ids=str,
+)
+def test_policy_out_of_range_raises(changes: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        OneShotPolicy(**changes)  # type: ignore[arg-type]
+
+
+def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None:
+    known = [journal.public[1] for journal in three.journals]
+    endorsed = [helper.endorse() for helper in three.helpers]
+    OneShotPolicy(helpers=frozenset(known)).check(three.params, endorsed)
+    wrong = [
+        (known, []),
+        (known, endorsed[:2]),
+        (known, [endorsed[1], endorsed[0], endorsed[2]]),
+        (known[:2], endorsed),
+        (known, [*endorsed[:2], bytes(64)]),
+    ]
+    for accepted, given_ in wrong:
+        with pytest.raises(ParameterError):
+            OneShotPolicy(helpers=frozenset(accepted)).check(three.params, given_)
+    changed = three.make_params(session=b"session 2")
+    with pytest.raises(ParameterError):
+        OneShotPolicy(helpers=frozenset(known)).check(changed, endorsed)
+
+
+def test_helper_endorses_no_key_but_its_own(three: Parties) -> None:
+    """An HPKE key of the aggregator beside the helper's Ed25519 key would read its boxes."""
+    with parties(3, 2) as aggregator:
+        keys = list(three.params.helpers)
+        keys[0] = (aggregator.params.helpers[0][0], keys[0][1])
+        swapped = three.make_params(helpers=keys)
+        with pytest.raises(ParameterError):
+            three.restart(swapped)
+    three.restart()

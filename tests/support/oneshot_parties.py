@@ -1,0 +1,180 @@
+"""Parties of a one-shot sum: clients, an accumulator, and helpers with journals in a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secagg import Integers, Registry, RemoteProtocolError
+from secagg.oneshot import (
+    Accumulator,
+    Helper,
+    HelperJournal,
+    OneShotParams,
+    OneShotPolicy,
+    OneShotResult,
+    report,
+)
+from secagg.testing import InsecureReplayedEntropy, make_identity
+from secagg.testing.rounds import plain_encoding
+
+LENIENT = OneShotPolicy(min_threshold=1, min_clients=2)
+
+
+class Parties:
+    """Helpers of one session, with the vectors and reports of its clients.
+
+    Attributes
+    ----------
+    params : OneShotParams
+    journals, helpers : lists, in the helpers' order
+    vectors, weights : dict of id to vector, weight or None
+    """
+
+    def __init__(
+        self, folder: Path, helpers: int = 2, threshold: int = 2, **changes: object
+    ) -> None:
+        suite = changes.setdefault("suite", "x25519")
+        sources = [InsecureReplayedEntropy((str(folder), j)) for j in range(helpers)]
+        self.journals = [
+            HelperJournal.create(folder / f"helper {j}", suite, entropy=source)  # type: ignore[arg-type]
+            for j, source in enumerate(sources, 1)
+        ]
+        self._secrets = [source.drawn for source in sources]
+        self.lost: list[HelperJournal] = []
+        self.params = self.make_params(threshold=threshold, **changes)
+        self.helpers: list[Helper] = []
+        self.vectors: dict[int, np.ndarray] = {}
+        self.weights: dict[int, int | None] = {}
+        self.restart()
+
+    def make_params(self, **changes: object) -> OneShotParams:
+        """Return parameters for these helpers' keys."""
+        settings: dict[str, object] = {
+            "n_clients": 10,
+            "length": 4,
+            "encoding": Integers(100),
+            "helpers": [journal.public for journal in self.journals],
+            "threshold": 2,
+            "min_clients": 3,
+            "security": "active",
+            "suite": "x25519",
+            "session": b"session 1",
+        }
+        return OneShotParams(**(settings | changes))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        for journal in (*self.journals, *self.lost):
+            journal.close()
+
+    def restart(self, params: OneShotParams | None = None) -> None:
+        """Make the helpers anew, with the journals that are there."""
+        params = params or self.params
+        self.helpers = [
+            Helper(params, journal, registry=registry_for(params), min_clients=2)
+            for journal in self.journals
+        ]
+
+    def restarted(self, at: int) -> Helper:
+        """Return a helper whose journal lost its lists, after it checked the same boxes."""
+        drawn = iter(self._secrets[at])
+        journal = HelperJournal.create(
+            self.journals[at].path.with_name(f"lost {at}"),
+            self.params.suite,
+            entropy=lambda _size: next(drawn),
+        )
+        self.lost.append(journal)
+        helper = Helper(self.params, journal, registry=registry_for(self.params), min_clients=2)
+        helper._checked = dict(self.helpers[at]._checked)
+        return helper
+
+    def report(
+        self, client: int, *, params: OneShotParams | None = None, seed: object = 0
+    ) -> bytes:
+        """Return a report of a client, whose vector depends on its id and on `seed`."""
+        params = params or self.params
+        entropy = InsecureReplayedEntropy((client, seed))
+        largest = min(params.encoding.max_encoded, 1 << 50)
+        rng = np.random.default_rng(list(repr((client, seed)).encode()))
+        vector = rng.integers(0, largest, params.length, endpoint=True)
+        if not isinstance(params.encoding, Integers):
+            vector = vector / params.encoding.scale  # type: ignore[attr-defined]
+            vector *= rng.choice([-1, 1], params.length)
+        weight = (
+            None if params.max_weight is None else int(rng.integers(0, params.max_weight + 1))
+        )
+        self.vectors[client], self.weights[client] = vector, weight
+        return report(
+            vector,
+            params,
+            client,
+            weight,
+            identity=make_identity(client) if params.active else None,
+            policy=LENIENT,
+            entropy=entropy,
+        )
+
+    def accumulator(self, clients: Iterable[int], **changes: object) -> Accumulator:
+        """Return an accumulator with a report of each client."""
+        made = Accumulator(self.params, registry=registry_for(self.params), **changes)  # type: ignore[arg-type]
+        for u in clients:
+            assert made.add(self.report(u))
+        return made
+
+    def check(self, accumulator: Accumulator, who: Sequence[int] | None = None) -> set[int]:
+        """Send boxes to all helpers, or to some, and return the ids that they reject."""
+        numbers = range(1, len(self.helpers) + 1) if who is None else who
+        return {
+            u
+            for j in numbers
+            for chunk in accumulator.boxes(j)
+            for u in self.helpers[j - 1].check(chunk)
+        }
+
+    def open(self, accumulator: Accumulator, who: Sequence[int] | None = None) -> OneShotResult:
+        """Reserve and open at all helpers, or at some, and return the result."""
+        numbers = range(1, len(self.helpers) + 1) if who is None else who
+        chosen = [self.helpers[j - 1] for j in numbers]
+        request = accumulator.request()
+        if self.params.quorum:
+            request = accumulator.request(h.reserve(request) for h in chosen)
+        return accumulator.result(h.open(request) for h in chosen)
+
+    def expected(self, clients: Iterable[int]) -> list[int]:
+        """Return the exact sum of the encoded vectors of some clients."""
+        plain = [
+            plain_encoding(self.params.sums, self.vectors[u], self.weights[u]) for u in clients
+        ]
+        return [sum(column) for column in zip(*plain, strict=True)][: self.params.length]
+
+
+@contextmanager
+def parties(*arguments: int, **changes: object) -> Iterator[Parties]:
+    """Yield parties with journals in memory where there is such a folder."""
+    shared = Path("/dev/shm")  # noqa: S108
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as folder:
+        made = Parties(Path(folder), *arguments, **changes)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def registry_for(params: OneShotParams) -> Registry | None:
+    """Return a registry of the clients 0 to 29 in the active variant."""
+    if not params.active:
+        return None
+    return Registry({u: make_identity(u).public for u in range(30)})
+
+
+def rejects(check: str, call: Callable[[], object]) -> RemoteProtocolError:
+    """Return the RemoteProtocolError of this check that the call raises."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        call()
+    assert caught.value.check == check
+    return caught.value

@@ -1,0 +1,276 @@
+"""A helper's journal: keys and lists in one file, for one process, safe from kill −9."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helper_process import call
+from oneshot_parties import Parties, rejects
+from secagg import JournalError, ParameterError
+from secagg.journal import database
+from secagg.oneshot import HelperJournal, messages
+from secagg.oneshot.messages import Request
+
+PARAMS = b"p" * 32
+STATEMENTS = ["BEGIN", "INSERT", "UPDATE", "COMMIT", "PRAGMA wal_checkpoint", "answered"]
+
+
+def ids(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.uint64)
+
+
+@pytest.fixture
+def path(ram_path: Path) -> Path:
+    """A closed journal with two lists of one session and one of another."""
+    path = ram_path / "helper"
+    with HelperJournal.create(path, "x25519") as made:
+        made.reserve(PARAMS, 0, b"D" * 32, ids(1, 2, 3))
+        made.reserve(PARAMS, 1, b"E" * 32, ids(0, (1 << 64) - 1))
+        made.reserve(b"q" * 32, 0, b"F" * 32, ids(1, 7))
+    return path
+
+
+@pytest.mark.parametrize("suite", ["hybrid", "x25519"])
+def test_keys_come_back_with_the_journal(ram_path: Path, suite: str) -> None:
+    with HelperJournal.create(ram_path / "helper", suite) as made:  # type: ignore[arg-type]
+        public, signature = made.public, made.identity.sign(b"content")
+    with HelperJournal.open(ram_path / "helper") as again:
+        assert again.public == public
+        assert again.identity.sign(b"content") == signature
+
+
+def test_every_journal_has_new_keys(ram_path: Path) -> None:
+    publics = []
+    for name in "ab":
+        with HelperJournal.create(ram_path / name, "x25519") as made:
+            publics += made.public
+    assert len(set(publics)) == 4
+
+
+def test_file_is_for_its_owner_only(path: Path) -> None:
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with HelperJournal.open(path) as opened:
+        opened.reserve(PARAMS, 2, b"G" * 32, ids(9, 10))
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_lists_are_spent_also_after_it_was_reopened(path: Path) -> None:
+    last = (1 << 64) - 1
+    taken = [
+        ("batch", PARAMS, 0, b"X", ids(4, 5), None),
+        ("spent", PARAMS, 9, b"X", ids(2, 5), 2),
+        ("spent", PARAMS, 9, b"X", ids(5, last), last),
+        ("spent", b"q" * 32, 9, b"X", ids(7), 7),
+        ("spent", PARAMS, 9, b"D", ids(1, 2, 3), 1),  # the same D under another number
+    ]
+    for _ in range(2):
+        with HelperJournal.open(path) as opened:
+            opened.reserve(PARAMS, 0, b"D" * 32, ids(1, 2, 3))  # the same again
+            for check, params, batch, letter, numbers, sender in taken:
+                arguments = params, batch, letter * 32, numbers
+                assert rejects(check, lambda a=arguments: opened.reserve(*a)).sender == sender
+    with HelperJournal.open(path) as opened:
+        opened.reserve(b"r" * 32, 0, b"D" * 32, ids(1, 2, 3))  # another session
+
+
+def test_second_process_is_rejected(path: Path) -> None:
+    script = (
+        "import sys; from secagg import JournalError, oneshot\n"
+        "try: oneshot.HelperJournal.open(sys.argv[1])\n"
+        "except JournalError: print('rejected')"
+    )
+
+    def other() -> str:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", script, str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    with HelperJournal.open(path):
+        assert other() == "rejected\n"
+        with pytest.raises(JournalError):
+            HelperJournal.open(path)
+    assert other() == ""
+
+
+def test_forked_child_reserves_nothing(path: Path) -> None:
+    with HelperJournal.open(path) as opened:
+        child = os.fork()
+        if child == 0:
+            try:
+                opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
+            except JournalError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        opened.reserve(PARAMS, 5, b"Y" * 32, ids(20, 21))
+
+
+@pytest.mark.parametrize("how", ["gone", "moved", "replaced", "closed"])
+def test_lost_file_reserves_nothing(path: Path, how: str) -> None:
+    with HelperJournal.open(path) as opened:
+        if how == "gone":
+            path.unlink()
+        elif how == "closed":
+            opened.close()
+        else:
+            path.rename(path.with_name("elsewhere"))
+            if how == "replaced":
+                path.write_bytes(path.with_name("elsewhere").read_bytes())
+        with pytest.raises(JournalError):
+            opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
+
+
+def test_existing_file_is_not_replaced(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(JournalError):
+        HelperJournal.create(path, "x25519")
+    assert path.read_bytes() == before
+    with pytest.raises(JournalError):
+        HelperJournal.create(path.parent / "none" / "helper", "x25519")
+    with pytest.raises(JournalError):
+        HelperJournal.open(path.with_name("none"))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM lists WHERE number = 2",
+        "DELETE FROM lists WHERE number = 0",
+        "UPDATE lists SET ids = x'0100000000000000' WHERE number = 0",
+        "UPDATE lists SET params = digest WHERE number = 1",
+        "UPDATE lists SET number = 7 WHERE number = 2",
+        "UPDATE lists SET batch = 'text' WHERE number = 1",
+        "UPDATE head SET lists = 2",
+        "UPDATE head SET chain = x'00'",
+        "UPDATE head SET box = x'00'",
+        "UPDATE head SET identity = 'text'",
+        "UPDATE head SET suite = 'hybrid'",
+        "UPDATE head SET suite = 'none'",
+        "DELETE FROM head",
+        "INSERT INTO head SELECT * FROM head",
+        "CREATE TABLE more (a)",
+        "DROP TABLE lists",
+    ],
+)
+def test_altered_file_is_rejected(path: Path, statement: str) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    with pytest.raises(JournalError):
+        HelperJournal.open(path)
+
+
+def test_truncated_file_is_rejected(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in (0, 100, 4096, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(JournalError):
+            HelperJournal.open(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: HelperJournal.create(7),
+        lambda path: HelperJournal.open(None),
+        lambda path: HelperJournal.create(path / "new", "x448"),
+        lambda path: HelperJournal.create(path / "new", entropy=lambda size: b"short"),
+    ],
+)
+def test_arguments(ram_path: Path, make: Callable[[Path], object]) -> None:
+    with pytest.raises(ParameterError):
+        make(ram_path)
+    assert list(ram_path.iterdir()) == []
+
+
+def test_failed_write_reserves_nothing_and_closes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = HelperJournal.open(path)
+
+    def full(_: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "checkpoint", full)
+        with pytest.raises(JournalError):
+            opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
+    with pytest.raises(JournalError):
+        opened.reserve(PARAMS, 6, b"Y" * 32, ids(30, 31))
+    with HelperJournal.open(path) as again:
+        again.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
+
+
+def test_private_keys_are_in_no_repr_and_do_not_pickle(ram_path: Path) -> None:
+    drawn = [bytes(range(96)), bytes(range(100, 132))]
+    source = iter(drawn)
+    with HelperJournal.create(
+        ram_path / "helper", "hybrid", entropy=lambda _size: next(source)
+    ) as made:
+        shown = repr((made, made.box_key, made.identity, vars(made)))
+        assert not any(secret.hex()[:16] in shown for secret in drawn)
+        for secret in (made, made.box_key):
+            for attempt in (pickle.dumps, copy.deepcopy):
+                with pytest.raises(TypeError):
+                    attempt(secret)
+
+
+@pytest.fixture
+def made(ram_path: Path) -> Parties:
+    """Helpers, closed, with the files of `helper_process` for the first one."""
+    made = Parties(ram_path, 2, 2)
+    accumulator = made.accumulator(range(5))
+    (ram_path / "params").write_bytes(made.params.to_bytes())
+    (ram_path / "chunk").write_bytes(next(iter(accumulator.boxes(1))))
+    made.close()
+    return made
+
+
+def request(made: Parties, numbers: list[int], batch: int) -> bytes:
+    return messages.write_request(Request(batch, ids(*numbers), {}), made.params)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_killed_at_every_point_of_a_reservation(
+    made: Parties, ram_path: Path, statement: str
+) -> None:
+    """A list that was answered is spent. One that was not can be opened, and is spent then."""
+    journal = made.journals[0].path
+    first, second = request(made, [0, 1, 2, 3], 0), request(made, [1, 2, 3, 4], 1)
+    assert call(ram_path, journal, first, die_at=statement) is None
+    answer = call(ram_path, journal, first)
+    assert answer is not None
+    assert len(answer) == 68 + made.params.layout.packed
+    assert call(ram_path, journal, second) == b"rejected spent"
+    assert call(ram_path, journal, request(made, [0, 1, 2], 0)) == b"rejected batch"
+    assert call(ram_path, journal, first) == answer  # the same answer again
+
+
+@pytest.mark.parametrize("statement", ["PRAGMA wal_checkpoint", "answered"])
+def test_list_committed_before_the_kill_is_spent(
+    made: Parties, ram_path: Path, statement: str
+) -> None:
+    """Nothing proves that no answer was seen, so no other list is opened."""
+    journal = made.journals[0].path
+    assert call(ram_path, journal, request(made, [0, 1, 2, 3], 0), die_at=statement) is None
+    assert call(ram_path, journal, request(made, [1, 2, 3, 4], 1)) == b"rejected spent"
+    log = Path(f"{journal}-wal")
+    if statement == "answered" and log.exists():
+        log.unlink()  # the file itself has the list
+        assert call(ram_path, journal, request(made, [1, 2, 3, 4], 1)) == b"rejected spent"

@@ -36,15 +36,13 @@ class State(NamedTuple):
 def pack(state: State, params: OneShotParams) -> bytes:
     """Return a state, whose total is reduced to [0, R), as bytes."""
     counts = (state.batch, state.fixed, len(state.digests), len(state.reports))
-    parts: list[bytes | memoryview] = [
-        messages.start(Kind.ACCUMULATOR, params),
-        _COUNTS.pack(*counts),
-        messages.pack(state.total, params.ring),
-    ]
-    for u in sorted(state.digests):
-        parts += (u.to_bytes(ID_BYTES, "little"), state.digests[u])
-    parts += (state.reports[u] for u in sorted(state.reports))
-    return b"".join(parts)
+    data = bytearray(messages.start(Kind.ACCUMULATOR, params) + _COUNTS.pack(*counts))
+    data += messages.pack(state.total, params.ring)
+    for u in sorted(state.digests):  # a million of them are too many objects for one join
+        data += u.to_bytes(ID_BYTES, "little") + state.digests[u]
+    for u in sorted(state.reports):
+        data += state.reports[u]
+    return bytes(data)
 
 
 def unpack(data: bytes, params: OneShotParams) -> State:

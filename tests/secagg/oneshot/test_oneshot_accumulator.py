@@ -9,6 +9,7 @@ import pytest
 
 from oneshot_parties import Parties, parties, registry_for, rejects
 from secagg import LocalProtocolError, ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg._fast import pack_bits
 from secagg.oneshot import Accumulator
 
 MIXED = {"modulus": 10_007, "max_weight": 2}
@@ -80,6 +81,16 @@ def test_malformed_reports_are_rejected_and_change_nothing(changes: dict[str, ob
             accumulator.add("text")  # type: ignore[arg-type]
         assert state(accumulator) == before
         assert accumulator.add(right)
+
+
+def test_elements_must_be_below_the_modulus() -> None:
+    with parties(**MIXED) as made:
+        right = made.report(0)
+        values = np.full(5, 10_006, np.uint64)
+        start = right[: -made.params.layout.packed]
+        assert made.accumulator([]).add(start + pack_bits(values, 14))
+        values[4] = 10_007
+        rejects("range", lambda: made.accumulator([]).add(start + pack_bits(values, 14)))
 
 
 def test_padding_bits_must_be_zero() -> None:

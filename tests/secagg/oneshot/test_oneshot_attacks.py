@@ -415,14 +415,15 @@ def test_helpers_with_t_minus_1_of_them_corrupt_lack_a_mask_of_every_client() ->
 def test_digest_of_a_list_binds_everything() -> None:
     """D = SHA-256(label ‖ params ‖ batch ‖ count ‖ id ‖ SHA-256(head) …), to the byte."""
     with parties() as made:
-        accumulator = made.accumulator([3, 1, 2])
-        made.check(accumulator)
-        heads = b"".join(
-            u.to_bytes(8, "little") + made.helpers[0]._checked[u][:32] for u in (1, 2, 3)
-        )
-        whole = (
-            b"secagg/1 one-shot batch" + made.params.digest + struct.pack("<QQ", 5, 3) + heads
-        )
+        digest = made.params.digest
+        sent = {u: made.report(u) for u in (1, 2, 3)}
+        heads = b""
+        for u, data in sent.items():
+            assert made.helpers[0].check(chunk(made, 1, record(made, data, 1))) == ()
+            content = u.to_bytes(8, "little") + data[42 : 42 + 64]
+            head = b"secagg/1 one-shot report" + digest + content
+            heads += u.to_bytes(8, "little") + hashlib.sha256(head).digest()
+        whole = b"secagg/1 one-shot batch" + digest + struct.pack("<QQ", 5, 3) + heads
         reserved = made.helpers[0].reserve(request(made, [1, 2, 3], 5))
         assert reserved[36:68] == hashlib.sha256(whole).digest()
 

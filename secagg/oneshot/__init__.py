@@ -23,7 +23,8 @@ Not protected:
 - Differences between sessions, or between sums over similar cohorts.
 - Sybils without a registry. Of `min_clients`, colluding clients hide nobody.
 - Signatures and quantum computers: the hybrid suite protects confidentiality alone.
-- A client whose source of entropy repeats a state, as a cloned machine's: its masks repeat.
+- A client whose source of entropy repeats a state, as a cloned machine's does: two reports in
+  one session then have the same masks.
 """
 
 from __future__ import annotations

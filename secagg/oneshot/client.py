@@ -5,23 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from secagg._check import check_integer, check_kind
+from secagg._check import check_kind
+from secagg._hedging import Hedged
+from secagg._secrets import without_frames
 from secagg.client.masked_input import encode_input
 from secagg.encoding import Entropy, Vector
-from secagg.encoding.encoding import take
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds, suites
 from secagg.oneshot.messages import Kind
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.policy import OneShotPolicy
 from secagg.protocol import Identity
+from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.identities import hedging_secret
 from secagg.protocol.keys import MaskSum
 
 
+@without_frames
 def report(
     vector: Vector,
     params: OneShotParams,
-    client_id: int,
+    client: ClientKey,
     weight: int | None = None,
     *,
     identity: Identity | None = None,
@@ -38,8 +42,8 @@ def report(
     vector : array, shape (d,)
         Vector in the units of ``params.encoding``.
     params : OneShotParams
-    client_id : int
-        Id of the client, 0 ≤ id < 2^64, unique in the session.
+    client : int or str
+        Id of the client, 0 ≤ id < 2^64, unique in the session; or its name.
     weight : int, optional
         Weight of the vector, 0 to ``params.max_weight``; only in a weighted sum.
     identity : Identity, optional
@@ -50,7 +54,7 @@ def report(
     endorsements : sequence of bytes, optional
         Endorsements of the parameters by all helpers, if the policy has `helpers`.
     entropy : callable
-        Source of secret random bytes: 16 for each seed, then those of the encoding. HPKE draws
+        Source of secret random bytes: 32 for the seeds, then those of the encoding. HPKE draws
         its own.
 
     Raises
@@ -61,12 +65,12 @@ def report(
         The installed cryptography lacks ``params.suite``.
     """
     check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
-    check_integer("client_id", client_id, 0, (1 << 64) - 1)
-    client_id = int(client_id)
+    client_id, _ = identify(client)
     (policy or OneShotPolicy()).check(params, endorsements)
     _check_identity(params, identity)
     size, count = seeds.SEED_BYTES, params.seeds
-    drawn = take(entropy, size * count)
+    statement = b"secagg/1 one-shot seeds" + params.digest + client_id.to_bytes(8, "little")
+    drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
     values, _ = encode_input(vector, weight, params.sums, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._secrets import Confined, without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, seeds
 from secagg.oneshot.journal import HelperJournal
@@ -22,7 +23,7 @@ _BLOCK = 512
 """Masks that one pass over the vector adds."""
 
 
-class Helper:
+class Helper(Confined):
     """Helper of one session. It gives its masks for one list per client, and never for another.
 
     Requests must come from the authenticated aggregator: a stranger could spend ids. Answers
@@ -49,6 +50,8 @@ class Helper:
     ParameterError
         An argument is invalid, or the journal's keys are not one pair of `params.helpers`.
     """
+
+    _remedy = "make one with the journal in the process that needs it"
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class Helper:
         """
         return self._journal.identity.sign(endorsement(self.params))
 
+    @without_frames
     def check(self, boxes: bytes) -> tuple[int, ...]:
         """Check the boxes of a chunk and return the ids of those rejected; reveal nothing.
 
@@ -123,6 +127,7 @@ class Helper:
                 self._checked[client_id] = kept
         return tuple(rejected)
 
+    @without_frames
     def reserve(self, request: bytes) -> bytes:
         """Reserve the list of a request and return the reservation, signed if "active".
 
@@ -152,6 +157,7 @@ class Helper:
             Kind.RESERVATION, self.params, self.number, digest, signature
         )
 
+    @without_frames
     def open(self, request: bytes) -> bytes:
         """Reserve the list of a request and return the sums of its clients' masks.
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import check_kind
+from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.encoding.encoding import take
 from secagg.errors import JournalError, ParameterError
@@ -48,7 +49,7 @@ _NEXT_OF = (
 _FIRST = hashlib.sha256(b"secagg/1 one-shot journal").digest()
 
 
-class HelperJournal:
+class HelperJournal(Confined):
     """Keys and journal of a helper in a file. Make one with `create`, reopen it with `open`.
 
     Close it at the end, or use it as a context manager. Delete the file when its sessions have
@@ -66,6 +67,8 @@ class HelperJournal:
         Key that opens boxes.
     """
 
+    _remedy = "close it here and open its file in the process that needs it"
+
     def __init__(self, path: Path, lock: FileLock, identity: Identity, box_key: BoxKey) -> None:
         self.path = path
         self.identity = identity
@@ -74,6 +77,7 @@ class HelperJournal:
         self._lock = lock
 
     @classmethod
+    @without_frames
     def create(
         cls,
         path: str | os.PathLike[str],
@@ -115,6 +119,7 @@ class HelperJournal:
         return cls.open(where)
 
     @classmethod
+    @without_frames
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open a helper's journal, and validate all its lists.
 

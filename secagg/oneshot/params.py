@@ -11,14 +11,14 @@ from typing import Self
 import numpy as np
 
 from secagg._check import as_bytes, check_integer
-from secagg.encoding import Encoding, Ring
+from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
 from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
-from secagg.protocol.params import Security
+from secagg.protocol.params import Security, check_encoding
 
 MAX_HELPERS = 16
 MAX_SEEDS = 256
@@ -97,7 +97,7 @@ class OneShotParams:
             )
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
-        params_bytes.check_encoding(self.encoding)
+        check_encoding(self.encoding)
         self.sums  # noqa: B018  validates the rest, and that n vectors fit R
 
     def _check_helpers(self) -> None:
@@ -246,12 +246,12 @@ class OneShotParams:
             The installed cryptography lacks their suite.
         """
         if encoding is not None:
-            params_bytes.check_encoding(encoding)
+            check_encoding(encoding)
         fields = params_bytes.unpack(as_bytes(data, "the parameters"))
         if encoding is not None and encoding.canonical() != fields.encoding:
             raise params_bytes.malformed("parameters", "they have another encoding")
         try:
-            known = encoding or params_bytes.from_canonical(fields.encoding)
+            known = encoding or from_canonical(fields.encoding)
             if known is not None:
                 return cls(**(fields._asdict() | {"encoding": known}))
         except ParameterError as error:

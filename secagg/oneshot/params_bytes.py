@@ -9,8 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from secagg.encoding import Encoding, FixedPoint, Integers
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import RemoteProtocolError
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
 from secagg.protocol.params import Security
 
@@ -97,31 +96,6 @@ def malformed(check: str, why: str) -> RemoteProtocolError:
     """Return the error for bytes that are not valid parameters."""
     why = f"these bytes are not valid parameters of a one-shot sum: {why}"
     return RemoteProtocolError(why, sender=None, phase="parameters", check=check)
-
-
-def check_encoding(encoding: object) -> None:
-    """Raise `ParameterError` unless `encoding` is an instance with at most 255 bytes."""
-    if isinstance(encoding, type) or not isinstance(encoding, Encoding):
-        raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
-    if len(encoding.canonical()) > 255:
-        raise ParameterError(
-            f"{type(encoding).__name__}.canonical() must return at most 255 bytes; take a hash "
-            "of longer ones"
-        )
-
-
-def from_canonical(data: bytes) -> Encoding | None:
-    """Return the FixedPoint or Integers with these canonical bytes, or None if it is neither.
-
-    `ParameterError` is raised for one whose values are out of range.
-    """
-    encoding: Encoding | None = None
-    if data.startswith(b"fixed point") and len(data) == 27:
-        clip, bits = struct.unpack_from("<dQ", data, 11)
-        encoding = FixedPoint(clip, bits)
-    elif data.startswith(b"integers") and len(data) == 16:
-        encoding = Integers(int.from_bytes(data[8:], "little"))
-    return encoding
 
 
 def _prefixed(data: bytes) -> tuple[bytes, bytes]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+from secagg._secrets import Confined, without_frames
 from secagg.errors import MissingExtra, ParameterError
 from secagg.protocol.keys import is_usable
 
@@ -35,8 +36,8 @@ OVERHEAD = {"hybrid": 1088 + 32 + 16, "x25519": 32 + 16}
 _NEEDED = {"hybrid": "48, with ML-KEM,", "x25519": "47"}
 
 
-class BoxKey:
-    """Private key of a helper, which opens its boxes.
+class BoxKey(Confined):
+    """Private key of a helper, which opens its boxes. It cannot be pickled.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ class BoxKey:
     """
 
     __slots__ = ("_private", "_suite", "public")
+    _remedy = "open the journal that it is in with HelperJournal.open"
 
+    @without_frames
     def __init__(self, suite: SuiteName, secret: bytes) -> None:
         self._suite = _suite(suite)
         scalar = X25519PrivateKey.from_private_bytes(secret[-32:])

@@ -91,7 +91,7 @@ class RoundParams:
         self._check_security()
         self._check_cohort()
         check_integer("length", self.length, 1, 1 << 31)
-        _check_encoding(self.encoding)
+        check_encoding(self.encoding)
         if self.max_weight is not None:
             check_integer("max_weight", self.max_weight, 1, 1 << 53)
         check_session(self.session)
@@ -245,7 +245,7 @@ class RoundParams:
             parameters with this encoding.
         """
         if encoding is not None:
-            _check_encoding(encoding)
+            check_encoding(encoding)
         fields = unpack(as_bytes(data, "the parameters"))
         if encoding is not None and encoding.canonical() != fields.encoding:
             why = "their encoding differs from the encoding= that was passed"
@@ -267,7 +267,8 @@ class RoundParams:
         return hashlib.sha256(b"secagg/2 parameters" + self.to_bytes()).digest()
 
 
-def _check_encoding(encoding: object) -> None:
+def check_encoding(encoding: object) -> None:
+    """Raise `ParameterError` unless `encoding` is an instance with short canonical bytes."""
     if isinstance(encoding, type) or not isinstance(encoding, Encoding):
         raise ParameterError(f"encoding must be a FixedPoint or Integers, not {encoding!r}")
     name: object = encoding.canonical()  # of an application's class

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from oneshot_parties import LENIENT, parties
-from secagg import Identity, ParameterError
+from secagg import Identity, ParameterError, client_id
 from secagg._fast import reference_masks
+from secagg._hedging import Hedged
 from secagg.oneshot import OneShotPolicy, messages, report, seeds
 from secagg.testing import InsecureReplayedEntropy, make_identity
 
@@ -51,7 +52,10 @@ def test_the_masks_are_those_of_the_documented_derivation() -> None:
     with parties(3, 2, security="semi-honest", length=2) as made:
         params, entropy = made.params, InsecureReplayedEntropy("client")
         sent = report(np.array([5, 6]), params, 7, policy=LENIENT, entropy=entropy)
-        drawn = entropy.drawn[0]
+        statement = b"secagg/1 one-shot seeds" + params.digest + (7).to_bytes(8, "little")
+        fresh = InsecureReplayedEntropy("client")
+        drawn = Hedged(fresh, b"", statement)(48)
+        assert fresh.drawn == entropy.drawn
         values = np.array([5, 6], np.uint32)
         for i in range(3):
             seed = drawn[16 * i : 16 * i + 16]
@@ -83,9 +87,9 @@ def test_keys_and_commitments_depend_on_everything_they_are_bound_to() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"client_id": -1},
-        {"client_id": 1 << 64},
-        {"client_id": 1.0},
+        {"client": -1},
+        {"client": 1 << 64},
+        {"client": 1.0},
         {"identity": None},
         {"identity": b"seed"},
         {"weight": 1},
@@ -104,7 +108,7 @@ def test_argument_out_of_range_raises(arguments: dict[str, object]) -> None:
         right = {
             "vector": VECTOR,
             "params": made.params,
-            "client_id": 1,
+            "client": 1,
             "identity": make_identity(1),
         }
         report(**right)  # type: ignore[arg-type]
@@ -130,3 +134,45 @@ def test_report_with_endorsements() -> None:
         report(VECTOR, made.params, 1, identity=identity, policy=policy, endorsements=endorsed)
         with pytest.raises(ParameterError):
             report(VECTOR, made.params, 1, identity=identity, policy=policy)
+
+
+def test_repeated_entropy_gives_other_seeds_in_other_sessions_and_to_other_clients() -> None:
+    """A helper of one session would otherwise know the seeds of another."""
+    with parties(2, 2) as made:
+        other = made.make_params(session=b"session 2")
+        drawn = set()
+        for params, client, seed in [
+            (made.params, 1, 1),
+            (other, 1, 1),
+            (made.params, 2, 1),
+            (made.params, 1, 2),
+        ]:
+            sent = report(
+                VECTOR,
+                params,
+                client,
+                identity=make_identity(seed),
+                entropy=InsecureReplayedEntropy("stuck"),
+            )
+            boxed = sent[params.layout.box(1)]
+            content = sent[34 : 34 + params.layout.head]
+            info = messages.box_info(messages.read_head(content, params), 1)
+            drawn.add(made.journals[0].box_key.open(boxed, info))
+        assert len(drawn) == 4
+        assert None not in drawn
+
+
+def test_name_stands_for_its_id() -> None:
+    with parties(2, 2, security="semi-honest") as made:
+        sent = report(VECTOR, made.params, "alice")
+        assert sent[34:42] == client_id("alice").to_bytes(8, "little")
+
+
+def test_error_has_no_frame_with_the_vector() -> None:
+    with parties(2, 2, security="semi-honest") as made:
+        with pytest.raises(ParameterError) as caught:
+            report(np.array([1, 2, 3, 101]), made.params, 1)
+        frame = caught.value.__traceback__
+        while frame is not None:
+            assert not str(frame.tb_frame.f_globals["__name__"]).startswith("secagg.")
+            frame = frame.tb_next

@@ -25,7 +25,7 @@ from secagg.protocol.keys import MaskSum
 def report(
     vector: Vector,
     params: OneShotParams,
-    client: ClientKey,
+    client_id: ClientKey,
     weight: int | None = None,
     *,
     identity: Identity | None = None,
@@ -42,7 +42,7 @@ def report(
     vector : array, shape (d,)
         Vector in the units of ``params.encoding``.
     params : OneShotParams
-    client : int or str
+    client_id : int or str
         Id of the client, 0 ≤ id < 2^64, unique in the session; or its name.
     weight : int, optional
         Weight of the vector, 0 to ``params.max_weight``; only in a weighted sum.
@@ -65,25 +65,23 @@ def report(
         The installed cryptography lacks ``params.suite``.
     """
     check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
-    client_id, _ = identify(client)
+    number, _ = identify(client_id)
     (policy or OneShotPolicy()).check(params, endorsements)
     _check_identity(params, identity)
     size, count = seeds.SEED_BYTES, params.seeds
-    statement = b"secagg/1 one-shot seeds" + params.digest + client_id.to_bytes(8, "little")
+    statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
     values, _ = encode_input(vector, weight, params.sums, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
     for i, seed in own.items():
-        masks.add(seeds.mask_key(seed, params.digest, client_id, i))
+        masks.add(seeds.mask_key(seed, params.digest, number, i))
     masks.apply(values, params.ring)
     params.ring.reduce(values)
 
-    commitments = (
-        seeds.commitment(seed, params.digest, client_id, i) for i, seed in own.items()
-    )
-    content = client_id.to_bytes(8, "little") + b"".join(commitments)
+    commitments = (seeds.commitment(seed, params.digest, number, i) for i, seed in own.items())
+    content = number.to_bytes(8, "little") + b"".join(commitments)
     head = messages.read_head(content, params)
     boxes = [
         suites.seal(

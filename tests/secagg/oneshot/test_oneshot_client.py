@@ -87,9 +87,9 @@ def test_keys_and_commitments_depend_on_everything_they_are_bound_to() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"client": -1},
-        {"client": 1 << 64},
-        {"client": 1.0},
+        {"client_id": -1},
+        {"client_id": 1 << 64},
+        {"client_id": 1.0},
         {"identity": None},
         {"identity": b"seed"},
         {"weight": 1},
@@ -108,7 +108,7 @@ def test_argument_out_of_range_raises(arguments: dict[str, object]) -> None:
         right = {
             "vector": VECTOR,
             "params": made.params,
-            "client": 1,
+            "client_id": 1,
             "identity": make_identity(1),
         }
         report(**right)  # type: ignore[arg-type]

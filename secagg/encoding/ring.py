@@ -77,6 +77,13 @@ class Ring:
             # total mod R in either case
             np.minimum(total, total - np.uint64(self.modulus), out=total)
 
+    def subtract_from(self, total: Lanes, values: Lanes) -> None:
+        """Subtract `values` from `total` in place, as `add_into` adds them."""
+        if self.is_power_of_two:
+            np.subtract(total, values, out=total)
+        else:
+            self.add_into(total, np.uint64(self.modulus) - values)
+
     def reduce(self, values: Lanes) -> None:
         """Reduce `values` to [0, R) in place, after sums modulo a power of two."""
         if self.is_power_of_two and self.bits < 8 * self.dtype.itemsize:

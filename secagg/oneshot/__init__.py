@@ -6,10 +6,10 @@ PRG seeds (Cramer, Damgård, Ishai 2005). An `Accumulator` adds the masked vecto
 `Helper` checks its boxes, reserves the list of clients in its `HelperJournal` and opens the
 *sums* M_S of the masks that it knows. The sum of the vectors is Σ y − Σ_S M_S mod R.
 
-If security is "active", the aggregator together with any t − 1 helpers and any clients learns,
-for each opened batch, the sum over its honest clients and nothing else. Corrupt helpers C with
-|C| = t − 1 lack exactly the seeds of S = C, and honest helpers release their sum over one list
-for each client. All helpers without the aggregator learn who reported, and nothing of a vector.
+If security is "active", the aggregator with any t − 1 helpers and any clients learns the sum
+over the honest clients of each opened batch, and nothing else. Corrupt helpers C with |C| = t −
+1 lack exactly the seeds of S = C. Honest helpers release sums of their masks over disjoint
+lists only. All helpers without the aggregator learn who reported, and nothing of a vector.
 
 Not protected:
 

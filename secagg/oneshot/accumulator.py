@@ -7,7 +7,6 @@ trust for the sum. Route reports by id: two accumulators that took the same id c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -16,26 +15,22 @@ from numpy.typing import NDArray
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Lanes
 from secagg.errors import LocalProtocolError, ParameterError, TooFewSurvivors
-from secagg.oneshot import messages, stored
-from secagg.oneshot.layout import START_BYTES
-from secagg.oneshot.messages import Head, Kind, Request, violation
+from secagg.oneshot import messages, replies, reports, stored
+from secagg.oneshot.messages import Request, violation
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.result import OneShotResult, add_answer, decode, unmask
 from secagg.protocol import Registry
 from secagg.protocol.identities import check_registry
 
-_CHUNK = 1000
-"""Clients in a chunk of boxes, at most."""
-
 
 class Accumulator:
     """Sum of the reports of one batch, under masks that the helpers know.
 
-    `add` the reports, send the chunks of `boxes` to each helper, `drop` the ids that a helper
-    rejects, `request` the opening and pass the helpers' answers to `result`. Store `to_bytes`
-    after the first `request` and **before** it is sent: lists that differ from one helper to
-    the next, or a retry with fewer clients, would expose a single vector if security is
-    "semi-honest".
+    `add` the reports and send the chunks of `boxes` to each helper. `drop` the ids that a
+    helper rejects, `request` the opening and pass the helpers' answers to `result`.
+
+    Store `to_bytes` after the first `request` and **before** it is sent. If security is
+    "semi-honest", a retry with fewer clients would expose a single vector.
 
     Parameters
     ----------
@@ -69,8 +64,7 @@ class Accumulator:
         return len(self._digests)
 
     def __repr__(self) -> str:
-        fixed = ", fixed" if self._list else ""
-        return f"<Accumulator: batch {self.batch}, {len(self):,} reports{fixed}>"
+        return f"<Accumulator: batch {self.batch}, {len(self):,} reports>"
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -91,7 +85,7 @@ class Accumulator:
         """
         self._check_open()
         report = as_bytes(report, "a report")
-        head = self._read(report)
+        head = reports.read(report, self.params)
         known = self._digests.get(head.client_id)
         if known is not None:
             if known == head.digest:
@@ -101,14 +95,15 @@ class Accumulator:
         if len(self) >= self.params.n_clients:
             why = f"the batch has {len(self)} reports, n_clients; begin another batch"
             raise violation("report", "count", why, sender=head.client_id)
-        self._check_signature(head, report)
-        self.params.ring.add_into(self._total, self._values(head.client_id, report))
+        reports.check_signature(head, report, self.params, self._registry)
+        values = reports.values(head.client_id, report, self.params)
+        self.params.ring.add_into(self._total, values)
         self._digests[head.client_id] = head.digest
         self._reports[head.client_id] = report
         return True
 
     def boxes(self, helper: int) -> Iterator[bytes]:
-        """Yield the boxes of all reports that are not settled, in chunks, for `Helper.check`.
+        """Return the boxes of all reports that are not settled, in chunks, for `Helper.check`.
 
         Parameters
         ----------
@@ -121,15 +116,7 @@ class Accumulator:
             There is no such helper.
         """
         check_integer("helper", helper, 1, len(self.params.helpers))
-        layout, first = self.params.layout, messages.start(Kind.BOXES, self.params)
-        first += int(helper).to_bytes(2, "little")
-        head, box = slice(START_BYTES, START_BYTES + layout.head), layout.box(helper)
-        signature = slice(layout.boxes[-1], layout.values)
-        reports = iter(list(self._reports.values()))  # the caller may drop in between
-        while chunk := list(islice(reports, _CHUNK)):
-            yield first + b"".join(
-                part for r in chunk for part in (r[head], r[box], r[signature])
-            )
+        return reports.boxes(list(self._reports.values()), int(helper), self.params)
 
     def drop(self, ids: Iterable[int]) -> None:
         """Take the reports of some clients out of the sum, such as those a helper rejected.
@@ -142,19 +129,14 @@ class Accumulator:
             The list is fixed.
         """
         self._check_open()
-        dropped = {int(u) for u in ids}
-        for u in dropped:
+        for u in (dropped := {int(u) for u in ids}):
             if u not in self._reports:
                 state = "settled" if u in self._digests else "not in the sum"
                 raise ParameterError(f"the report of client {u} is {state}; drop others only")
-        ring = self.params.ring
         for u in dropped:
-            values = self._values(u, self._reports.pop(u))
+            values = reports.values(u, self._reports.pop(u), self.params)
             del self._digests[u]
-            if ring.is_power_of_two:
-                np.subtract(self._total, values, out=self._total)
-            else:
-                ring.add_into(self._total, np.uint64(ring.modulus) - values)
+            self.params.ring.subtract_from(self._total, values)
 
     def settle(self) -> None:
         """Forget vectors and boxes of the reports, which all helpers have checked.
@@ -214,23 +196,12 @@ class Accumulator:
         ParameterError
             The reservations are of fewer helpers.
         RemoteProtocolError
-            A reservation is malformed ("length", "helper", …), of another list ("list") or not
-            signed by its helper ("signature"); `helpers` names that one.
+            A reservation is malformed, of another list ("list") or not signed by its helper
+            ("signature"); `helpers` names that one.
         """
-        given = list(reservations)
         ids, digest = self._list or self._fix()
-        signatures: dict[int, bytes] = {}
-        for data in given:
-            j, signature = messages.read_reply(
-                as_bytes(data), Kind.RESERVATION, self.params, digest, "reserve"
-            )
-            signatures[j] = bytes(signature)
-            signed = messages.reserved(digest)
-            if self.params.active and not self.params.identities.verifies(
-                j, signed, signatures[j]
-            ):
-                why = f"the signature is not of helper {j} over this list"
-                raise violation("reserve", "signature", why, helpers=[j])
+        given = list(reservations)
+        signatures = replies.signatures(given, self.params, digest)
         if given and len(signatures) < self.params.quorum:
             raise ParameterError(
                 f"{len(signatures)} helpers reserved the list, and opening it takes "
@@ -299,10 +270,10 @@ class Accumulator:
         new._total = state.total
         new._digests = dict(state.digests)
         for u, report in state.reports.items():
-            head = new._read(report)
+            head = reports.read(report, params)
             if head.client_id != u or head.digest != new._digests.get(u):
                 raise violation("accumulator", "ids", f"it has another report of client {u}")
-            new._values(u, report)
+            reports.values(u, report, params)  # raises unless it can be dropped
             new._reports[u] = report
         if state.fixed:
             new._fix()
@@ -313,30 +284,6 @@ class Accumulator:
             raise LocalProtocolError(
                 "the list of clients is fixed by the first request; begin another batch"
             )
-
-    def _read(self, report: bytes) -> Head:
-        layout = self.params.layout
-        content = messages.body(report, Kind.REPORT, self.params, "report")
-        if len(report) != layout.report:
-            why = f"{len(report)} bytes; a report of this session has {layout.report}"
-            raise violation("report", "length", why)
-        return messages.read_head(bytes(content[: layout.head]), self.params)
-
-    def _check_signature(self, head: Head, report: bytes) -> None:
-        if self._registry is None:
-            return
-        signature = report[self.params.layout.boxes[-1] : self.params.layout.values]
-        if not self._registry.verifies(head.client_id, head.content, signature):
-            why = "the client is not in the registry, or the signature is not its own"
-            raise violation("report", "signature", why, sender=head.client_id)
-
-    def _values(self, client_id: int, report: bytes) -> Lanes:
-        packed = memoryview(report)[self.params.layout.values :]
-        values = messages.unpack(packed, self.params)
-        if values is None:
-            why = "an element is not below R, or a padding bit is set"
-            raise violation("report", "range", why, sender=client_id)
-        return values
 
     def _fix(self) -> tuple[NDArray[np.uint64], bytes]:
         """Fix the list; return the ids and D."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg._secrets import Confined, without_frames
 from secagg.errors import ParameterError
-from secagg.oneshot import messages, seeds
+from secagg.oneshot import messages, replies, seeds
 from secagg.oneshot.journal import HelperJournal
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES
 from secagg.oneshot.messages import Kind, violation
@@ -152,10 +152,8 @@ class Helper(Confined):
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
         signature = b""
         if self.params.active:
-            signature = self._journal.identity.sign(messages.reserved(digest))
-        return messages.write_reply(
-            Kind.RESERVATION, self.params, self.number, digest, signature
-        )
+            signature = self._journal.identity.sign(replies.reserved(digest))
+        return replies.write(Kind.RESERVATION, self.params, self.number, digest, signature)
 
     @without_frames
     def open(self, request: bytes) -> bytes:
@@ -178,7 +176,7 @@ class Helper(Confined):
         if self.params.quorum:  # before anything is spent
             self._check_quorum(asked.signatures, digest)
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
-        return messages.write_reply(
+        return replies.write(
             Kind.ANSWER,
             self.params,
             self.number,
@@ -235,9 +233,7 @@ class Helper(Confined):
 
     def _check_quorum(self, signatures: dict[int, bytes], digest: bytes) -> None:
         for j, signature in signatures.items():
-            if not self.params.identities.verifies(j, messages.reserved(digest), signature):
-                why = f"the signature is not of helper {j} over this list"
-                raise violation("open", "signature", why, helpers=[j])
+            replies.check_signature(j, signature, self.params, digest, "open")
         if len(signatures) < self.params.quorum:
             why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}"
             raise violation("open", "quorum", why)

@@ -1,7 +1,7 @@
 """Journal of a helper: its private keys, and every list of clients that it ever reserved.
 
 One key, one journal: they are created together, in one file of mode 600. All sessions of the
-key are in it. **Never copy or restore it**: a helper with an older copy opens a second list of
+key are in it. **Never copy or restore it.** A helper with an older copy opens a second list of
 the same clients, and the difference of two sums can be a single vector.
 
 Each row has a SHA-256 over its content and the hash of the row before it, so damage to the

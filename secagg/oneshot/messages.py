@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from secagg import _fast
 from secagg.encoding import Lanes, Ring
 from secagg.errors import RemoteProtocolError
-from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
+from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.oneshot.params import OneShotParams
 from secagg.protocol.identities import SIGNATURE_BYTES
 
 VERSION = 1
 _BLOCK = 1 << 14
-_PLACE = struct.Struct("<H")
+PLACE = struct.Struct("<H")
 _COUNTS = struct.Struct("<QQ")
-_SIGNED = _PLACE.size + SIGNATURE_BYTES
+_SIGNED = PLACE.size + SIGNATURE_BYTES
 
 
 class Kind(IntEnum):
@@ -100,7 +100,7 @@ def read_head(content: bytes, params: OneShotParams) -> Head:
 
 def box_info(head: Head, helper: int) -> bytes:
     """Return HPKE's info for a helper's box: it binds the box to the report and the place."""
-    place = hashlib.sha256(head.content + _PLACE.pack(helper)).digest()
+    place = hashlib.sha256(head.content + PLACE.pack(helper)).digest()
     return b"secagg/1 one-shot box" + place
 
 
@@ -147,18 +147,18 @@ def read_request(data: bytes, params: OneShotParams) -> Request:
         raise violation("reserve", "ids", "the ids of the list are not strictly ascending")
     signatures: dict[int, bytes] = {}
     for at in range(end, len(rest), _SIGNED):
-        (j,) = _PLACE.unpack_from(rest, at)
+        (j,) = PLACE.unpack_from(rest, at)
         if j <= max(signatures, default=0) or j > len(params.helpers):
             why = "the signers of the list are not strictly ascending helpers"
             raise violation("reserve", "signatures", why)
-        signatures[j] = bytes(rest[at + _PLACE.size : at + _SIGNED])
+        signatures[j] = bytes(rest[at + PLACE.size : at + _SIGNED])
     return Request(batch, ids, signatures)
 
 
 def write_request(request: Request, params: OneShotParams) -> bytes:
     """Return a request as bytes."""
     ids = request.ids.astype("<u8", copy=False).tobytes()
-    signed = b"".join(_PLACE.pack(j) + s for j, s in sorted(request.signatures.items()))
+    signed = b"".join(PLACE.pack(j) + s for j, s in sorted(request.signatures.items()))
     counts = _COUNTS.pack(request.batch, request.ids.size)
     return start(Kind.REQUEST, params) + counts + ids + signed
 
@@ -191,44 +191,3 @@ def blocks(ids: NDArray[np.uint64], size: int) -> Iterator[list[int]]:
     """Yield ids in lists of at most `size`, so that a million of them are not all objects."""
     for first in range(0, ids.size, size):
         yield ids[first : first + size].tolist()
-
-
-def reserved(digest: bytes) -> bytes:
-    """Return the bytes that a helper signs after it reserved a list; `digest` is its D."""
-    return b"secagg/1 one-shot reserved" + digest
-
-
-def write_reply(
-    kind: Kind, params: OneShotParams, helper: int, digest: bytes, content: bytes
-) -> bytes:
-    """Return a helper's reservation or answer as bytes; `digest` is D of the list."""
-    return start(kind, params) + _PLACE.pack(helper) + digest + content
-
-
-def read_reply(
-    data: bytes, kind: Kind, params: OneShotParams, digest: bytes, phase: str
-) -> tuple[int, memoryview]:
-    """Return helper and content of a reply about the list with this D.
-
-    Raises
-    ------
-    RemoteProtocolError
-        "length", "helper" or "list", or as `body`.
-    """
-    rest = body(data, kind, params, phase)
-    if len(rest) < _PLACE.size + DIGEST_BYTES:
-        raise violation(phase, "length", "the reply ends before its content")
-    (j,) = _PLACE.unpack_from(rest)
-    if not 1 <= j <= len(params.helpers):
-        raise violation(phase, "helper", f"helper {j}; there are {len(params.helpers)}")
-    if rest[_PLACE.size : _PLACE.size + DIGEST_BYTES] != digest:
-        why = f"helper {j} has another list than this aggregator"
-        raise violation(phase, "list", why, helpers=[j])
-    content = rest[_PLACE.size + DIGEST_BYTES :]
-    wanted = params.layout.signature
-    if kind is Kind.ANSWER:
-        wanted = params.layout.packed * len(params.held_by(j))
-    if len(content) != wanted:
-        why = f"helper {j} sent {len(content)} bytes of content instead of {wanted}"
-        raise violation(phase, "length", why, helpers=[j])
-    return j, content

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from secagg.encoding import Lanes
 from secagg.errors import ParameterError
-from secagg.oneshot import messages
+from secagg.oneshot import messages, replies
 from secagg.oneshot.messages import Kind, violation
 from secagg.oneshot.params import OneShotParams
 from secagg.server.result import RoundResult, decode_sum
@@ -39,7 +37,7 @@ def add_answer(masks: Masks, data: bytes, params: OneShotParams, digest: bytes) 
     RemoteProtocolError
         The answer is malformed, of another list, or differs from one of the same helper.
     """
-    j, content = messages.read_reply(data, Kind.ANSWER, params, digest, "open")
+    j, content = replies.read(data, Kind.ANSWER, params, digest, "open")
     size = params.layout.packed
     held = params.held_by(j)
     answer = {
@@ -80,10 +78,7 @@ def unmask(
         if values is None:
             why = "an element of a mask is not below R"
             raise violation("open", "range", why, helpers=votes[chosen])
-        if ring.is_power_of_two:
-            np.subtract(opened, values, out=opened)
-        else:
-            ring.add_into(opened, np.uint64(ring.modulus) - values)
+        ring.subtract_from(opened, values)
     ring.reduce(opened)
     return opened, tuple(sorted(outvoted))
 

@@ -28,6 +28,20 @@ def test_sums_are_exact_modulo_r_and_lift_to_the_centre(
     assert ring.centre(total).tolist() == centred
 
 
+@given(MODULI, st.data())
+def test_subtracting_undoes_adding(modulus: int, data: st.DataObject) -> None:
+    ring = Ring(modulus)
+    row = st.lists(st.integers(0, modulus - 1), min_size=3, max_size=3)
+    first, second = (np.array(data.draw(row), dtype=ring.dtype) for _ in range(2))
+    total = first.copy()
+    ring.subtract_from(total, second)
+    if not ring.is_power_of_two:
+        assert int(total.max()) < modulus
+    ring.add_into(total, second)
+    ring.reduce(total)
+    assert total.tolist() == first.tolist()
+
+
 @pytest.mark.parametrize(
     ("modulus", "bits", "dtype", "name"),
     [

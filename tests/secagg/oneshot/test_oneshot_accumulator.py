@@ -200,6 +200,19 @@ def test_result_before_a_request_raises() -> None:
         made.accumulator(range(3)).result([])
 
 
+def test_stored_report_that_could_not_be_dropped_is_malformed() -> None:
+    with parties(**MIXED) as made:
+        right = state(made.accumulator(range(2)))
+        values = np.full(5, 10_007, np.uint64)
+        wrong = right[: -made.params.layout.packed] + pack_bits(values, 14)
+        rejects(
+            "range",
+            lambda: Accumulator.from_bytes(
+                wrong, made.params, registry=registry_for(made.params)
+            ),
+        )
+
+
 @pytest.mark.parametrize("changes", [{}, MIXED, {"modulus_bits": 13}], ids=str)
 @pytest.mark.parametrize("fix", [False, True])
 def test_malformed_bytes_of_an_accumulator(changes: dict[str, object], fix: bool) -> None:
@@ -309,7 +322,7 @@ def test_reservations_are_verified() -> None:
 
 
 def test_chunks_of_boxes_have_every_client_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secagg.oneshot.accumulator._CHUNK", 2)
+    monkeypatch.setattr("secagg.oneshot.reports._CHUNK", 2)
     with parties() as made:
         accumulator = made.accumulator(range(5))
         assert len(list(accumulator.boxes(1))) == 3

@@ -10,7 +10,7 @@ import pytest
 from oneshot_parties import Parties, parties, registry_for, rejects
 from secagg import LocalProtocolError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg._fast import pack_bits
-from secagg.oneshot import Accumulator
+from secagg.oneshot import Accumulator, stored
 
 MIXED = {"modulus": 10_007, "max_weight": 2}
 
@@ -211,6 +211,17 @@ def test_stored_report_that_could_not_be_dropped_is_malformed() -> None:
                 wrong, made.params, registry=registry_for(made.params)
             ),
         )
+
+
+@pytest.mark.parametrize(("clients", "fixed"), [(4, False), (2, True), (0, True)])
+def test_stored_number_of_reports_is_possible(clients: int, fixed: bool) -> None:
+    """More than n, or a fixed list of fewer than the minimum."""
+    with parties(n_clients=3) as made:
+        total = made.params.ring.zeros(made.params.elements)
+        digests = {u: bytes(32) for u in range(clients)}
+        data = stored.pack(stored.State(0, fixed, total, digests, {}), made.params)
+        registry = registry_for(made.params)
+        rejects("count", lambda: Accumulator.from_bytes(data, made.params, registry=registry))
 
 
 @pytest.mark.parametrize("changes", [{}, MIXED, {"modulus_bits": 13}], ids=str)

@@ -176,3 +176,12 @@ def test_error_has_no_frame_with_the_vector() -> None:
         while frame is not None:
             assert not str(frame.tb_frame.f_globals["__name__"]).startswith("secagg.")
             frame = frame.tb_next
+
+
+@pytest.mark.parametrize("changes", [{"threshold": 1}, {"min_clients": 2}], ids=str)
+def test_default_policy_is_checked(changes: dict[str, object]) -> None:
+    with parties(2, 2, security="semi-honest") as made:
+        params = made.make_params(security="semi-honest", **changes)
+        with pytest.raises(ParameterError):
+            report(VECTOR, params, 1)
+        report(VECTOR, params, 1, policy=LENIENT)

@@ -41,6 +41,7 @@ kernels = Extension(
         f"{SOURCES}/m61.c",
         f"{SOURCES}/fixedpoint.c",
         f"{SOURCES}/bits.c",
+        f"{SOURCES}/gaussian.c",
         f"{SOURCES}/modular.c",
         f"{SOURCES}/modular_ifma.c",
         f"{SOURCES}/modular_portable.c",

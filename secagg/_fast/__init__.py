@@ -24,6 +24,7 @@ __all__ = [
     "TIERS",
     "choose_tier",
     "decode",
+    "discrete_gaussian",
     "encode",
     "m61_add",
     "m61_dot",
@@ -101,6 +102,7 @@ m61_lagrange_at_zero = (
     _kernels.m61_lagrange_at_zero if COMPILED else reference.m61_lagrange_at_zero
 )
 m61_errors = _kernels.m61_errors if COMPILED else reference.m61_errors
+discrete_gaussian = _kernels.discrete_gaussian if COMPILED else reference.discrete_gaussian
 
 _modular = _kernels.Modular("ifma" if TIER == "ifma" else "portable") if COMPILED else reference
 modular_radix, modular_width = _modular.modular_radix, _modular.modular_width

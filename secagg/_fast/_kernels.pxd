@@ -58,6 +58,9 @@ cdef extern from "kernels.h" nogil:
     void secagg_pack64(uint8_t *, const uint64_t *, size_t, unsigned)
     int secagg_unpack32(uint32_t *, const uint8_t *, size_t, unsigned)
     int secagg_unpack64(uint64_t *, const uint8_t *, size_t, unsigned)
+    size_t secagg_discrete_gaussian(
+        int64_t *, size_t, const uint64_t *, size_t, uint64_t, size_t *
+    )
 
 cdef extern from "modular.h" nogil:
     enum:

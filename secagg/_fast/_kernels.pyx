@@ -7,7 +7,7 @@ are declared in ``_kernels.pxd``.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 
@@ -328,6 +328,18 @@ def m61_errors(
     with nogil:
         found = secagg_m61_errors(&out[0], &scratch[0], &xs[0], &dual[0], &word[0], n, t)
     return None if found < 0 else result[:found].astype(np.intp)
+
+
+def discrete_gaussian(const uint64_t[::1] words, int64_t[::1] out, sigma):
+    cdef size_t m = words.shape[0], n = out.shape[0], drawn, used
+    if m > 2**16:
+        raise ValueError(f"{m} words are more than {2**16}")
+    if not 1 <= sigma <= 2**48:
+        raise ValueError(f"sigma {sigma} is outside [1, {2**48}]")
+    cdef uint64_t p = sigma
+    with nogil:
+        drawn = secagg_discrete_gaussian(&out[0], n, &words[0], m, p, &used)
+    return drawn, used
 
 
 include "_modular.pxi"

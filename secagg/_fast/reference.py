@@ -3,8 +3,9 @@
 Each function has the same signature and result, bit for bit, as its twin in ``_kernels``; tests
 compare them with Hypothesis. The functions here run if there is no compiled code, or with
 ``SECAGG_PURE=1``. Both raise ValueError for wrong shapes, dtypes and parameters, and leave
-all other checks to their callers. Masks are in ``reference_masks``, GF(2^61 - 1) in
-``reference_m61`` and ``reference_decoder``, and large numbers in ``reference_modular``.
+all other checks to their callers. Masks are in ``reference_masks``, noise in
+``reference_gaussian``, GF(2^61 - 1) in ``reference_m61`` and ``reference_decoder``, and large
+numbers in ``reference_modular``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._fast.reference_decoder import m61_errors
+from secagg._fast.reference_gaussian import discrete_gaussian
 from secagg._fast.reference_m61 import (
     m61_add,
     m61_dot,
@@ -37,6 +39,7 @@ from secagg._fast.reference_modular import (
 
 __all__ = [
     "decode",
+    "discrete_gaussian",
     "encode",
     "keystream",
     "m61_add",

@@ -212,6 +212,15 @@ static void modular_multiply(void) { modular(MULTIPLY); }
 static void modular_power(void) { modular(POWER); }
 static void modular_power_fixed(void) { modular(POWER_FIXED); }
 
+static void discrete_gaussian(void)
+{
+    uint64_t *words = secrets(LENGTH, UINT64_MAX);
+    int64_t out[LENGTH];
+    size_t used;
+    secagg_discrete_gaussian(out, LENGTH, words, LENGTH, 1000, &used);
+    free(words);
+}
+
 static volatile int sink;
 
 static void planted_branch(void)
@@ -240,7 +249,8 @@ static const struct {
     KERNEL(m61_inv),          KERNEL(m61_dot),       KERNEL(m61_matmul),
     KERNEL(m61_poly_eval),    KERNEL(pack_bits),     KERNEL(modular_multiply),
     KERNEL(modular_power),    KERNEL(modular_power_fixed),
-    KERNEL(planted_branch),   KERNEL(planted_address),
+    KERNEL(discrete_gaussian), KERNEL(planted_branch),
+    KERNEL(planted_address),
 };
 
 int main(int count, char **names)

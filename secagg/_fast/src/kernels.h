@@ -83,4 +83,10 @@ void secagg_pack64(uint8_t *packed, const uint64_t *values, size_t n, unsigned b
 int secagg_unpack32(uint32_t *values, const uint8_t *packed, size_t n, unsigned bits);
 int secagg_unpack64(uint64_t *values, const uint8_t *packed, size_t n, unsigned bits);
 
+/* gaussian.c: the samples that the m <= 2^16 words suffice for, at most d, and the words that they
+ * took; p is 256 sigma, 1 <= p <= 2^48. Not constant-time. */
+enum { SECAGG_SIGMA_STEP = 256 };
+size_t secagg_discrete_gaussian(int64_t *out, size_t d, const uint64_t *words, size_t m,
+                                uint64_t p, size_t *used);
+
 #endif

@@ -1,0 +1,118 @@
+"""Noise for differential privacy: a discrete Gaussian on every mask sum, equal at all holders.
+
+Each holder of the seeds of S adds the same noise, of full σ, to M_S. It comes from AES under a
+key of *all* clients' seeds of S and of the list. One honest client's seed keeps it secret from
+the t − 1 helpers that are S. Retries and other holders repeat it, so it does not average out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg import _fast
+from secagg.encoding import Lanes, Ring
+from secagg.errors import ParameterError
+
+STEPS = 256
+"""Values of σ are multiples of 1 / 256."""
+MAX_SIGMA = 1 << 40
+_TAIL = 10
+_WORDS = 1 << 15
+"""Words of the stream at a time: they stay in cache."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Discrete Gaussian noise, with probability ∝ exp(−y² / 2σ²) for every integer y.
+
+    A sum carries the noise of all C(ℓ, t − 1) seeds. Privacy counts that of one; see
+    `secagg.oneshot.epsilon`.
+
+    Parameters
+    ----------
+    sigma : int, float or Fraction
+        σ in steps of the encoding, 2^−f of `FixedPoint` or 1 of `Integers`, 1/256 ≤ σ ≤ 2^40.
+        It is rounded up to a multiple of 1/256 and is then a Fraction.
+
+    Raises
+    ------
+    ParameterError
+        `sigma` is not such a number.
+    """
+
+    sigma: Fraction
+
+    def __post_init__(self) -> None:
+        given: object = self.sigma
+        number = isinstance(given, int | float | Fraction | np.integer | np.floating)
+        if not number or isinstance(given, bool) or not 0 < given <= MAX_SIGMA:  # type: ignore[operator]
+            raise ParameterError(
+                f"sigma must be a number above 0 and at most 2^40 steps, not {given!r}"
+            )
+        exact = Fraction(given.item() if isinstance(given, np.generic) else given)  # type: ignore[arg-type]
+        object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))
+
+    @property
+    def scaled(self) -> int:
+        """256 σ, as in the parameters' bytes and in the sampler."""
+        return int(self.sigma * STEPS)
+
+    def bound(self, summands: int) -> int:
+        """Return ⌈10 σ √k⌉, which a sum of k noises exceeds with probability below 2^−71.
+
+        The discrete Gaussian is subgaussian (Canonne, Kamath and Steinke 2020), so that the
+        probability is at most 2 exp(−10² / 2). For all elements of the longest vector together
+        it is below 2^−40.
+        """
+        square = _TAIL**2 * summands * self.scaled**2
+        return (math.isqrt(square - 1) // STEPS) + 1
+
+
+def noise_key(index: int, seeds: Iterable[bytes], digest: bytes) -> bytes:
+    """Return the key of the noise on M_S, 16 bytes.
+
+    Parameters
+    ----------
+    index : int
+        Index of S.
+    seeds : iterable of bytes
+        The seeds of S of all clients of the list, by ascending ids.
+    digest : bytes
+        D of the list.
+    """
+    total = hashlib.sha256(b"secagg/1 one-shot noise" + struct.pack("<H", index))
+    for seed in seeds:
+        total.update(seed)
+    total.update(digest)
+    return total.digest()[:16]
+
+
+def add_noise(values: Lanes, ring: Ring, noise: Noise, key: bytes) -> None:
+    """Add the noise of a key to `values` in place, as `Ring.add_into` adds."""
+    at = 0
+    for block in blocks(noise, key, values.size):
+        lanes = ring.zeros(block.size)
+        lanes[:] = block.view(np.uint64) if ring.is_power_of_two else block % ring.modulus
+        ring.add_into(values[at : at + block.size], lanes)
+        at += block.size
+
+
+def blocks(noise: Noise, key: bytes, count: int) -> Iterator[NDArray[np.int64]]:
+    """Yield `count` noises in order, in blocks; word i of their stream is that of a mask."""
+    words, start = np.empty(_WORDS, np.uint64), 0
+    out = np.empty(_WORDS, np.int64)
+    while count:
+        words[:] = 0
+        _fast.mask_words(words, key, b"\x00", start)
+        drawn, used = _fast.discrete_gaussian(words, out[:count], noise.scaled)
+        yield out[:drawn]
+        count -= drawn
+        start += used

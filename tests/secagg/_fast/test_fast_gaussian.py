@@ -1,0 +1,284 @@
+"""Discrete Gaussian noise: known answers, exact decisions, and the distribution itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from secagg import _fast
+from secagg._fast import reference
+from secagg.oneshot.noise import Noise, blocks
+
+IMPLEMENTATIONS = {"reference": reference, "active": _fast}
+
+every = pytest.mark.parametrize("kernels", IMPLEMENTATIONS.values(), ids=IMPLEMENTATIONS.keys())
+sigmas = st.one_of(
+    st.integers(1, 2**48),
+    st.integers(1, 2000),
+    st.integers(0, 48).map(lambda bits: 1 << bits),
+    st.integers(2**48 - 3, 2**48),
+)
+
+# 256 σ, words taken, samples. The key is 00 01 … 0f; made by `Plain` below from its AES stream.
+KNOWN = {
+    1: (188, [0, 0, 0, 0, 0, 0, 0, 0]),
+    128: (238, [-1, 0, 0, -1, 0, 0, 1, 0]),
+    256: (196, [-1, -1, -1, 0, 0, -2, 0, 1]),
+    1000: (133, [-2, -4, -6, -1, -4, -2, -1, 7]),
+    256007: (79, [-690, -97, -1601, -65, -904, -407, -1170, -538]),
+    1099511627777: (
+        79,
+        [
+            -2967153674,
+            -420707302,
+            -6878828007,
+            -283208752,
+            -3884206590,
+            -1752048390,
+            -5028403807,
+            -2312509514,
+        ],
+    ),
+    281474976710656: (
+        79,
+        [
+            -759591340767,
+            -107701069523,
+            -1760979969984,
+            -72501440675,
+            -994356887112,
+            -448524388005,
+            -1287271374617,
+            -592002435726,
+        ],
+    ),
+}
+
+
+class Plain:
+    """The paper's algorithms in fractions.
+
+    Parameters
+    ----------
+    word : callable
+        Next word of the stream. Its argument is the word with which a decision needs another.
+    sigma : Fraction
+    """
+
+    def __init__(self, word: Callable[[int], int], sigma: Fraction) -> None:
+        self.word, self.sigma = word, sigma
+
+    def bernoulli(self, probability: Fraction) -> bool:
+        if probability in (0, 1):
+            return probability == 1
+        digit = math.floor(probability * 2**64)
+        word = self.word(digit)
+        if word != digit:
+            return word < digit
+        return self.bernoulli(probability * 2**64 - digit)
+
+    def exponential(self, gamma: Fraction) -> bool:
+        """Algorithm 1, for any γ ≥ 0."""
+        if gamma > 1:
+            one = self.exponential(Fraction(1))
+            return one and self.exponential(gamma - 1)
+        k = 1
+        while self.bernoulli(gamma / k):
+            k += 1
+        return k % 2 == 1
+
+    def laplace(self, t: int, s: int) -> int:
+        """Algorithm 2."""
+        while True:
+            product = self.word(-1) * t
+            if product % 2**64 < 2**64 % t:
+                continue
+            u = product >> 64
+            if not self.exponential(Fraction(u, t)):
+                continue
+            v = 0
+            while self.exponential(Fraction(1)):
+                v += 1
+            y = (u + t * v) // s
+            if not self.bernoulli(Fraction(1, 2)):
+                return y
+            if y:
+                return -y
+
+    def sample(self) -> int:
+        """Algorithm 3, with the proposal's scale σ."""
+        while True:
+            y = self.laplace(int(256 * self.sigma), 256)
+            if self.exponential((abs(y) - self.sigma) ** 2 / (2 * self.sigma**2)):
+                return y
+
+
+def stream(key: bytes, count: int) -> np.ndarray:
+    return np.frombuffer(reference.keystream(key, 8 * count), "<u8").astype(np.uint64)
+
+
+def draw(kernels: object, words: np.ndarray, sigma: int, count: int) -> tuple[list[int], int]:
+    out = np.full(count, 99, np.int64)
+    drawn, used = kernels.discrete_gaussian(words, out, sigma)  # type: ignore[attr-defined]
+    return out[:drawn].tolist(), used
+
+
+def weights(sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return integers and their probabilities, all but 2^-100 of them."""
+    far = math.ceil(12 * sigma) + 1
+    y = np.arange(-far, far + 1)
+    found = np.exp(-(y.astype(float) ** 2) / (2 * sigma**2))
+    return y, found / found.sum()
+
+
+@every
+@pytest.mark.parametrize("sigma", KNOWN)
+def test_known_answers(kernels, sigma):
+    words = stream(bytes(range(16)), 2000)
+    used, samples = KNOWN[sigma]
+    assert draw(kernels, words, sigma, len(samples)) == (samples, used)
+
+
+def edge(at: np.random.Generator) -> Callable[[int], int]:
+    """Return a source of words that often are at the boundary of a decision."""
+
+    def word(digit: int) -> int:
+        kind = int(at.integers(0, 12))
+        if digit >= 0 and kind < 3:
+            return min(max(digit + (0, 0, 1)[kind], 0), 2**64 - 1)
+        return 0 if kind == 3 else int(at.integers(0, 2**64, dtype=np.uint64))
+
+    return word
+
+
+@every
+@examples(60)
+@given(sigma=sigmas, seed=st.integers(0, 2**32))
+def test_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, seed):
+    taken: list[int] = []
+    source = edge(np.random.default_rng(seed))
+
+    def word(digit: int) -> int:
+        taken.append(source(digit))
+        return taken[-1]
+
+    plain = Plain(word, Fraction(sigma, 256))
+    samples, ends = [], [0]
+    for _ in range(4):
+        samples.append(plain.sample())
+        ends.append(len(taken))
+    words = np.array(taken, np.uint64)
+    assert draw(kernels, words, sigma, 9) == (samples, len(taken))
+    assert draw(kernels, words[:-1], sigma, 9) == (samples[:-1], ends[-2])
+    assert draw(kernels, words, sigma, 2) == (samples[:2], ends[2])
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernel with its twin")
+@examples(60)
+@given(
+    sigma=sigmas,
+    words=st.lists(st.sampled_from([0, 1, 2**63, 2**64 - 1, 2**62 + 5]), max_size=40),
+    seed=st.integers(0, 2**32),
+    size=st.integers(0, 400),
+)
+def test_compiled_kernel_against_its_twin(sigma, words, seed, size):
+    more = np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)
+    both = np.concatenate([np.array(words, np.uint64), more])
+    assert draw(_fast, both, sigma, 30) == draw(reference, both, sigma, 30)
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="compares the compiled kernel with its twin")
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+@pytest.mark.parametrize("sigma", [1, 255, 256, 2**48])
+def test_constant_words_end_where_the_twin_does(word, sigma):
+    words = np.full(1 << 16, word, np.uint64)
+    assert draw(_fast, words, sigma, 5) == draw(reference, words, sigma, 5)
+
+
+@pytest.mark.skipif(not _fast.COMPILED, reason="the twin has no fixed width")
+@pytest.mark.parametrize("sigma", [1, 1000, 2**48 - 1, 2**48])
+def test_largest_proposal_has_no_overflow(sigma):
+    """The most successes of exp(−1) that the words allow, then a sum of squares of 126 bits."""
+    half = 1 << 63
+    words = [2**64 - 1, half]  # u = p − 1, accepted at K = 1: odd
+    if sigma == 1:
+        words = [0]  # u = 0 takes no decision
+    words += [half - 1, 2**64 - 1] * 32_000  # K = 2 true, K = 3 false
+    words += [half]  # exp(−1) fails
+    both = np.array(words, np.uint64)
+    assert draw(_fast, both, sigma, 1) == draw(reference, both, sigma, 1)
+    out = np.zeros(1, np.int64)
+    _fast.discrete_gaussian(both, out, sigma)  # y of the unfinished sample
+    assert int(out[0]) >= 0
+
+
+@every
+@pytest.mark.parametrize(
+    ("words", "out", "sigma"),
+    [
+        (np.zeros(3, np.uint32), np.zeros(3, np.int64), 256),
+        (np.zeros(3, np.uint64), np.zeros(3, np.uint64), 256),
+        (np.zeros(6, np.uint64)[::2], np.zeros(3, np.int64), 256),
+        (np.zeros(3, np.uint64), np.zeros(6, np.int64)[::2], 256),
+        (np.zeros((1 << 16) + 1, np.uint64), np.zeros(3, np.int64), 256),
+        (np.zeros(3, np.uint64), np.zeros(3, np.int64), 0),
+        (np.zeros(3, np.uint64), np.zeros(3, np.int64), (1 << 48) + 1),
+    ],
+)
+def test_rejects_wrong_arguments(kernels, words, out, sigma):
+    with pytest.raises(ValueError):  # noqa: PT011
+        kernels.discrete_gaussian(words, out, sigma)
+
+
+@pytest.mark.parametrize("sigma", [60, 128, 256, 700, 2560])
+def test_frequencies_fit_the_distribution(sigma):
+    frequencies(sigma, 40_000)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _fast.COMPILED, reason="hours without the compiled kernel")
+@pytest.mark.parametrize("sigma", [128, 256, 867, 25_600, 2**40])
+def test_moments_and_chi_square_of_a_hundred_million(sigma):
+    print(f"256 σ = {sigma}:", frequencies(sigma, 10**8))
+
+
+def frequencies(sigma: int, count: int) -> dict[str, float]:
+    """Assert that moments and χ² of many samples are plausible; return the normal deviates."""
+    real = sigma / 256
+    wide = real > 1000
+    total, powers = 0, np.zeros(4)
+    y, p = weights(min(real, 1000))
+    cells = np.zeros(y.size)
+    for block in blocks(Noise(Fraction(sigma, 256)), b"frequencies 256!", count):
+        x = block / real
+        powers += [x.sum(), (x**2).sum(), (x**3).sum(), (x**4).sum()]
+        total += block.size
+        shown = np.floor(x * 1000 + 0.5).astype(np.int64) if wide else block
+        cells += np.bincount(np.clip(shown - y[0], 0, y.size - 1), minlength=y.size)
+    assert total == count
+    scaled = y / min(real, 1000)
+    found: dict[str, float] = {}
+    for k in range(1, 5):
+        mean, square = (p * scaled**k).sum(), (p * scaled ** (2 * k)).sum()
+        found[f"moment {k}"] = (powers[k - 1] / count - mean) / math.sqrt(
+            (square - mean**2) / count
+        )
+    expected = p * count
+    keep = expected >= 20
+    observed = np.append(cells[keep], cells[~keep].sum())
+    hoped = np.append(expected[keep], expected[~keep].sum())
+    observed, hoped = observed[hoped > 0], hoped[hoped > 0]
+    if hoped[-1] < 5:  # too rare for a cell
+        observed, hoped = observed[:-1], hoped[:-1]
+    degrees = observed.size - 1
+    chi = float(((observed - hoped) ** 2 / hoped).sum())
+    found["chi"] = (chi - degrees) / math.sqrt(2 * degrees)
+    assert all(abs(value) < 5 for value in found.values()), found
+    return found

@@ -33,6 +33,7 @@ from secagg.oneshot.accumulator import Accumulator
 from secagg.oneshot.client import report
 from secagg.oneshot.helper import Helper
 from secagg.oneshot.journal import HelperJournal
+from secagg.oneshot.noise import Noise
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.policy import OneShotPolicy
 from secagg.oneshot.result import OneShotResult
@@ -41,6 +42,7 @@ __all__ = [
     "Accumulator",
     "Helper",
     "HelperJournal",
+    "Noise",
     "OneShotParams",
     "OneShotPolicy",
     "OneShotResult",

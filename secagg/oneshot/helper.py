@@ -12,6 +12,7 @@ from secagg.oneshot import messages, replies, seeds
 from secagg.oneshot.journal import HelperJournal
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES
 from secagg.oneshot.messages import Kind, violation
+from secagg.oneshot.noise import add_noise, noise_key
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.policy import endorsement
 from secagg.oneshot.seeds import SEED_BYTES
@@ -181,7 +182,9 @@ class Helper(Confined):
             self.params,
             self.number,
             digest,
-            b"".join(self._mask(asked.ids, kept, place) for place in range(len(self._held))),
+            b"".join(
+                self._mask(asked.ids, kept, place, digest) for place in range(len(self._held))
+            ),
         )
 
     def _verify(self, record: bytes) -> tuple[int, bytes | None]:
@@ -239,9 +242,12 @@ class Helper(Confined):
             raise violation("open", "quorum", why)
 
     def _mask(
-        self, ids: NDArray[np.uint64], kept: list[bytes], place: int
+        self, ids: NDArray[np.uint64], kept: list[bytes], place: int, digest: bytes
     ) -> bytes | memoryview:
-        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, for the seed at a place of a box."""
+        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, for the seed at a place of a box.
+
+        Noise on M_S depends on the list's D, `digest`, and on all seeds of S.
+        """
         ring, index = self.params.ring, self._held[place]
         first = DIGEST_BYTES + SEED_BYTES * place
         total = ring.zeros(self.params.elements)
@@ -251,5 +257,8 @@ class Helper(Confined):
                 seed = found[first : first + SEED_BYTES]
                 masks.add(seeds.mask_key(seed, self.params.digest, u, index))
             masks.apply(total, ring)
+        if self.params.noise is not None:
+            own = (found[first : first + SEED_BYTES] for found in kept)
+            add_noise(total, ring, self.params.noise, noise_key(index, own, digest))
         ring.reduce(total)
         return messages.pack(total, ring)

@@ -10,14 +10,16 @@ from typing import Self
 
 import numpy as np
 
-from secagg._check import as_bytes, check_integer
+from secagg._check import as_bytes, check_integer, check_kind
 from secagg.encoding import Encoding, Ring, from_canonical
 from secagg.errors import ParameterError
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
+from secagg.oneshot.noise import Noise
 from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
+from secagg.protocol.headroom import check_headroom
 from secagg.protocol.params import Security, check_encoding
 
 MAX_HELPERS = 16
@@ -60,12 +62,15 @@ class OneShotParams:
     session : bytes
         Name of the session, at most 64 bytes, different for every session. If `security` is
         "active", it must not be empty.
+    noise : Noise, optional
+        Noise for differential privacy, which every helper adds to each of its masks. Weights
+        get noise, too. None: exact sums.
 
     Raises
     ------
     ParameterError
-        A value is out of range, R is too small for the sum of n vectors, or a helper's key is
-        not canonical, of low order or not its own.
+        A value is out of range, R is too small for the sum of n vectors and the noise, or a
+        helper's key is not canonical, of low order or not its own.
     MissingExtra
         The installed cryptography lacks the suite.
     """
@@ -82,6 +87,7 @@ class OneShotParams:
     security: Security = "active"
     suite: SuiteName = "hybrid"
     session: bytes = b""
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         for name in ("n_clients", "length", "threshold", "min_clients", "max_weight"):
@@ -99,6 +105,9 @@ class OneShotParams:
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
         check_encoding(self.encoding)
         self.sums  # noqa: B018  validates the rest, and that n vectors fit R
+        if self.noise is not None:
+            check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
+            check_headroom(self.sums, self.noise_bound)
 
     def _check_helpers(self) -> None:
         if self.suite not in suites.NAMES:
@@ -174,6 +183,11 @@ class OneShotParams:
         return comb(len(self.helpers), self.threshold - 1)
 
     @property
+    def noise_bound(self) -> int:
+        """Bound on the noise of an element of the sum, 0 without `noise`; see `Noise.bound`."""
+        return 0 if self.noise is None else self.noise.bound(self.seeds)
+
+    @property
     def quorum(self) -> int:
         """Number of helpers that must reserve a list before one opens it; 0 if none must.
 
@@ -219,6 +233,7 @@ class OneShotParams:
                 self.encoding.canonical(),
                 self.session,
                 self.helpers,
+                self.noise,
             )
         )
 

@@ -1,20 +1,24 @@
 """Bytes of the parameters of a one-shot sum.
 
-The layout is canonical: equal parameters have equal bytes, and other bytes are others.
-`unpack` validates the layout only. ``OneShotParams.from_bytes`` validates the values, too.
+The layout is canonical: equal parameters have equal bytes, and other bytes are others. Noise is
+``u64(256 σ)`` after the keys, and nothing if there is none. `unpack` validates the layout only.
+``OneShotParams.from_bytes`` validates the values, too.
 """
 
 from __future__ import annotations
 
 import struct
+from fractions import Fraction
 from typing import NamedTuple
 
-from secagg.errors import RemoteProtocolError
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
 from secagg.protocol.params import Security
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")
+_NOISE = struct.Struct("<Q")
 _SECURITY: tuple[Security, ...] = ("semi-honest", "active")
 _IDENTITY_BYTES = 32
 
@@ -36,6 +40,7 @@ class Fields(NamedTuple):
     encoding: bytes
     session: bytes
     helpers: tuple[tuple[bytes, bytes], ...]
+    noise: Noise | None
 
 
 def pack(fields: Fields) -> bytes:
@@ -53,7 +58,9 @@ def pack(fields: Fields) -> bytes:
         fields.modulus - 1,  # 2^64 itself has no place in 8 bytes
     )
     named = b"".join(bytes([len(part)]) + part for part in (fields.encoding, fields.session))
-    return head + named + b"".join(box + identity for box, identity in fields.helpers)
+    keys = b"".join(box + identity for box, identity in fields.helpers)
+    noise = b"" if fields.noise is None else _NOISE.pack(fields.noise.scaled)
+    return head + named + keys + noise
 
 
 def unpack(data: bytes) -> Fields:
@@ -72,11 +79,12 @@ def unpack(data: bytes) -> Fields:
     if security >= len(_SECURITY) or suite >= len(NAMES):
         raise malformed("parameters", f"security {security} or suite {suite} is unknown")
     encoding, rest = _prefixed(data[_HEAD.size :])
-    session, keys = _prefixed(rest)
+    session, rest = _prefixed(rest)
     box = KEY_BYTES[NAMES[suite]]
     each = box + _IDENTITY_BYTES
-    if len(keys) != helpers * each:
-        raise malformed("length", f"{len(keys)} bytes of keys for {helpers} helpers")
+    keys, noise = rest[: helpers * each], rest[helpers * each :]
+    if len(keys) != helpers * each or len(noise) not in (0, _NOISE.size):
+        raise malformed("length", f"{len(rest)} bytes of keys and noise for {helpers} helpers")
     return Fields(
         _SECURITY[security],
         NAMES[suite],
@@ -89,6 +97,7 @@ def unpack(data: bytes) -> Fields:
         encoding,
         session,
         tuple((keys[at : at + box], keys[at + box : at + each]) for at in _steps(keys, each)),
+        _noise(noise),
     )
 
 
@@ -104,6 +113,16 @@ def _prefixed(data: bytes) -> tuple[bytes, bytes]:
     if len(data) < end:
         raise malformed("length", "they end before their last field does")
     return data[1:end], data[end:]
+
+
+def _noise(data: bytes) -> Noise | None:
+    if not data:
+        return None
+    (scaled,) = _NOISE.unpack(data)
+    try:
+        return Noise(Fraction(scaled, STEPS))
+    except ParameterError as error:
+        raise malformed("parameters", str(error)) from None
 
 
 def _steps(data: bytes, each: int) -> range:

@@ -20,6 +20,9 @@ Masks = dict[int, dict[int, bytes]]
 class OneShotResult(RoundResult):
     """Sum of the vectors of a batch.
 
+    With ``params.noise`` every element of the sum, and the weight, has the noise of all
+    C(ℓ, t − 1) seeds. The weight can then be negative.
+
     Attributes
     ----------
     outvoted : tuple of int, ascending
@@ -87,7 +90,7 @@ def decode(
     total: Lanes, ids: tuple[int, ...], outvoted: tuple[int, ...], params: OneShotParams
 ) -> OneShotResult:
     """Return an unmasked total in the caller's units; see `secagg.server.result.decode_sum`."""
-    found = decode_sum(total, ids, (), params.sums)
+    found = decode_sum(total, ids, (), params.sums, params.noise_bound)
     return OneShotResult(
         sum=found.sum,
         integers=found.integers,

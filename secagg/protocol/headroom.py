@@ -10,16 +10,24 @@ if TYPE_CHECKING:
     from secagg.protocol.params import RoundParams
 
 
-def check_headroom(params: RoundParams) -> None:
-    """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors."""
+def check_headroom(params: RoundParams, noise: int = 0) -> None:
+    """Raise `ParameterError` unless R, a message and an int64 hold every sum of n vectors.
+
+    Parameters
+    ----------
+    params : RoundParams
+    noise : int
+        Bound on the absolute value of noise in each element of the sum.
+    """
     weight = params.max_weight or 1
-    largest = params.n_clients * max(params.encoding.max_encoded * weight, weight)
-    needed = 2 * largest + 1 if params.encoding.signed else largest + 1
+    largest = params.n_clients * max(params.encoding.max_encoded * weight, weight) + noise
+    needed = largest + (largest if params.encoding.signed else noise) + 1
     if params.ring.modulus < needed:
         raise ParameterError(
             f"modulus {params.ring} has no headroom: the sum of {params.n_clients} vectors "
             f"with elements up to {params.encoding.max_encoded}"
-            f"{f' and weights up to {weight}' if params.max_weight else ''} needs R ≥ "
+            f"{f' and weights up to {weight}' if params.max_weight else ''}"
+            f"{f' and noise up to {noise}' if noise else ''} needs R ≥ "
             f"{needed}; {_remedy((needed - 1).bit_length())}"
         )
     clipped = params.n_clients * params.length if params.count_clipped else 0

@@ -56,11 +56,13 @@ class RoundResult:
         Raises
         ------
         ParameterError
-            All weights are zero.
+            The weights add up to 0, or to less with noise on their sum.
         """
         total = len(self.survivors) if self.weight is None else self.weight
-        if total == 0:
-            raise ParameterError("the survivors' weights add up to 0: there is no mean")
+        if total <= 0:
+            raise ParameterError(
+                f"the survivors' weights add up to {total}: there is no mean; use the sum"
+            )
         return np.asarray(self.sum / total, dtype=np.float64)
 
 
@@ -69,27 +71,44 @@ def decode_sum(
     survivors: tuple[int, ...],
     disputes: tuple[Dispute, ...],
     params: RoundParams,
+    noise: int = 0,
 ) -> RoundResult:
     """Return an unmasked total in the caller's units.
+
+    Parameters
+    ----------
+    total : uint32 or uint64 array in [0, R)
+    survivors : tuple of ids
+    disputes : tuple of Dispute
+    params : RoundParams
+    noise : int
+        Bound on the absolute value of noise in each element of the total.
 
     Raises
     ------
     RemoteProtocolError
         "sum", "weight" or "clipped": the survivors' vectors cannot add up to it.
     """
-    decoded, integers = params.encoding.decode(total[: params.length], params.ring)
+    heaviest = len(survivors) * (params.max_weight or 1)
+    most = heaviest * params.encoding.max_encoded + noise
+    least = -most if params.encoding.signed else -noise
+    values = total[: params.length]
+    if noise and not params.encoding.signed:
+        decoded, integers = _decode_signed(values, most, params)
+    else:
+        decoded, integers = params.encoding.decode(values, params.ring)
     more = iter(total[params.length :].tolist())
     weight = None if params.max_weight is None else next(more)
+    if noise and weight is not None and weight > heaviest + noise:
+        weight -= params.ring.modulus
     clipped = next(more) if params.count_clipped else None
     beyond = len(survivors) * params.length
     if clipped is not None and clipped > beyond:
         found = f"the number of clipped elements is {clipped}"
         raise _impossible("clipped", found, 0, beyond)
-    heaviest = len(survivors) * (params.max_weight or 1)
-    if weight is not None and weight > heaviest:
-        raise _impossible("weight", f"the sum of the weights is {weight}", 0, heaviest)
-    most = heaviest * params.encoding.max_encoded
-    least = -most if params.encoding.signed else 0
+    if weight is not None and not -noise <= weight <= heaviest + noise:
+        found = f"the sum of the weights is {weight}"
+        raise _impossible("weight", found, -noise, heaviest + noise)
     outside = (integers < least) | (integers > most)
     if outside.any():
         first = int(outside.argmax())
@@ -104,6 +123,19 @@ def decode_sum(
         clipped=clipped,
         disputes=disputes,
     )
+
+
+def _decode_signed(
+    total: Lanes, most: int, params: RoundParams
+) -> tuple[NDArray[np.float64] | NDArray[np.int64], NDArray[np.int64]]:
+    """Return `Encoding.decode` of a total that noise made negative where it exceeds `most`."""
+    negative = total > most
+    opposite = params.ring.zeros(total.size)
+    params.ring.subtract_from(opposite, total)
+    params.ring.reduce(opposite)
+    decoded, integers = params.encoding.decode(np.where(negative, opposite, total), params.ring)
+    sign = np.where(negative, -1, 1)
+    return decoded * sign, integers * sign
 
 
 def _impossible(check: str, found: str, least: int, most: int) -> RemoteProtocolError:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oneshot_parties import Parties, parties, rejects
 from secagg import FixedPoint, Integers, MissingExtra, ParameterError, RemoteProtocolError
-from secagg.oneshot import OneShotParams, OneShotPolicy, suites
+from secagg.oneshot import Noise, OneShotParams, OneShotPolicy, suites
 from secagg.protocol import identities
 
 
@@ -35,6 +35,8 @@ CHANGES = [
     {"max_weight": 3},
     {"security": "semi-honest"},
     {"session": b"session 2"},
+    {"noise": Noise(2)},
+    {"noise": Noise(2.5), "security": "semi-honest"},
 ]
 
 

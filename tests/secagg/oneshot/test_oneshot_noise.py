@@ -1,0 +1,331 @@
+"""Noise of one-shot sums: equal at all holders, repeated by retries, secret, and of full σ."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from oneshot_parties import Parties, parties, rejects
+from secagg import FixedPoint, Integers, ParameterError
+from secagg._fast import reference
+from secagg.encoding import Ring
+from secagg.oneshot import Noise, OneShotParams, OneShotResult, messages, result
+from secagg.oneshot.noise import add_noise, noise_key
+from secagg.server.result import decode_sum
+
+CLIENTS = range(1, 6)
+LABEL = b"secagg/1 one-shot noise"
+
+
+def derived(made: Parties, clients: Sequence[int], index: int, batch: int = 0) -> np.ndarray:
+    """Return the noise on one mask sum, from the specification and the clients' seeds."""
+    params = made.params
+    holder = next(j for j in range(1, len(params.helpers) + 1) if index in params.held_by(j))
+    place = params.held_by(holder).index(index)
+    kept = made.helpers[holder - 1]._checked
+    names = b"".join(u.to_bytes(8, "little") + kept[u][:32] for u in sorted(clients))
+    counts = batch.to_bytes(8, "little") + len(clients).to_bytes(8, "little")
+    batch_label = b"secagg/1 one-shot batch" + params.digest
+    digest = hashlib.sha256(batch_label + counts + names).digest()
+    seeds = b"".join(kept[u][32 + 16 * place : 48 + 16 * place] for u in sorted(clients))
+    content = LABEL + index.to_bytes(2, "little") + seeds + digest
+    key = hashlib.sha256(content).digest()[:16]
+    assert params.noise is not None
+    words = np.frombuffer(reference.keystream(key, 1 << 19), "<u8").astype(np.uint64)
+    out = np.empty(params.elements, np.int64)
+    drawn, _ = reference.discrete_gaussian(words, out, int(256 * params.noise.sigma))
+    assert drawn == params.elements
+    return out
+
+
+def opened(made: Parties, clients: Sequence[int] = CLIENTS) -> OneShotResult:
+    accumulator = made.accumulator(clients)
+    assert not made.check(accumulator)
+    return made.open(accumulator)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"helpers": 2, "threshold": 2},
+        {"helpers": 3, "threshold": 2, "max_weight": 5},
+        {"helpers": 3, "threshold": 1, "modulus": (1 << 61) - 1},
+        {"helpers": 4, "threshold": 3, "modulus_bits": 20, "security": "semi-honest"},
+        {
+            "helpers": 2,
+            "threshold": 2,
+            "modulus_bits": 64,
+            "encoding": FixedPoint(4.0, 8, "nearest"),
+        },
+        {"helpers": 2, "threshold": 2, "modulus": 99_991, "max_weight": 2},
+    ],
+    ids=str,
+)
+def test_sum_is_the_exact_one_and_the_noise_of_every_seed(changes: dict[str, object]) -> None:
+    with parties(**changes, noise=Noise(9.5)) as made:  # type: ignore[arg-type]
+        found = opened(made)
+        noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
+        exact = np.array(made.expected(CLIENTS))
+        assert (found.integers == exact - noise[:4]).all()  # type: ignore[index]
+        assert (found.integers != exact).any()
+        if made.params.max_weight is not None:
+            weights = sum(made.weights[u] or 0 for u in CLIENTS)
+            assert found.weight == weights - noise[4]  # type: ignore[index]
+
+
+def test_sum_that_noise_makes_negative() -> None:
+    """Without the sign, elements near R would be rejected."""
+    with parties(noise=Noise(500), max_weight=1) as made:
+        found = opened(made)
+        noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
+        exact = np.array(made.expected(CLIENTS))
+        assert found.sum.dtype == np.int64
+        assert (found.integers < 0).any()
+        assert (found.sum == exact - noise[:4]).all()  # type: ignore[index]
+
+
+def test_holders_agree_and_a_retry_repeats() -> None:
+    with parties(3, 2, noise=Noise(40), length=50) as made:
+        accumulator = made.accumulator(CLIENTS)
+        made.check(accumulator)
+        request = accumulator.request()
+        request = accumulator.request(h.reserve(request) for h in made.helpers)
+        answers = [h.open(request) for h in made.helpers]
+        assert [h.open(request) for h in made.helpers] == answers
+        made.restart()
+        made.check(accumulator)
+        assert [h.open(request) for h in made.helpers] == answers
+        first = accumulator.result(answers)
+        for pair in ([0, 1], [1, 2], [0, 2]):
+            some = accumulator.result(answers[j] for j in pair)
+            assert (some.integers == first.integers).all()
+            assert not some.outvoted
+
+
+def test_attack_noise_averaged_over_retries_or_holders() -> None:
+    """The average of all that a lying aggregator gets has the noise of a single answer."""
+    with parties(3, 2, noise=Noise(100), length=400) as made:
+        accumulator = made.accumulator(CLIENTS)
+        made.check(accumulator)
+        request = accumulator.request()
+        request = accumulator.request(h.reserve(request) for h in made.helpers)
+        sums = []
+        for _ in range(4):
+            for order in ([0, 1], [1, 2], [2, 0]):
+                made.restart()
+                made.check(accumulator)
+                answers = [made.helpers[j].open(request) for j in order]
+                sums.append(accumulator.result(answers).integers)
+        error = np.mean(sums, axis=0) - np.array(made.expected(CLIENTS))
+        assert abs(deviate(error, made.params.seeds * 100**2)) < 5
+        # another list, or the same under another number, would have other noise
+        for batch, clients in ((0, [*CLIENTS][1:]), (1, CLIENTS)):
+            other = made.accumulator(clients, batch=batch)
+            for helper in made.helpers:
+                for call in (helper.reserve, helper.open):
+                    check = "signature" if call == helper.open else ("batch", "spent")[batch]
+                    signed = messages.read_request(request, made.params).signatures
+                    lied = messages.Request(
+                        batch, messages.read_request(other.request(), made.params).ids, signed
+                    )
+                    rejects(
+                        check, lambda c=call, a=lied: c(messages.write_request(a, made.params))
+                    )  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (3, 3), (5, 3)])
+def test_attack_all_but_one_noise_subtracted(helpers: int, threshold: int) -> None:
+    """An aggregator with t − 1 helpers subtracts all noise but that of one seed: full σ²."""
+    with parties(helpers, threshold, noise=Noise(64), length=3000) as made:
+        found = opened(made)
+        known = {i for j in range(1, threshold) for i in made.params.held_by(j)}
+        assert len(known) == made.params.seeds - 1
+        left = found.integers + sum(derived_all(made, i) for i in known)  # type: ignore[operator]
+        error = left - np.array(made.expected(CLIENTS))
+        assert abs(deviate(error, 64**2)) < 5
+
+
+@pytest.mark.parametrize(
+    ("helpers", "threshold", "seeds"), [(1, 1, 1), (2, 2, 2), (3, 2, 3), (5, 3, 10)]
+)
+def test_variance_of_the_sum_counts_every_seed(
+    helpers: int, threshold: int, seeds: int
+) -> None:
+    with parties(helpers, threshold, noise=Noise(20), length=5000) as made:
+        error = opened(made).integers - np.array(made.expected(CLIENTS))
+        assert made.params.seeds == seeds
+        assert abs(deviate(error, seeds * 20**2)) < 5
+        assert abs(error.mean()) < 5 * 20 * math.sqrt(seeds / 5000)
+
+
+def test_one_clients_seed_changes_all_noise() -> None:
+    """So nobody without it knows the noise; the other clients' seeds stay the same."""
+    found = []
+    for seed in (0, 1):
+        with parties(noise=Noise(2**20), encoding=Integers(1), length=50) as made:
+            accumulator = made.accumulator(CLIENTS[:-1])
+            accumulator.add(made.report(CLIENTS[-1], seed=seed))
+            made.check(accumulator)
+            found.append(made.open(accumulator).integers)
+    assert np.abs(found[0] - found[1]).max() > 2**18
+
+
+def test_key_has_index_seeds_in_order_and_list() -> None:
+    seeds, digest = [bytes([u]) * 16 for u in range(3)], b"D" * 32
+    expected = hashlib.sha256(LABEL + b"\x07\x00" + b"".join(seeds) + digest).digest()[:16]
+    assert noise_key(7, seeds, digest) == expected
+    assert noise_key(7, iter(seeds), digest) == expected
+
+
+@examples(30)
+@given(
+    sigma=st.integers(1, 1 << 48),
+    modulus=st.sampled_from([1 << 32, 1 << 20, 1 << 64, 1 << 40, (1 << 61) - 1, 1000]),
+    size=st.integers(1, 70),
+)
+def test_noise_is_added_modulo_r(sigma: int, modulus: int, size: int) -> None:
+    noise, ring, key = Noise(Fraction(sigma, 256)), Ring(modulus), b"k" * 16
+    wide = np.zeros(size, np.uint64)
+    add_noise(wide, Ring(1 << 64), noise, key)
+    values = ring.zeros(size)
+    values[:] = 5
+    add_noise(values, ring, noise, key)
+    ring.reduce(values)
+    exact = wide.view(np.int64).tolist()
+    assert values.tolist() == [(5 + y) % modulus for y in exact]
+
+
+def test_long_noise_is_one_stream() -> None:
+    """Blocks of the stream end within samples."""
+    long, short = np.zeros(9000, np.uint64), np.zeros(3000, np.uint64)
+    for values in (long, short):
+        add_noise(values, Ring(1 << 64), Noise(3), b"k" * 16)
+    words = np.frombuffer(reference.keystream(b"k" * 16, 1 << 19), "<u8").astype(np.uint64)
+    out = np.empty(9000, np.int64)
+    drawn, _ = reference.discrete_gaussian(words, out, 3 * 256)
+    assert 3000 < drawn < 9000
+    assert (long.view(np.int64)[:drawn] == out[:drawn]).all()
+    assert (long[:3000] == short).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (1, Fraction(1)),
+        (Fraction(1, 3), Fraction(86, 256)),
+        (3.3, Fraction(845, 256)),
+        (1e-9, Fraction(1, 256)),
+        (np.float32(2.5), Fraction(5, 2)),
+        (np.int64(7), Fraction(7)),
+        (2**40, Fraction(2**40)),
+    ],
+)
+def test_sigma_is_rounded_up(given: object, kept: Fraction) -> None:
+    noise = Noise(given)  # type: ignore[arg-type]
+    assert noise.sigma == kept
+    assert isinstance(noise.sigma, Fraction)
+    assert noise == Noise(kept)
+    assert hash(noise) == hash(Noise(kept))
+
+
+@pytest.mark.parametrize(
+    "sigma", [0, -1, 2**40 + 1, math.nan, math.inf, True, "1", None, 1j, Fraction(-1, 2)]
+)
+def test_sigma_out_of_range_raises(sigma: object) -> None:
+    with pytest.raises(ParameterError):
+        Noise(sigma)  # type: ignore[arg-type]
+
+
+@given(sigma=st.integers(1, 1 << 48), summands=st.integers(1, 256))
+def test_bound_is_the_least_integer_of_ten_deviations(sigma: int, summands: int) -> None:
+    noise = Noise(Fraction(sigma, 256))
+    bound = noise.bound(summands)
+    assert bound**2 >= 100 * summands * noise.sigma**2 > (bound - 1) ** 2
+
+
+def test_probability_beyond_the_bound_is_as_stated() -> None:
+    each = 2 * math.exp(-(10**2) / 2)
+    assert each < 2**-71
+    assert each * (2**31 + 1) < 2**-40
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Parties]:
+    with parties(3, 2) as made:
+        yield made
+
+
+def test_headroom_counts_the_noise(three: Parties) -> None:
+    """10 clients of elements up to 100; noise of 3 seeds up to ⌈10 · 8 · √3⌉ = 139."""
+    noise = Noise(8)
+    assert three.make_params(noise=noise, modulus=1001 + 2 * 139).noise_bound == 139
+    with pytest.raises(ParameterError):
+        three.make_params(noise=noise, modulus=1000 + 2 * 139)
+    signed = FixedPoint(100.0, 0)
+    three.make_params(noise=noise, encoding=signed, modulus=2001 + 2 * 139)
+    with pytest.raises(ParameterError):
+        three.make_params(noise=noise, encoding=signed, modulus=2000 + 2 * 139)
+    with pytest.raises(ParameterError):
+        three.make_params(noise=Noise(2**40))
+    assert three.params.noise_bound == 0
+
+
+@pytest.mark.parametrize("noise", [8, Fraction(1, 2), Noise, "8"])
+def test_noise_of_another_kind_raises(three: Parties, noise: object) -> None:
+    with pytest.raises(ParameterError):
+        three.make_params(noise=noise)
+
+
+def test_malformed_noise_in_the_bytes(three: Parties) -> None:
+    data = three.params.to_bytes()
+    again = OneShotParams.from_bytes(data + (640).to_bytes(8, "little"))
+    assert again.noise == Noise(2.5)
+    assert again.to_bytes() == data + (640).to_bytes(8, "little")
+    for scaled in (0, (1 << 48) + 1, (1 << 64) - 1):
+        data_ = data + scaled.to_bytes(8, "little")
+        rejects("parameters", lambda d=data_: OneShotParams.from_bytes(d))  # type: ignore[misc]
+    for size in (1, 7, 9, 16):
+        rejects("length", lambda s=size: OneShotParams.from_bytes(data + bytes(s)))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("encoding", [Integers(100), FixedPoint(100.0, 0)])
+def test_sum_beyond_the_noise_is_rejected(three: Parties, encoding: object) -> None:
+    params = three.make_params(encoding=encoding, noise=Noise(8), max_weight=2)
+    most = 3 * 2 * 100 + params.noise_bound
+    least = -params.noise_bound if isinstance(encoding, Integers) else -most
+
+    def decoded(element: int, weight: int) -> OneShotResult:
+        total = params.ring.zeros(5)
+        total[:] = [element % (1 << 32)] * 4 + [weight % (1 << 32)]
+        return result.decode(total, (1, 2, 3), (), params)
+
+    for element in (most, least, 0):
+        assert decoded(element, 1).integers.tolist() == [element] * 4
+        assert decoded(element, 1).sum.tolist() == [element] * 4
+    for element in (most + 1, least - 1, 1 << 31):
+        rejects("sum", lambda e=element: decoded(e, 1))  # type: ignore[misc]
+    for weight in (6 + params.noise_bound, -params.noise_bound, -1):
+        assert decoded(0, weight).weight == weight
+    for weight in (7 + params.noise_bound, -1 - params.noise_bound):
+        rejects("weight", lambda w=weight: decoded(0, w))  # type: ignore[misc]
+    with pytest.raises(ParameterError):
+        decoded(0, -1).mean  # noqa: B018
+    exact = three.make_params(encoding=encoding, max_weight=2)
+    rejects("weight", lambda: decode_sum(exact.ring.zeros(5) - 1, (1, 2, 3), (), exact.sums))
+
+
+def derived_all(made: Parties, index: int) -> np.ndarray:
+    return derived(made, CLIENTS, index)[: made.params.length]
+
+
+def deviate(error: np.ndarray, variance: float) -> float:
+    """Return how many standard deviations the mean square of Gaussian errors is off."""
+    return float((np.mean(error**2) / variance - 1) / math.sqrt(2 / error.size))

@@ -36,6 +36,7 @@ from secagg.oneshot.journal import HelperJournal
 from secagg.oneshot.noise import Noise
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.policy import OneShotPolicy
+from secagg.oneshot.privacy import epsilon
 from secagg.oneshot.result import OneShotResult
 
 __all__ = [
@@ -46,5 +47,6 @@ __all__ = [
     "OneShotParams",
     "OneShotPolicy",
     "OneShotResult",
+    "epsilon",
     "report",
 ]

@@ -18,7 +18,10 @@ import numpy as np
 from secagg import _fast
 acc = np.zeros(100, np.uint64)
 _fast.mask_words(acc, bytes(16), b"\\1", 3)
+noise = np.zeros(4, np.int64)
+_fast.discrete_gaussian(acc, noise, 700)
 acc %= 97
+acc[:4] ^= noise.view(np.uint64) % 97
 _fast.mask_mod(acc, bytes(range(16)), b"\\0", 97, 3)
 n, square = np.array([97], np.uint64), np.array([4**_fast.modular_radix(1) % 97], np.uint64)
 _fast.modular_multiply(acc[:, None], acc[:1, None], acc[:, None], n, square)
@@ -45,7 +48,10 @@ def probe(code: str = PROBE, **environment: str) -> subprocess.CompletedProcess[
 def expected() -> str:
     acc = np.zeros(100, np.uint64)
     reference.mask_words(acc, bytes(16), b"\1", 3)
+    noise = np.zeros(4, np.int64)
+    assert reference.discrete_gaussian(acc, noise, 700)[0] == 4
     acc %= 97
+    acc[:4] ^= noise.view(np.uint64) % 97
     reference.mask_mod(acc, bytes(range(16)), b"\0", 97, 3)
     acc = acc * acc[0] % 97
     return acc.tobytes().hex()[:64]

@@ -256,7 +256,7 @@ def frequencies(sigma: int, count: int) -> dict[str, float]:
     total, powers = 0, np.zeros(4)
     y, p = weights(min(real, 1000))
     cells = np.zeros(y.size)
-    for block in blocks(Noise(Fraction(sigma, 256)), b"frequencies 256!", count):
+    for block in blocks(Noise(Fraction(sigma, 256)), sigma.to_bytes(16, "little"), count):
         x = block / real
         powers += [x.sum(), (x**2).sum(), (x**3).sum(), (x**4).sum()]
         total += block.size

@@ -1,0 +1,83 @@
+"""Differential privacy of a noisy one-shot sum."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from secagg._check import check_kind
+from secagg.errors import MissingExtra, ParameterError
+from secagg.oneshot.params import OneShotParams
+
+# Every order gives a valid bound; dp-accounting ignores those up to 1.01.
+ORDERS = [1 + 2 ** (k / 16) for k in range(-104, 400)]
+
+
+def epsilon(
+    params: OneShotParams, delta: float, *, sensitivity: float | Fraction | None = None
+) -> float:
+    """Return ε of the (ε, δ)-differential privacy that each client of a session has.
+
+    Neighbouring data differ in the vector and weight of one client, and have the same ids. The
+    noise of one seed counts, the one that the aggregator with t − 1 helpers lacks. It is ρ-zCDP
+    with ρ = Δ² / 2σ² (Canonne, Kamath and Steinke 2020, §2), if AES-128 is a PRG.
+
+    A client is in one batch of a session. The ρ of its sessions add up.
+
+    Parameters
+    ----------
+    params : OneShotParams
+        Parameters with `noise`.
+    delta : float
+        δ, 0 < δ < 1, well below 1 / `n_clients`.
+    sensitivity : float or Fraction, optional
+        Δ, the largest L2 distance of two reports of a client in steps, with the weight, > 0.
+        None: what parameters allow, Δ² = d (2 W M)² for signed elements, else d (W M)² + W².
+        M is ``encoding.max_encoded``. W is `max_weight`, or 1 and without the last term. Give
+        less if *clients* clip the norm of their vectors.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range, or `params` have no noise.
+    MissingExtra
+        dp-accounting is not installed: ``pip install "secagg[privacy]"``.
+    """
+    check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+    if params.noise is None:
+        raise ParameterError(
+            "the parameters have no noise, so sums are exact; pass "
+            "OneShotParams(noise=secagg.oneshot.Noise(sigma))"
+        )
+    if not isinstance(delta, float | np.floating) or not 0 < delta < 1:
+        raise ParameterError(f"delta must be a float above 0 and below 1, not {delta!r}")
+    square = _square(params) if sensitivity is None else _given(sensitivity) ** 2
+    try:
+        import dp_accounting
+        from dp_accounting import rdp
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "ε needs dp-accounting, which is not installed: pip install 'secagg[privacy]'",
+            name="dp_accounting",
+        ) from error
+    accountant = rdp.RdpAccountant(ORDERS, dp_accounting.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(dp_accounting.ZCDpEvent(float(square / (2 * params.noise.sigma**2))))
+    return float(accountant.get_epsilon(float(delta)))
+
+
+def _square(params: OneShotParams) -> Fraction:
+    """Return Δ² of any two reports of a client."""
+    largest = params.length * (params.encoding.max_encoded * (params.max_weight or 1)) ** 2
+    from_zero = largest + (params.max_weight or 0) ** 2
+    return Fraction(max(from_zero, 4 * largest) if params.encoding.signed else from_zero)
+
+
+def _given(sensitivity: object) -> Fraction:
+    number = isinstance(sensitivity, int | float | Fraction | np.integer | np.floating)
+    if not number or not 0 < sensitivity < math.inf:  # type: ignore[operator]
+        raise ParameterError(
+            f"sensitivity must be a finite number above 0, not {sensitivity!r}"
+        )
+    return Fraction(sensitivity.item() if isinstance(sensitivity, np.generic) else sensitivity)  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def weights(sigma: float) -> tuple[np.ndarray, np.ndarray]:
 
 @every
 @pytest.mark.parametrize("sigma", KNOWN)
-def test_known_answers(kernels, sigma):
+def test_check12_known_answers_of_the_noise(kernels, sigma):
     words = stream(bytes(range(16)), 2000)
     used, samples = KNOWN[sigma]
     assert draw(kernels, words, sigma, len(samples)) == (samples, used)
@@ -161,7 +161,7 @@ def edge(at: np.random.Generator) -> Callable[[int], int]:
 @every
 @examples(60)
 @given(sigma=sigmas, seed=st.integers(0, 2**32))
-def test_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, seed):
+def test_check12_decisions_are_those_of_the_paper_in_fractions(kernels, sigma, seed):
     taken: list[int] = []
     source = edge(np.random.default_rng(seed))
 
@@ -211,12 +211,13 @@ def test_largest_proposal_has_no_overflow(sigma):
     if sigma == 1:
         words = [0]  # u = 0 takes no decision
     words += [half - 1, 2**64 - 1] * 32_000  # K = 2 true, K = 3 false
-    words += [half]  # exp(−1) fails
-    both = np.array(words, np.uint64)
-    assert draw(_fast, both, sigma, 1) == draw(reference, both, sigma, 1)
-    out = np.zeros(1, np.int64)
-    _fast.discrete_gaussian(both, out, sigma)  # y of the unfinished sample
-    assert int(out[0]) >= 0
+    words += [half, half, half]  # exp(−1) fails; not negative; and y is not accepted
+    more = np.random.default_rng(1).integers(0, 2**64, 300, dtype=np.uint64)
+    both = np.concatenate([np.array(words, np.uint64), more])
+    samples, used = draw(_fast, both, sigma, 2)
+    assert (samples, used) == draw(reference, both, sigma, 2)
+    assert len(samples) == 2
+    assert used > len(words)
 
 
 @every

@@ -110,7 +110,7 @@ def test_holders_agree_and_a_retry_repeats() -> None:
             assert not some.outvoted
 
 
-def test_attack_noise_averaged_over_retries_or_holders() -> None:
+def test_check30_attack_noise_averaged_over_retries_or_holders() -> None:
     """The average of all that a lying aggregator gets has the noise of a single answer."""
     with parties(3, 2, noise=Noise(100), length=400) as made:
         accumulator = made.accumulator(CLIENTS)
@@ -142,7 +142,7 @@ def test_attack_noise_averaged_over_retries_or_holders() -> None:
 
 
 @pytest.mark.parametrize(("helpers", "threshold"), [(3, 2), (3, 3), (5, 3)])
-def test_attack_all_but_one_noise_subtracted(helpers: int, threshold: int) -> None:
+def test_check30_attack_all_but_one_noise_subtracted(helpers: int, threshold: int) -> None:
     """An aggregator with t − 1 helpers subtracts all noise but that of one seed: full σ²."""
     with parties(helpers, threshold, noise=Noise(64), length=3000) as made:
         found = opened(made)
@@ -166,7 +166,7 @@ def test_variance_of_the_sum_counts_every_seed(
         assert abs(error.mean()) < 5 * 20 * math.sqrt(seeds / 5000)
 
 
-def test_one_clients_seed_changes_all_noise() -> None:
+def test_check30_one_clients_seed_changes_all_noise() -> None:
     """So nobody without it knows the noise; the other clients' seeds stay the same."""
     found = []
     for seed in (0, 1):
@@ -245,7 +245,9 @@ def test_sigma_out_of_range_raises(sigma: object) -> None:
 
 
 @given(sigma=st.integers(1, 1 << 48), summands=st.integers(1, 256))
-def test_bound_is_the_least_integer_of_ten_deviations(sigma: int, summands: int) -> None:
+def test_check14_bound_is_the_least_integer_of_ten_deviations(
+    sigma: int, summands: int
+) -> None:
     noise = Noise(Fraction(sigma, 256))
     bound = noise.bound(summands)
     assert bound**2 >= 100 * summands * noise.sigma**2 > (bound - 1) ** 2
@@ -263,7 +265,7 @@ def three() -> Iterator[Parties]:
         yield made
 
 
-def test_headroom_counts_the_noise(three: Parties) -> None:
+def test_check14_headroom_counts_the_noise(three: Parties) -> None:
     """10 clients of elements up to 100; noise of 3 seeds up to ⌈10 · 8 · √3⌉ = 139."""
     noise = Noise(8)
     assert three.make_params(noise=noise, modulus=1001 + 2 * 139).noise_bound == 139
@@ -297,7 +299,7 @@ def test_malformed_noise_in_the_bytes(three: Parties) -> None:
 
 
 @pytest.mark.parametrize("encoding", [Integers(100), FixedPoint(100.0, 0)])
-def test_sum_beyond_the_noise_is_rejected(three: Parties, encoding: object) -> None:
+def test_check42_sum_beyond_the_noise_is_rejected(three: Parties, encoding: object) -> None:
     params = three.make_params(encoding=encoding, noise=Noise(8), max_weight=2)
     most = 3 * 2 * 100 + params.noise_bound
     least = -params.noise_bound if isinstance(encoding, Integers) else -most

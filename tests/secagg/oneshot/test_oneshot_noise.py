@@ -70,7 +70,7 @@ def opened(made: Parties, clients: Sequence[int] = CLIENTS) -> OneShotResult:
     ids=str,
 )
 def test_sum_is_the_exact_one_and_the_noise_of_every_seed(changes: dict[str, object]) -> None:
-    with parties(**changes, noise=Noise(9.5)) as made:  # type: ignore[arg-type]
+    with parties(**changes, noise=Noise(95.5)) as made:  # type: ignore[arg-type]
         found = opened(made)
         noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
         exact = np.array(made.expected(CLIENTS))
@@ -83,13 +83,13 @@ def test_sum_is_the_exact_one_and_the_noise_of_every_seed(changes: dict[str, obj
 
 def test_sum_that_noise_makes_negative() -> None:
     """Without the sign, elements near R would be rejected."""
-    with parties(noise=Noise(500), max_weight=1) as made:
+    with parties(noise=Noise(500), max_weight=1, length=200) as made:
         found = opened(made)
         noise = sum(derived(made, CLIENTS, i) for i in range(1, made.params.seeds + 1))
         exact = np.array(made.expected(CLIENTS))
         assert found.sum.dtype == np.int64
         assert (found.integers < 0).any()
-        assert (found.sum == exact - noise[:4]).all()  # type: ignore[index]
+        assert (found.sum == exact - noise[:200]).all()  # type: ignore[index]
 
 
 def test_holders_agree_and_a_retry_repeats() -> None:
@@ -125,7 +125,7 @@ def test_check30_attack_noise_averaged_over_retries_or_holders() -> None:
                 answers = [made.helpers[j].open(request) for j in order]
                 sums.append(accumulator.result(answers).integers)
         error = np.mean(sums, axis=0) - np.array(made.expected(CLIENTS))
-        assert abs(deviate(error, made.params.seeds * 100**2)) < 5
+        assert abs(deviate(error, made.params.seeds * 100**2)) < 6
         # another list, or the same under another number, would have other noise
         for batch, clients in ((0, [*CLIENTS][1:]), (1, CLIENTS)):
             other = made.accumulator(clients, batch=batch)
@@ -150,7 +150,7 @@ def test_check30_attack_all_but_one_noise_subtracted(helpers: int, threshold: in
         assert len(known) == made.params.seeds - 1
         left = found.integers + sum(derived_all(made, i) for i in known)  # type: ignore[operator]
         error = left - np.array(made.expected(CLIENTS))
-        assert abs(deviate(error, 64**2)) < 5
+        assert abs(deviate(error, 64**2)) < 6
 
 
 @pytest.mark.parametrize(
@@ -162,20 +162,22 @@ def test_variance_of_the_sum_counts_every_seed(
     with parties(helpers, threshold, noise=Noise(20), length=5000) as made:
         error = opened(made).integers - np.array(made.expected(CLIENTS))
         assert made.params.seeds == seeds
-        assert abs(deviate(error, seeds * 20**2)) < 5
-        assert abs(error.mean()) < 5 * 20 * math.sqrt(seeds / 5000)
+        assert abs(deviate(error, seeds * 20**2)) < 6
+        assert abs(error.mean()) < 6 * 20 * math.sqrt(seeds / 5000)
 
 
 def test_check30_one_clients_seed_changes_all_noise() -> None:
-    """So nobody without it knows the noise; the other clients' seeds stay the same."""
-    found = []
-    for seed in (0, 1):
-        with parties(noise=Noise(2**20), encoding=Integers(1), length=50) as made:
-            accumulator = made.accumulator(CLIENTS[:-1])
-            accumulator.add(made.report(CLIENTS[-1], seed=seed))
-            made.check(accumulator)
-            found.append(made.open(accumulator).integers)
-    assert np.abs(found[0] - found[1]).max() > 2**18
+    """Who knows the list and all seeds but one client's knows nothing of the noise."""
+    with parties(noise=Noise(2**20), length=60, encoding=Integers(1)) as made:
+        found = opened(made).integers - np.array(made.expected(CLIENTS))
+        left = -(found + derived_all(made, 2))  # helper 1 has no seed of index 1
+        assert (derived_all(made, 1) == left).all()
+        kept = made.helpers[1]._checked
+        for u in CLIENTS:
+            right = kept[u]
+            kept[u] = right[:32] + bytes(16)
+            assert np.abs(derived_all(made, 1) - left).max() > 2**18
+            kept[u] = right
 
 
 def test_key_has_index_seeds_in_order_and_list() -> None:

@@ -7,6 +7,8 @@ Needs Hypothesis: ``pip install hypothesis``. Test an aggregator, for example::
     def test_my_aggregator(round):
         testing.assert_exact_sum(round, my_aggregator)
 
+`one_shot_rounds` and `assert_exact_one_shot_sum` do the same for `secagg.oneshot`.
+
 See docs/testing.md for tests of transports, tests that messages hide inputs, and ``deadline``.
 Everything here is for tests only: its clients accept rounds too small to hide an input, and its
 entropy comes from a seed and is not secret.
@@ -17,6 +19,13 @@ from __future__ import annotations
 from secagg.errors import MissingExtra
 
 try:
+    from secagg.testing.oneshot import (
+        OneShotRound,
+        assert_exact_one_shot_sum,
+        helper_keys,
+        one_shot_params,
+        one_shot_rounds,
+    )
     from secagg.testing.strategies import (
         client_ids,
         dropouts,
@@ -48,15 +57,20 @@ __all__ = [
     "FAULTS",
     "Cohort",
     "InsecureReplayedEntropy",
+    "OneShotRound",
     "Record",
     "Round",
     "Schedule",
     "Transport",
+    "assert_exact_one_shot_sum",
     "assert_exact_sum",
     "assert_inputs_hidden",
     "client_ids",
     "dropouts",
+    "helper_keys",
     "make_identity",
+    "one_shot_params",
+    "one_shot_rounds",
     "params",
     "rounds",
     "run_over",

@@ -133,7 +133,7 @@ def rounds(draw: st.DrawFn) -> Round:
     ids = draw(st.just([*range(count)]) | client_ids(count))
     spare = max(0, count - agreed.min_survivors)
     leaving = draw(dropouts(ids, spare) | dropouts(ids, count))
-    return _with_inputs(
+    return with_inputs(
         draw,
         Round(
             params=agreed,
@@ -150,7 +150,7 @@ def rounds(draw: st.DrawFn) -> Round:
 def twin_rounds(draw: st.DrawFn) -> tuple[Round, Round]:
     """Draw two rounds that differ only in their vectors and weights."""
     first = draw(rounds())
-    return first, _with_inputs(draw, first)
+    return first, with_inputs(draw, first)
 
 
 def schedules() -> st.SearchStrategy[Schedule]:
@@ -160,7 +160,7 @@ def schedules() -> st.SearchStrategy[Schedule]:
     return faults.map(lambda drawn: Schedule(dict(sorted(drawn.items()))))
 
 
-def _with_inputs(draw: st.DrawFn, round: Round) -> Round:
+def with_inputs(draw: st.DrawFn, round: Round) -> Round:
     """Return a round with new vectors and weights.
 
     The clients share a few elements and weights, and one number for each client has the digits

@@ -1,0 +1,136 @@
+"""Strategies and invariant of one-shot rounds: exact for the library, and not for its bugs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, find, given, settings
+
+from oneshot_parties import run_one_shot
+from secagg import ParameterError, RemoteProtocolError, TooFewSurvivors, testing
+from secagg.oneshot import Accumulator, OneShotResult
+
+PLANTED = settings(
+    max_examples=300, database=None, derandomize=True, phases=[Phase.generate], deadline=None
+)
+
+
+@given(testing.one_shot_rounds())
+def test_library_is_exact(round: testing.OneShotRound) -> None:
+    testing.assert_exact_one_shot_sum(round, run_one_shot)
+
+
+# ---- the strategies reach every legal case
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda r: r.params.threshold == 4 and len(r.params.helpers) == 7,
+        lambda r: r.params.threshold == len(r.params.helpers) > 1,
+        lambda r: r.params.active and len(r.present) == r.params.quorum < len(r.params.helpers),
+        lambda r: not r.params.active and len(r.present) == 1,
+        lambda r: len(r.vectors) < r.params.min_clients,
+        lambda r: len(r.vectors) == r.params.n_clients > 5 and r.weights is not None,
+        lambda r: not r.params.ring.is_power_of_two,
+        lambda r: isinstance(r.tree, tuple) and all(isinstance(t, tuple) for t in r.tree),
+    ],
+)
+def test_case_is_drawn(wanted: Callable[[testing.OneShotRound], bool]) -> None:
+    find(testing.one_shot_rounds(), wanted, settings=settings(PLANTED, max_examples=3000))
+
+
+def test_keys_are_those_of_the_helpers(tmp_path: Path) -> None:
+    round = find(testing.one_shot_rounds(), lambda r: len(r.present) == 3, settings=PLANTED)
+    with round.helpers(tmp_path) as helpers:
+        assert tuple(helper.number for helper in helpers) == round.present
+
+
+# ---- an aggregator's bugs
+
+
+def forgets_a_report(round: testing.OneShotRound) -> OneShotResult:
+    """An adder that takes the first half of a tree only."""
+    left = round.tree[0] if isinstance(round.tree, tuple) else round.tree
+    rest = {u: round.vectors[u] for u in _ids(left)}
+    return run_one_shot(dataclasses.replace(round, vectors=rest, tree=left))
+
+
+def ignores_the_minimum(round: testing.OneShotRound) -> OneShotResult:
+    lower = dataclasses.replace(round.params, min_clients=2)
+    return run_one_shot(dataclasses.replace(round, params=lower))
+
+
+def forgets_the_weights(round: testing.OneShotRound) -> OneShotResult:
+    if round.weights is None:
+        return run_one_shot(round)
+    return run_one_shot(dataclasses.replace(round, weights=dict.fromkeys(round.weights, 1)))
+
+
+def always_aborts(round: testing.OneShotRound) -> OneShotResult:
+    raise TooFewSurvivors("on a whim", phase="reserve", survivors=len(round.vectors), needed=99)
+
+
+def wraps(round: testing.OneShotRound) -> OneShotResult:
+    found = run_one_shot(round)
+    wrapped = found.integers.astype(np.uint64) & np.uint64(0xFF)
+    return dataclasses.replace(found, integers=wrapped)
+
+
+def blames_a_helper(round: testing.OneShotRound) -> OneShotResult:
+    return dataclasses.replace(run_one_shot(round), outvoted=(1,))
+
+
+def _ids(tree: object) -> list[int]:
+    return [*_ids(tree[0]), *_ids(tree[1])] if isinstance(tree, tuple) else [tree]  # type: ignore[list-item]
+
+
+BUGS = {
+    forgets_a_report: r"the sum is over|was aborted",
+    ignores_the_minimum: r"were opened",
+    forgets_the_weights: r"^(integers|weight) of survivors",
+    always_aborts: r"was aborted",
+    wraps: r"^integers of survivors",
+    blames_a_helper: r"outvoted",
+}
+
+
+@pytest.mark.parametrize("aggregate", BUGS, ids=lambda bug: bug.__name__)
+def test_bug_of_an_aggregator_is_detected(
+    aggregate: Callable[[testing.OneShotRound], OneShotResult],
+) -> None:
+    @PLANTED
+    @given(testing.one_shot_rounds())
+    def check(round: testing.OneShotRound) -> None:
+        testing.assert_exact_one_shot_sum(round, aggregate)
+
+    with pytest.raises(AssertionError, match=BUGS[aggregate]):
+        check()
+
+
+def test_bug_of_the_library_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge that adds the other's clients and not their sum."""
+
+    def merge(self: Accumulator, other: Accumulator) -> None:
+        self._digests |= other._digests
+        self._reports |= other._reports
+
+    monkeypatch.setattr(Accumulator, "merge", merge)
+
+    @PLANTED
+    @given(testing.one_shot_rounds())
+    def check(round: testing.OneShotRound) -> None:
+        testing.assert_exact_one_shot_sum(round, run_one_shot)
+
+    with pytest.raises((AssertionError, RemoteProtocolError)):
+        check()
+
+
+def test_result_of_a_wrong_type_is_named() -> None:
+    round = find(testing.one_shot_rounds(), lambda r: len(r.vectors) > 2, settings=PLANTED)
+    with pytest.raises(ParameterError, match="OneShotResult"):
+        testing.assert_exact_one_shot_sum(round, lambda _: None)  # type: ignore[arg-type, return-value]

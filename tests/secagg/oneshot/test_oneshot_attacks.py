@@ -428,6 +428,37 @@ def test_digest_of_a_list_binds_everything() -> None:
         assert reserved[36:68] == hashlib.sha256(whole).digest()
 
 
+def test_info_of_a_box_binds_the_whole_head_and_the_place() -> None:
+    """A box opens under SHA-256(label ‖ params ‖ id ‖ commitments ‖ place), to the byte."""
+    with parties(3, 2) as made:
+        params, sent = made.params, made.report(5)
+        stated = sent[42 : 42 + 32 * params.seeds]
+        start = b"secagg/1 one-shot report" + params.digest
+        key, box = made.journals[1].box_key, sent[params.layout.box(2)]
+
+        def opens(head: bytes, place: int = 2) -> bool:
+            info = hashlib.sha256(head + struct.pack("<H", place)).digest()
+            return key.open(box, b"secagg/1 one-shot box" + info) is not None
+
+        assert opens(start + struct.pack("<Q", 5) + stated)
+        assert not opens(start + struct.pack("<Q", 6) + stated)
+        assert not opens(start + struct.pack("<Q", 5) + stated, place=1)
+        assert not opens(start + struct.pack("<Q", 5) + bytes(32) + stated[32:])
+
+
+def test_helpers_sign_two_statements_with_a_label_each() -> None:
+    with parties(3, 2) as made:
+        made.check(made.accumulator(range(3)))
+        reserved = made.helpers[1].reserve(request(made, [0, 1, 2]))
+        params, digest = made.params, reserved[36:68]
+        for label, signed, signature in (
+            (b"secagg/1 one-shot reserved", digest, reserved[68:]),
+            (b"secagg/1 one-shot endorsed", params.digest, made.helpers[1].endorse()),
+        ):
+            assert params.identities.verifies(2, label + signed, signature)
+            assert not params.identities.verifies(2, signed, signature)
+
+
 def test_policy_stops_helpers_that_the_aggregator_chose() -> None:
     """With its own keys in the place of the helpers', the aggregator would read everything."""
     with parties(3, 2) as honest, parties(3, 2) as aggregator:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
@@ -105,7 +105,7 @@ def telling(round: testing.OneShotRound) -> Iterable[bytes]:
                 yield form
 
 
-@examples(100)
+@settings(examples(100), phases=[Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(st.data())
 @pytest.mark.filterwarnings("ignore::secagg.ClippingWarning")
 def test_two_rounds_differ_in_their_masked_vectors_only(data: st.DataObject) -> None:

@@ -2,7 +2,8 @@
 
 This folder was written from docs/protocol.md and docs/paillier.md alone, before its author saw
 the package. It is plain Python over the primitives of `cryptography` and imports nothing of
-the package. Cases were added and three mended since; no derivation was changed.
+the package. Cases were added and three mended since; no derivation was changed. The vectors of
+one-shot sums came later, with docs/oneshot.md, whose author had read the package.
 
 Every run writes the same bytes. In the files, bytes are hexadecimal and keys are sorted.
 Elements and coefficients are u64le, one after the other. An integer of 2^53 or more is a
@@ -16,12 +17,16 @@ from pathlib import Path
 
 import derivations
 import numbers_vectors
+import oneshot
+import oneshot_malformed
 import paillier_vectors
 from kinds import messages
 from malformed import malformed
 from scenarios import describe, rounds
 
 HOW = "tests/vectors/generate.py, from {} alone, sharing no code with the package"
+
+DOCUMENTS = {"paillier": "docs/paillier.md", "oneshot": "docs/oneshot.md"}
 
 
 def plain(value: object) -> object:
@@ -40,7 +45,7 @@ def plain(value: object) -> object:
 def write(
     folder: Path, name: str, section: str, library: str, content: dict[str, object]
 ) -> None:
-    document = "docs/paillier.md" if name == "paillier" else "docs/protocol.md"
+    document = DOCUMENTS.get(name.split("_")[0], "docs/protocol.md")
     provenance = {"section": section, "primitives": library, "made_by": HOW.format(document)}
     text = json.dumps(
         plain(content | {"provenance": provenance}), indent=0, sort_keys=True, allow_nan=False
@@ -68,6 +73,8 @@ def main(folder: Path) -> None:
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),
         ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
+        ("oneshot", "§3-§6", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),
+        ("oneshot_malformed", "§3-§6, §12", curves, oneshot_malformed.malformed),
     ]
     for name, section, library, make in files:
         write(folder, name, section, library, make())

@@ -1,141 +1,12 @@
 """oneshot.json: docs/oneshot.md §3 to §6, from the document alone, in small sessions."""
 
-from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
-
 import hpke
 import primitives as pr
-from params import FixedPoint, Integers, Params, elements_of
-from primitives import draw, sha256, u8, u32le, u64le
+from oneshot_params import OneShot, secrets, u16le
+from params import FixedPoint, Integers, elements_of
+from primitives import draw, sha256, u8, u64le
 
-BOX = {"hybrid": 1136, "x25519": 48}
-KEY = {"hybrid": 1216, "x25519": 32}
-SECRET = {"hybrid": 96, "x25519": 32}
 REPORT, BOXES, REQUEST, RESERVATION, ANSWER, ACCUMULATOR = range(1, 7)
-
-
-def u16le(x: int) -> bytes:
-    return x.to_bytes(2, "little")
-
-
-@dataclass(frozen=True)
-class OneShot:
-    """Parameters of §3.1; `secrets` are the helpers' private HPKE keys and identity seeds."""
-
-    n: int
-    d: int
-    encoding: FixedPoint | Integers
-    t: int
-    secrets: tuple[tuple[bytes, bytes], ...]
-    modulus: int = 2**32
-    least: int = 3
-    max_weight: int | None = None
-    security: str = "active"
-    suite: str = "x25519"
-    session: bytes = b"session"
-
-    @property
-    def active(self) -> bool:
-        return self.security == "active"
-
-    @property
-    def ell(self) -> int:
-        return len(self.secrets)
-
-    @property
-    def subsets(self) -> list[tuple[int, ...]]:
-        return list(combinations(range(1, self.ell + 1), self.t - 1))
-
-    @property
-    def count(self) -> int:
-        return comb(self.ell, self.t - 1)
-
-    def held(self, j: int) -> list[int]:
-        return [i for i, subset in enumerate(self.subsets, 1) if j not in subset]
-
-    @property
-    def quorum(self) -> int:
-        return (self.ell + self.t - 1) // 2 + 1 if self.active and self.t < self.ell else 0
-
-    @property
-    def sums(self) -> Params:
-        return Params(
-            self.n,
-            self.n,
-            self.d,
-            self.encoding,
-            self.modulus,
-            max_weight=self.max_weight,
-            two=True,
-        )
-
-    @property
-    def packed(self) -> int:
-        return -(-self.sums.elements * self.sums.bits // 8)
-
-    def box(self, j: int) -> int:
-        return BOX[self.suite] + 16 * len(self.held(j))
-
-    @property
-    def helpers(self) -> list[tuple[bytes, bytes]]:
-        return [
-            (hpke.public_key(self.suite, box), pr.ed25519_public(identity))
-            for box, identity in self.secrets
-        ]
-
-    def layout(self) -> list[tuple[str, bytes]]:
-        """§3.3: the fields in their order."""
-        encoding = self.encoding.part()
-        return [
-            ("version", u8(1)),
-            ("security", u8(self.active)),
-            ("suite", u8(["hybrid", "x25519"].index(self.suite))),
-            ("threshold", u8(self.t)),
-            ("number of helpers", u8(self.ell)),
-            ("n_clients", u32le(self.n)),
-            ("min_clients", u32le(self.least)),
-            ("length", u64le(self.d)),
-            ("max_weight", u64le(self.max_weight or 0)),
-            ("modulus", u64le(self.modulus - 1)),
-            ("encoding", u8(len(encoding)) + encoding),
-            ("session", u8(len(self.session)) + self.session),
-            ("helpers", b"".join(box + identity for box, identity in self.helpers)),
-        ]
-
-    def to_bytes(self) -> bytes:
-        return b"".join(value for _, value in self.layout())
-
-    def with_field(self, name: str, value: bytes) -> bytes:
-        return b"".join(value if field == name else own for field, own in self.layout())
-
-    def digest(self) -> bytes:
-        return sha256(b"secagg/1 one-shot parameters", self.to_bytes())
-
-    def but(self, **changes: object) -> "OneShot":
-        return replace(self, **changes)  # type: ignore[arg-type]
-
-    def describe(self) -> dict[str, object]:
-        return {
-            "n_clients": self.n,
-            "length": self.d,
-            "encoding": self.encoding.describe(),
-            "modulus": self.modulus,
-            "helpers": [list(pair) for pair in self.helpers],
-            "threshold": self.t,
-            "min_clients": self.least,
-            "max_weight": self.max_weight,
-            "security": self.security,
-            "suite": self.suite,
-            "session": self.session,
-        }
-
-
-def secrets(label: str, ell: int, suite: str = "x25519") -> tuple[tuple[bytes, bytes], ...]:
-    return tuple(
-        (draw(f"{label} box {j}", SECRET[suite]), draw(f"{label} identity {j}", 32))
-        for j in range(1, ell + 1)
-    )
 
 
 class Client:
@@ -340,9 +211,10 @@ def describe(batch: Batch) -> dict[str, object]:
         for _, identity in p.secrets
     )
     return {
-        "name": batch.name, "parameters": p.describe(), "bytes": p.to_bytes(), "digest": p.digest(),
-        "seeds": p.count, "held": [p.held(j) for j in range(1, p.ell + 1)],
-        "quorum": p.quorum, "elements": p.sums.elements, "bits": p.sums.bits,
+        "name": batch.name, "parameters": p.describe(), "bytes": p.to_bytes(),
+        "digest": p.digest(), "seeds": p.count,
+        "held": [p.held(j) for j in range(1, p.ell + 1)], "quorum": p.quorum,
+        "elements": p.sums.elements, "bits": p.sums.bits,
         "secrets": [list(pair) for pair in p.secrets], "endorsements": list(signatures),
         "clients": [c.describe() for c in batch.clients], "list": batch.describe(),
     }  # fmt: skip

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from oneshot import BOXES, Batch, Client, OneShot, message, secrets, u16le
+from oneshot import BOXES, Batch, Client, message
+from oneshot_params import OneShot, secrets, u16le
 from params import FixedPoint, Integers
 from primitives import draw, sha256, u8, u32le, u64le
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import oneshot
 import primitives as pr
-from oneshot import Batch, Client, OneShot, message, secrets, u16le
+from oneshot import Batch, Client, message
 from oneshot_faults import not_parameters, records
+from oneshot_params import OneShot, secrets, u16le
 from params import Integers
 from primitives import draw, u8, u64le
 

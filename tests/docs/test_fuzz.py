@@ -43,13 +43,11 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
     decoders(bytes(message))
 
 
-@pytest.mark.parametrize("target", ["paillier", "threshold"])
+@pytest.mark.parametrize("target", ["paillier", "threshold", "oneshot"])
 @given(data=st.data())
 @examples(300)
-def test_check26_altered_paillier_has_no_other_outcome(
-    target: str, data: st.DataObject
-) -> None:
-    """Altered keys and ciphertexts have no other outcome."""
+def test_check26_altered_bytes_have_no_other_outcome(target: str, data: st.DataObject) -> None:
+    """Altered keys, ciphertexts and messages of one-shot sums have no other outcome."""
     bytes_ = bytearray(data.draw(st.sampled_from(seeds(target))))
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(bytes_)))
@@ -95,6 +93,21 @@ def test_check26_memory_is_bounded_by_the_parameters(kind: type, world: int) -> 
             with pytest.raises(RemoteProtocolError):
                 decode(message, kind, params, sender=None, phase="fuzzing")
             assert tracemalloc.get_traced_memory()[1] - before < 4 * limit + (64 << 10)
+    tracemalloc.stop()
+
+
+def test_check26_one_shot_memory_is_bounded_by_the_input() -> None:
+    """Counts of 2^64 - 1 before too few bytes, or before many."""
+    starts = [seed[:1] for seed in seeds("oneshot")]
+    TARGETS["oneshot"](starts[0])  # so that the parties are there
+    tracemalloc.start()
+    for start in starts:
+        for size in (64, 20_000):
+            data = start + b"\xff" * size
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            TARGETS["oneshot"](data)
+            assert tracemalloc.get_traced_memory()[1] - before < 4 * size + (64 << 10)
     tracemalloc.stop()
 
 

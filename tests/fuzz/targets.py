@@ -3,7 +3,8 @@
 ``parameters`` reads the bytes as those of RoundParams. ``decoders`` reads them as one message
 and passes what comes out through the checks a client makes of it. ``transcripts`` reads them as
 a script of a network that alters, repeats, exchanges and loses the messages of a whole round.
-``paillier`` and ``threshold`` are in paillier_targets.py and threshold_targets.py.
+``paillier``, ``threshold`` and ``oneshot`` are in paillier_targets.py, threshold_targets.py and
+oneshot_targets.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from fuzz.oneshot_targets import oneshot_seeds, oneshot_targets
 from fuzz.paillier_targets import paillier, paillier_seeds
 from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
@@ -259,6 +261,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "transcripts": transcripts,
     "paillier": paillier,
     "threshold": threshold_parts,
+    "oneshot": oneshot_targets,
 }
 
 
@@ -268,6 +271,8 @@ def seeds(target: str) -> list[bytes]:
         return paillier_seeds()
     if target == "threshold":
         return threshold_seeds()
+    if target == "oneshot":
+        return oneshot_seeds()
     if target == "parameters":
         own = make_params(5, encoding=Integers(9), modulus=101, max_weight=2)
         return [params.to_bytes() for params in (*WORLDS, own)]

@@ -10,74 +10,13 @@ import numpy as np
 import pytest
 
 from oneshot_parties import LENIENT, rejects
-from secagg import FixedPoint, Identity, Integers, Registry
-from secagg.oneshot import (
-    Accumulator,
-    Helper,
-    HelperJournal,
-    OneShotParams,
-    messages,
-    report,
-    seeds,
-    suites,
-)
+from oneshot_vectors import SESSIONS, Session, params_of
+from secagg import FixedPoint, Identity, Integers
+from secagg.oneshot import Accumulator, OneShotParams, messages, report, seeds, suites
 from secagg.oneshot.messages import Kind
 from vectors_reader import FOLDER, Fed, Vector, b, load
 
-SESSIONS: dict[str, Vector] = {s["name"]: s for s in load("oneshot")["sessions"]}
 MALFORMED = load("oneshot_malformed")
-
-
-def params_of(described: Vector) -> OneShotParams:
-    encoding = described["encoding"]
-    if encoding["kind"] == "integers":
-        made: FixedPoint | Integers = Integers(int(encoding["max"]))
-    else:
-        made = FixedPoint(encoding["clip"], encoding["fractional_bits"], rounding="nearest")
-    helpers = tuple((b(box), b(identity)) for box, identity in described["helpers"])
-    changed = {
-        "encoding": made,
-        "modulus": int(described["modulus"]),
-        "helpers": helpers,
-        "session": b(described["session"]),
-    }
-    return OneShotParams(**(described | changed))
-
-
-class Session:
-    """Parties of a session of the vectors; helpers have new journals."""
-
-    def __init__(self, name: str, folder: Path | None = None) -> None:
-        self.vector = SESSIONS[name]
-        self.params = params_of(self.vector["parameters"])
-        self.list = self.vector["list"]
-        self.clients = self.vector["clients"]
-        self.registry = None
-        if self.params.active:
-            keys = {int(c["id"]): Identity(b(c["identity_seed"])).public for c in self.clients}
-            # of a case with more clients than the session's
-            keys.setdefault(5, Identity(bytes(32)).public)
-            self.registry = Registry(keys)
-        self.journals: list[HelperJournal] = []
-        self.helpers: list[Helper] = []
-        for j, drawn in enumerate(self.vector["secrets"] if folder else (), 1):
-            journal = HelperJournal.create(
-                folder / f"helper {j}", self.params.suite, entropy=Fed(drawn)
-            )
-            self.journals.append(journal)
-            self.helpers.append(
-                Helper(self.params, journal, registry=self.registry, min_clients=2)
-            )
-
-    def accumulator(self, clients: int | None = None) -> Accumulator:
-        made = Accumulator(self.params, registry=self.registry, batch=int(self.list["batch"]))
-        for client in self.clients[:clients]:
-            assert made.add(b(client["report"]))
-        return made
-
-    def check_boxes(self) -> None:
-        for helper, chunk in zip(self.helpers, self.list["boxes"], strict=True):
-            assert helper.check(b(chunk)) == ()
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 There are three ways, and in all a vector is first encoded as integers (`encoding`). With secret
 sharing, a `Client` masks its vector and a `Server` adds the masked vectors. `simulate_round`
 runs both in one process, and `journal` lets a killed server resume. In `oneshot` sums a client
-sends one message, and helpers open the sum of the masks. With homomorphic encryption,
-`paillier` encrypts vectors that an aggregator adds, and `threshold` shares the key among
-trustees. `testing` has property tests for applications, `bench` compares secret sharing with
-encryption.
+sends one message, and helpers open the sum of the masks; `simulate_one_shot` runs all of them.
+With homomorphic encryption, `paillier` encrypts vectors that an aggregator adds, and
+`threshold` shares the key among trustees. `testing` has property tests for applications,
+`bench` compares the ways.
 """
 
 from __future__ import annotations
@@ -49,7 +49,12 @@ if TYPE_CHECKING:
     )
     from secagg.server import RoundResult, Server
     from secagg.shamir import Field
-    from secagg.simulate import SimulatedRound, simulate_round
+    from secagg.simulate import (
+        SimulatedOneShot,
+        SimulatedRound,
+        simulate_one_shot,
+        simulate_round,
+    )
 
 __all__ = [
     "Client",
@@ -75,6 +80,7 @@ __all__ = [
     "Schema",
     "SecAggError",
     "Server",
+    "SimulatedOneShot",
     "SimulatedRound",
     "TooFewSurvivors",
     "client_id",
@@ -84,6 +90,7 @@ __all__ = [
     "paillier",
     "set_threads",
     "shamir",
+    "simulate_one_shot",
     "simulate_round",
     "threshold",
 ]
@@ -135,7 +142,12 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             ),
             "server": ("RoundResult", "Server"),
             "shamir": ("Field",),
-            "simulate": ("SimulatedRound", "simulate_round"),
+            "simulate": (
+                "SimulatedOneShot",
+                "SimulatedRound",
+                "simulate_one_shot",
+                "simulate_round",
+            ),
         },
     )
 

@@ -64,6 +64,31 @@ def report(
     MissingExtra
         The installed cryptography lacks ``params.suite``.
     """
+    made, _ = write_report(
+        vector,
+        params,
+        client_id,
+        weight,
+        identity=identity,
+        policy=policy,
+        endorsements=endorsements,
+        entropy=entropy,
+    )
+    return made
+
+
+def write_report(
+    vector: Vector,
+    params: OneShotParams,
+    client_id: ClientKey,
+    weight: int | None = None,
+    *,
+    identity: Identity | None = None,
+    policy: OneShotPolicy | None = None,
+    endorsements: Sequence[bytes] = (),
+    entropy: Entropy = os.urandom,
+) -> tuple[bytes, int]:
+    """Return a report, and the number of clipped elements, which `report` leaves out."""
     check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
     number, _ = identify(client_id)
     (policy or OneShotPolicy()).check(params, endorsements)
@@ -71,7 +96,7 @@ def report(
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
-    values, _ = encode_input(vector, weight, params.sums, entropy)
+    values, clipped = encode_input(vector, weight, params.sums, entropy)
 
     own = {i: drawn[size * (i - 1) : size * i] for i in range(1, count + 1)}
     masks = MaskSum()
@@ -94,7 +119,8 @@ def report(
     ]
     signature = b"" if identity is None else identity.sign(head.content)
     packed = messages.pack(values, params.ring)
-    return b"".join((messages.start(Kind.REPORT, params), content, *boxes, signature, packed))
+    start = messages.start(Kind.REPORT, params)
+    return b"".join((start, content, *boxes, signature, packed)), clipped
 
 
 def _check_identity(params: OneShotParams, identity: Identity | None) -> None:

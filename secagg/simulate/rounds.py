@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,10 +12,11 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
-from secagg.errors import ClippingWarning, ParameterError
+from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.server import RoundResult, Server
+from secagg.simulate.inputs import keys_of, timed, warn_of_clipping, weights_of
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 
@@ -98,21 +96,21 @@ def simulate_round(
     """
     check_kind("params", params, RoundParams, "a secagg.RoundParams")
     names = Names()
-    keys = _keys(vectors, names)
+    keys = keys_of(vectors, names)
     ids = keys.keys()
     if len(ids) > params.n_clients:
         raise ParameterError(
             f"{len(ids)} vectors were given, but n_clients is {params.n_clients}"
         )
     vector_of = cast("Mapping[ClientKey, Vector]", vectors)  # or a sequence, by positions
-    weight_of = _weights(weights, keys, names)
+    weight_of = weights_of(weights, keys, names)
     leaving = _check_dropouts({} if dropouts is None else dropouts, ids, params, names)
     identities = {u: Identity.generate(entropy) for u in ids} if params.active else {}
     registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
     seconds = {"client": 0.0, "server": 0.0}
     up, down = Counter[int](), Counter[int]()
     server = Server(params, registry=registry, entropy=entropy)
-    with _timed(seconds, "client"):
+    with timed(seconds, "client"):
         clients = {
             u: Client(
                 u,
@@ -137,79 +135,26 @@ def simulate_round(
     for phase in NEXT[params.security]:
         asked = {u: data for u, data in inbox.items() if leaving.get(u) != phase}
         for done, (u, data) in enumerate(asked.items(), start=1):
-            with _timed(seconds, "client"):
+            with timed(seconds, "client"):
                 answer = step(u, data)
             down[u] += len(data)
             up[u] += len(answer)
-            with _timed(seconds, "server"):
+            with timed(seconds, "server"):
                 server.receive(u, answer)
             if progress is not None:
                 progress(phase, done, len(asked))
-        with _timed(seconds, "server"):
+        with timed(seconds, "server"):
             inbox = server.close_round()
     result = server.result()
     fields = {name: getattr(result, name) for name in RoundResult.__dataclass_fields__}
     fields["clipped"] = clipped = sum(clients[u].clipped for u in result.survivors)
-    if clipped:
-        elements = len(result.survivors) * params.length
-        warnings.warn(
-            f"{clipped:,} of {elements:,} elements ({clipped / elements:.2g}) were beyond "
-            f"the clip of {params.encoding} and were clipped; raise the clip, which "
-            "FixedPoint.suggest proposes, or scale the vectors",
-            ClippingWarning,
-            stacklevel=3,  # the caller of `without_frames`
-        )
+    warn_of_clipping(clipped, len(result.survivors) * params.length, params.encoding)
     return SimulatedRound(
         **fields,
         client_seconds=seconds["client"],
         server_seconds=seconds["server"],
         bytes_up=dict(up),
         bytes_down=dict(down),
-    )
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], side: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    seconds[side] += time.perf_counter() - start
-
-
-def _keys(
-    vectors: ByClient[Vector] | Sequence[Vector] | Vector, names: Names
-) -> dict[int, ClientKey]:
-    """Return the key of each client's vector, by ascending ids."""
-    if isinstance(vectors, Mapping):
-        return names.keys(vectors)
-    return {u: u for u in range(_length("vectors", vectors))}
-
-
-def _weights(
-    weights: ByClient[int] | Sequence[int] | None, keys: Mapping[int, ClientKey], names: Names
-) -> dict[int, int]:
-    if weights is None:
-        return {}
-    if isinstance(weights, Mapping):
-        weight_of = cast("Mapping[ClientKey, int]", weights)
-        given = {u: weight_of[key] for u, key in names.keys(weights).items()}
-    else:
-        _length("weights", weights)
-        given = dict(enumerate(weights))
-    missing = [key for u, key in keys.items() if u not in given]
-    if missing:
-        raise ParameterError(f"client {missing[0]} has a vector but no weight")
-    if len(given) > len(keys):
-        raise ParameterError(f"{len(given)} weights were given for {len(keys)} vectors")
-    return given
-
-
-def _length(name: str, values: object) -> int:
-    """Return the length of a sequence or array; raise `ParameterError` for anything else."""
-    if hasattr(values, "__getitem__") and hasattr(values, "__len__"):
-        with suppress(TypeError):  # an array of no dimension, or a class
-            return len(values)
-    raise ParameterError(
-        f"{name} must be a mapping by client id or a sequence, not {type(values).__name__}"
     )
 
 

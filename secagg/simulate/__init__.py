@@ -1,0 +1,15 @@
+"""Simulations in one process, with a report of their costs: rounds, and one-shot sums."""
+
+from __future__ import annotations
+
+from secagg.simulate.one_shot import SimulatedOneShot, simulate_one_shot, temporary_journals
+from secagg.simulate.rounds import DROPOUT_PHASES, SimulatedRound, simulate_round
+
+__all__ = [
+    "DROPOUT_PHASES",
+    "SimulatedOneShot",
+    "SimulatedRound",
+    "simulate_one_shot",
+    "simulate_round",
+    "temporary_journals",
+]

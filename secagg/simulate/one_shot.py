@@ -1,0 +1,237 @@
+"""Simulation of a one-shot sum in one process, with clients that stay away, and its costs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from secagg._check import check_integer, check_kind
+from secagg._secrets import without_frames
+from secagg.encoding import Entropy, Vector
+from secagg.errors import ParameterError
+from secagg.oneshot import (
+    Accumulator,
+    Helper,
+    HelperJournal,
+    OneShotParams,
+    OneShotPolicy,
+    OneShotResult,
+)
+from secagg.oneshot.client import write_report
+from secagg.oneshot.params import MAX_HELPERS
+from secagg.oneshot.suites import SuiteName
+from secagg.protocol import Identity, Registry
+from secagg.protocol.client_ids import ByClient, ClientKey, Names
+from secagg.simulate.inputs import keys_of, timed, warn_of_clipping, weights_of
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SimulatedOneShot(OneShotResult):
+    """Result of a simulated one-shot sum and its costs; see `OneShotResult` for the sum.
+
+    Attributes
+    ----------
+    clipped : int
+        Number of clipped elements in the vectors of all clients that reported.
+    client_seconds, server_seconds : float
+        Seconds that all clients together took, and seconds that the aggregator took.
+    helper_seconds : dict of int to float
+        Seconds of each helper that took part, by its number.
+    report_bytes : int
+        Bytes of a report, the only message of a client.
+    helper_bytes_in, helper_bytes_out : dict of int to int
+        Bytes that each helper received, and bytes that it sent.
+    """
+
+    clipped: int
+    client_seconds: float
+    server_seconds: float
+    helper_seconds: Mapping[int, float] = field(repr=False)
+    report_bytes: int
+    helper_bytes_in: Mapping[int, int] = field(repr=False)
+    helper_bytes_out: Mapping[int, int] = field(repr=False)
+
+
+@contextmanager
+def temporary_journals(
+    helpers: int, suite: SuiteName = "hybrid"
+) -> Iterator[list[HelperJournal]]:
+    """Yield journals of new helpers, in a folder that is deleted at the end of the block.
+
+    Parameters
+    ----------
+    helpers : int
+        Number of helpers, 1 to 16.
+    suite : "hybrid" or "x25519"
+        ``OneShotParams.suite`` of their sessions.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid.
+    MissingExtra
+        The installed cryptography lacks the suite.
+    """
+    check_integer("helpers", helpers, 1, MAX_HELPERS)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        yield [
+            stack.enter_context(HelperJournal.create(Path(folder) / f"helper {j}", suite))
+            for j in range(1, helpers + 1)
+        ]
+
+
+@without_frames
+def simulate_one_shot(
+    vectors: ByClient[Vector] | Sequence[Vector] | Vector,
+    params: OneShotParams,
+    journals: Collection[HelperJournal],
+    *,
+    absent: Collection[ClientKey] = (),
+    weights: ByClient[int] | Sequence[int] | None = None,
+    policy: OneShotPolicy | None = None,
+    batch: int = 0,
+    entropy: Entropy = os.urandom,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> SimulatedOneShot:
+    """Run one batch with real clients, an aggregator and real helpers that exchange bytes.
+
+    A `ClippingWarning` has the number of clipped elements, if there are any.
+
+    Parameters
+    ----------
+    vectors : mapping of client id to vector, sequence of vectors, or matrix with a row each
+        Inputs of the clients. In a sequence or matrix the ids are the positions. Each vector is
+        looked up once, when its client reports it, so a mapping may compute it there. Here and
+        in the other arguments a name stands for its `client_id`; the result has ids only.
+    params : OneShotParams
+        Parameters of the session, with `n_clients` at least the number of reports.
+    journals : collection of HelperJournal
+        Journals of the helpers that take part; the other helpers of `params` are missing. They
+        keep the list of this batch, so its clients are spent in this session.
+    absent : collection of client ids, optional
+        Clients that never report.
+    weights : mapping of client id to int or sequence of int, optional
+        Weight of each vector. Required if the parameters have a `max_weight`, an error if not.
+    policy : OneShotPolicy, optional
+        Policy of all clients.
+    batch : int
+        Number of the batch in its session, 0 ≤ batch < 2^64.
+    entropy : callable, optional
+        Source of random bytes; HPKE draws its own.
+    progress : callable, optional
+        Function called as ``progress("report", done, total)`` after each client's message.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, too few helpers take part, or two clients have the same id.
+    TooFewSurvivors
+        Too few clients reported.
+    RemoteProtocolError
+        "spent" or "batch": a journal has another list with one of these clients, or with this
+        number. Or "sum" or "weight".
+    JournalError
+        A journal failed or is closed.
+    """
+    check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+    names = Names()
+    keys = keys_of(vectors, names)
+    vector_of = cast("Mapping[ClientKey, Vector]", vectors)  # or a sequence, by positions
+    weight_of = weights_of(weights, keys, names)
+    away = _absent(absent, keys, names)
+    identities = {u: Identity.generate(entropy) for u in keys} if params.active else {}
+    registry = Registry({u: i.public for u, i in identities.items()}) if identities else None
+    accumulator = Accumulator(params, registry=registry, batch=batch)
+    least = params.min_clients
+    helpers = [Helper(params, one, registry=registry, min_clients=least) for one in journals]
+    seconds = {"client": 0.0, "server": 0.0}
+    costs = _Costs(helpers)
+    clipped = 0
+    reporting = [u for u in keys if u not in away]
+    for done, u in enumerate(reporting, start=1):
+        vector = vector_of[keys[u]]
+        with timed(seconds, "client"):
+            try:
+                data, beyond = write_report(
+                    vector,
+                    params,
+                    u,
+                    weight_of.get(u),
+                    identity=identities.get(u),
+                    policy=policy,
+                    entropy=entropy,
+                )
+            except ParameterError as error:
+                raise ParameterError(f"client {keys[u]}: {error}") from None
+        clipped += beyond
+        with timed(seconds, "server"):
+            accumulator.add(data)
+        if progress is not None:
+            progress("report", done, len(reporting))
+    for helper in helpers:
+        chunks = accumulator.boxes(helper.number)
+        while True:
+            with timed(seconds, "server"):
+                chunk = next(chunks, None)
+            if chunk is None:
+                break
+            costs.check(helper, chunk)
+    with timed(seconds, "server"):
+        request = accumulator.request()
+    if params.quorum:
+        reserved = [costs.answer(helper, Helper.reserve, request) for helper in helpers]
+        with timed(seconds, "server"):
+            request = accumulator.request(reserved)
+    answers = [costs.answer(helper, Helper.open, request) for helper in helpers]
+    with timed(seconds, "server"):
+        result = accumulator.result(answers)
+    warn_of_clipping(clipped, len(reporting) * params.length, params.encoding)
+    fields = {name: getattr(result, name) for name in OneShotResult.__dataclass_fields__}
+    return SimulatedOneShot(
+        **(fields | {"clipped": clipped}),
+        client_seconds=seconds["client"],
+        server_seconds=seconds["server"],
+        helper_seconds=costs.seconds,
+        report_bytes=params.layout.report,
+        helper_bytes_in=costs.bytes_in,
+        helper_bytes_out=costs.bytes_out,
+    )
+
+
+class _Costs:
+    """Seconds and bytes of helpers, by their numbers."""
+
+    def __init__(self, helpers: Sequence[Helper]) -> None:
+        numbers = [helper.number for helper in helpers]
+        self.seconds = dict.fromkeys(numbers, 0.0)
+        self.bytes_in, self.bytes_out = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
+
+    def check(self, helper: Helper, chunk: bytes) -> None:
+        self.bytes_in[helper.number] += len(chunk)
+        with timed(self.seconds, helper.number):
+            helper.check(chunk)
+
+    def answer(
+        self, helper: Helper, step: Callable[[Helper, bytes], bytes], request: bytes
+    ) -> bytes:
+        self.bytes_in[helper.number] += len(request)
+        with timed(self.seconds, helper.number):
+            answer = step(helper, request)
+        self.bytes_out[helper.number] += len(answer)
+        return answer
+
+
+def _absent(
+    absent: Collection[ClientKey], keys: Mapping[int, ClientKey], names: Names
+) -> frozenset[int]:
+    """Return the ids of absent clients; raise `ParameterError` for one without a vector."""
+    ids = names.keys(dict.fromkeys(absent))
+    for u, client in ids.items():
+        if u not in keys:
+            raise ParameterError(f"absent names client {client}, which has no vector")
+    return frozenset(ids)

@@ -26,6 +26,9 @@ from secagg.encoding.ring import Lanes, Ring
 from secagg.encoding.suggestion import Suggestion, bits_for, clip_for
 from secagg.errors import ParameterError
 
+_SLICE = 1 << 15
+"""Elements that are rounded stochastically together."""
+
 
 @dataclass(frozen=True)
 class FixedPoint:
@@ -180,10 +183,7 @@ class FixedPoint:
         else:
             values = np.ascontiguousarray(floats, dtype=np.float64)
         out = np.empty(values.size, dtype=ring.dtype)
-        random = self._rounding_bits(values.size, entropy)
-        clipped, bad = _fast.encode(
-            values, out, float(self.clip), self.scale, weight, ring.modulus, random
-        )
+        clipped, bad = self._encode_into(out, values, ring, weight, entropy)
         if bad >= 0:
             raise ParameterError(
                 f"element {bad} of the vector is NaN or infinite; replace it, or the sum "
@@ -230,9 +230,26 @@ class FixedPoint:
         """Return integers of `encode_integers`, or sums of them, as floats."""
         return integers / self.scale
 
-    def _rounding_bits(self, size: int, entropy: Entropy) -> NDArray[np.uint64] | None:
+    def _encode_into(
+        self,
+        out: Lanes,
+        values: NDArray[np.float32] | NDArray[np.float64],
+        ring: Ring,
+        weight: int,
+        entropy: Entropy,
+    ) -> tuple[int, int]:
+        """Encode into `out`; return how many were clipped, and where one is bad or −1."""
+        how = float(self.clip), self.scale, weight, ring.modulus
         if self.rounding == "nearest":
-            return None
-        bits = np.zeros(size, dtype=np.uint64)
-        _fast.mask_words(bits, entropy(16), b"\x00")
-        return bits
+            return _fast.encode(values, out, *how, None)
+        seed, clipped, bad = entropy(16), 0, -1
+        # rounding bits take 8 bytes an element: those of a slice stay in the cache
+        for first in range(0, values.size, _SLICE):
+            part = slice(first, first + _SLICE)
+            bits = np.zeros(values[part].size, dtype=np.uint64)
+            _fast.mask_words(bits, seed, b"\x00", first)
+            beyond, place = _fast.encode(values[part], out[part], *how, bits)
+            clipped += beyond
+            if bad < 0 <= place:
+                bad = first + place
+        return clipped, bad

@@ -181,7 +181,12 @@ PHASES = ("advertise_keys", "share_keys", "masked_input", "consistency_check", "
 KEY = paillier.generate_insecure_keypair(512, entropy=entropy(1))
 DEALT, SHARES = threshold.deal_insecure(3, 2, bits=512, entropy=entropy(2))
 HOLDER = partial(fedmf.PaillierSum, trust="key holder", key=KEY)
-SUMS: dict[str, Any] = {"plain": fedmf.PlainSum, "secagg": fedmf.SecAggSum, "paillier": HOLDER}
+SUMS: dict[str, Any] = {
+    "plain": fedmf.PlainSum,
+    "secagg": fedmf.SecAggSum,
+    "one-shot": fedmf.OneShotSum,
+    "paillier": HOLDER,
+}
 MORE_SUMS: dict[str, Any] = {
     "float": fedmf.FloatSum,
     "paillier, shared key": partial(fedmf.PaillierSum, trust="shared client key", key=KEY),

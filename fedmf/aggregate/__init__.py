@@ -1,11 +1,11 @@
 """Aggregations: sums of the users' vectors, in the clear or in private.
 
 A trainer takes an `Aggregation`. `PlainSum` adds the clients' integers in the clear,
-`SecAggSum` runs the secure-aggregation protocol on them, and `PaillierSum` adds them under
-homomorphic encryption. All three give the same integers, bit for bit, and leave out the same
-users. `FloatSum` adds floats for comparison. `NoisySum` clips the vectors and adds noise, for
-differential privacy. `MixedSum`, the mixed mode of the FedMMF paper, protects less than it
-seems to.
+`SecAggSum` runs the secure-aggregation protocol on them, `OneShotSum` takes one message from
+each, and `PaillierSum` adds them under homomorphic encryption. All four give the same integers,
+bit for bit, and leave out the same users. `FloatSum` adds floats for comparison. `NoisySum`
+clips the vectors and adds noise, for differential privacy. `MixedSum`, the mixed mode of the
+FedMMF paper, protects less than it seems to.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from fedmf.aggregate.aggregation import PHASES, Aggregation, Phase, RoundAborted
 from fedmf.aggregate.mixed import MixedSum
 from fedmf.aggregate.noisy import NoisySum
+from fedmf.aggregate.one_shot import OneShotSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import FloatSum, PlainSum
 from fedmf.aggregate.secret_sharing import SecAggSum
@@ -27,6 +28,7 @@ __all__ = [
     "FloatSum",
     "MixedSum",
     "NoisySum",
+    "OneShotSum",
     "PaillierSum",
     "Phase",
     "PlainSum",

@@ -106,7 +106,7 @@ class Aggregate:
     clipped : number of elements, over all users, that exceeded the encoding's clip
     client_seconds, server_seconds
         Time of all clients together, their local steps included, and of the server.
-    key_holder_seconds : time of the key holder or the trustees, 0 if there are none
+    key_holder_seconds : time of the key holder, trustees or helpers, 0 if there are none
     bytes_up, bytes_down : mean bytes that a user sent and received, without the model itself
     """
 

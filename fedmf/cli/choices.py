@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from fedmf.aggregate import WARNINGS, PaillierSum, PlainSum, SecAggSum, Trust
+from fedmf.aggregate import WARNINGS, OneShotSum, PaillierSum, PlainSum, SecAggSum, Trust
 from fedmf.aggregate.aggregation import Progress
 from fedmf.aggregate.paillier import FEWEST_TRUSTEES
 from fedmf.data import Ratings, Split
@@ -46,6 +46,7 @@ class SumName(StrEnum):
     """Names of the aggregations that sum the users' gradients."""
 
     SECAGG = "secagg"
+    ONE_SHOT = "one-shot"
     PAILLIER = "paillier"
     PLAIN = "plain"
 
@@ -67,12 +68,14 @@ TRUST: Mapping[str, Trust] = {model.replace(" ", "-"): model for model in WARNIN
 
 OPTIONS: Mapping[SumName, frozenset[str]] = {
     SumName.SECAGG: frozenset({"neighbours", "threshold"}),
+    SumName.ONE_SHOT: frozenset({"helpers", "threshold"}),
     SumName.PAILLIER: frozenset({"trust", "trustees", "threshold", "bits"}),
     SumName.PLAIN: frozenset(),
 }
 
 REMEDIES: Mapping[SumName, str] = {
     SumName.SECAGG: "lower --threshold or --dropout, or raise --neighbours",
+    SumName.ONE_SHOT: "lower --dropout or raise --cohort",
     SumName.PAILLIER: "lower --dropout or raise --cohort",
     SumName.PLAIN: "lower --dropout or raise --cohort",
 }
@@ -84,11 +87,12 @@ def aggregation(
     *,
     neighbours: int | None = None,
     threshold: int | None = None,
+    helpers: int | None = None,
     trust: str | None = None,
     trustees: int | None = None,
     bits: int | None = None,
     progress: Progress,
-) -> PlainSum | SecAggSum | PaillierSum:
+) -> PlainSum | SecAggSum | OneShotSum | PaillierSum:
     """Return the aggregation of that name; None selects the default of an option.
 
     Raises SettingError if a required option is missing, an option belongs to another
@@ -97,6 +101,7 @@ def aggregation(
     options = {
         "neighbours": neighbours,
         "threshold": threshold,
+        "helpers": helpers,
         "trust": trust,
         "trustees": trustees,
         "bits": bits,
@@ -113,6 +118,13 @@ def aggregation(
         return SecAggSum(
             neighbours="auto" if neighbours is None else neighbours or None,
             threshold=threshold,
+            progress=progress,
+        )
+    if name is SumName.ONE_SHOT:
+        default = OneShotSum()
+        return OneShotSum(
+            helpers=default.helpers if helpers is None else helpers,
+            threshold=default.threshold if threshold is None else threshold,
             progress=progress,
         )
     model = _trust(trust)

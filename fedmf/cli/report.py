@@ -20,16 +20,21 @@ from fedmf.training import RoundRecord, Trainer
 from secagg.bench.table import write_atomically
 
 LINES = 60  # of progress, about the most for any number of rounds
-WAYS = {"SecAggSum": "secret sharing", "PaillierSum": "Paillier", "PlainSum": "plain sum"}
+WAYS = {
+    "SecAggSum": "secret sharing",
+    "OneShotSum": "one message, helpers",
+    "PaillierSum": "Paillier",
+    "PlainSum": "plain sum",
+}
 SECONDS = ("seconds", "client_seconds", "server_seconds", "key_holder_seconds")
-SECURE = ("neighbours", "trust", "warning", "trustees", "threshold", "bits")
+SECURE = ("neighbours", "helpers", "trust", "warning", "trustees", "threshold", "bits")
 """Settings of secure aggregations, written to the document if an aggregation has them."""
 
 
 class LiveReport(Progress):
     """Progress of a training: a line per finished round, and on a terminal a bar."""
 
-    def __init__(self, console: Console, rounds: int, *, trust: str | None = None) -> None:
+    def __init__(self, console: Console, rounds: int, holder: str) -> None:
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -40,7 +45,7 @@ class LiveReport(Progress):
             disable=not console.is_terminal,
         )
         self.rounds = rounds
-        self._holder = _holder(trust)
+        self._holder = holder
         self._every = max(1, rounds // LINES)
         self._training = self.add_task("training".ljust(30), total=rounds)
 
@@ -141,7 +146,8 @@ def print_summary(console: Console, run: dict[str, Any]) -> None:
     if result["trained_items"] is not None:
         table.add_row("items trained", str(result["trained_items"]))
     held = result["key_holder_seconds"]
-    holder = f"{_holder(how.get('trust'))} {held:.1f} s, " if held else ""
+    name = holder_name(how.get("trust"), one_shot="helpers" in how)
+    holder = f"{name} {held:.1f} s, " if held else ""
     each = result["seconds_per_client_and_round"] * 1000
     table.add_row(
         "time",
@@ -189,8 +195,10 @@ def save(
     console.print(f"saved in {out}: {', '.join(written)}", soft_wrap=True)
 
 
-def _holder(trust: str | None) -> str:
-    """Return the name of the party other than users and server that decrypts."""
+def holder_name(trust: str | None, *, one_shot: bool) -> str:
+    """Return the name of the party other than users and server that decrypts or opens."""
+    if one_shot:
+        return "helpers"
     return "trustees" if trust == "threshold" else "key holder"
 
 

@@ -14,7 +14,7 @@ from fedmf.aggregate import PaillierSum
 from fedmf.cli import choices
 from fedmf.cli.choices import LAST, MaskName, ModelName, SplitName, SumName
 from fedmf.cli.manners import Data, errors_in_one_line, make_folder, stderr
-from fedmf.cli.report import LiveReport, document, key_line, print_summary, save
+from fedmf.cli.report import LiveReport, document, holder_name, key_line, print_summary, save
 from fedmf.data import load
 from fedmf.errors import SettingError
 from fedmf.models import PRESETS
@@ -72,8 +72,8 @@ def train(
     aggregation: Annotated[
         SumName,
         typer.Option(
-            help="The sum of the gradients: by secret sharing, by homomorphic encryption, or "
-            "in the clear."
+            help="The sum of the gradients: by secret sharing, by one message and helpers, by "
+            "homomorphic encryption, or in the clear."
         ),
     ] = SumName.SECAGG,
     neighbours: Annotated[
@@ -86,10 +86,15 @@ def train(
     threshold: Annotated[
         int | None,
         typer.Option(
-            help="secagg: the number of shares that recover a user's masks. paillier: the "
-            "number of trustees that decrypt together.",
-            show_default="secagg: two thirds",
+            help="secagg: the number of shares that recover a user's masks. one-shot: the "
+            "number of helpers that open a sum. paillier: the number of trustees that decrypt "
+            "together.",
+            show_default="secagg: two thirds; one-shot: 2",
         ),
+    ] = None,
+    helpers: Annotated[
+        int | None,
+        typer.Option(help="one-shot: the number of helpers.", show_default="3"),
     ] = None,
     trust: Annotated[
         str | None,
@@ -164,11 +169,13 @@ def train(
         changes = {"k": factors, "reg": reg, "rate": rate, "min_raters": min_raters}
         given = {name: value for name, value in changes.items() if value is not None}
         recipe = copy(chosen.model).set_params(**given)
-        live = LiveReport(console, chosen.rounds if rounds is None else rounds, trust=trust)
+        holder = holder_name(trust, one_shot=aggregation is SumName.ONE_SHOT)
+        live = LiveReport(console, chosen.rounds if rounds is None else rounds, holder)
         summing = choices.aggregation(
             aggregation,
             neighbours=neighbours,
             threshold=threshold,
+            helpers=helpers,
             trust=trust,
             trustees=trustees,
             bits=bits,

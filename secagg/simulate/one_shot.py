@@ -154,8 +154,8 @@ def simulate_one_shot(
     clipped = 0
     reporting = [u for u in keys if u not in away]
     for done, u in enumerate(reporting, start=1):
-        vector = vector_of[keys[u]]
         with timed(seconds, "client"):
+            vector = vector_of[keys[u]]
             try:
                 data, beyond = write_report(
                     vector,

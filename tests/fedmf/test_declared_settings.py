@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 import fedmf
 import secagg
 from benches.papers.centralised import SVD
-from fedmf.aggregate import FloatSum, MixedSum, NoisySum, PaillierSum, PlainSum, SecAggSum
+from fedmf.aggregate import (
+    FloatSum,
+    MixedSum,
+    NoisySum,
+    OneShotSum,
+    PaillierSum,
+    PlainSum,
+    SecAggSum,
+)
 from fedmf.context import ContextTrainer, FedFM, FedLR, FedNN
 from fedmf.errors import DataError, FedMFError, MissingExtra, ModelError, SettingError
 from fedmf.fcf import CF, FCF, FederatedCF, Implicit
@@ -83,6 +91,7 @@ CHANGED = [  # every object with settings, with other values than the defaults
     PlainSum(clip=8.0),
     FloatSum(),
     SecAggSum(neighbours=4, threshold=3),
+    OneShotSum(helpers=4, threshold=3),
     PaillierSum(trust="key holder", bits=2048),
     PaillierSum(trust="key holder", key=keypair()),
     PaillierSum(trust="threshold", key=tuple(dealing(3, 2)[1])),

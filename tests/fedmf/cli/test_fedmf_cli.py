@@ -73,6 +73,24 @@ def test_secure_and_plain_training_print_the_same_errors():
     assert "round   2" in secure.stderr
 
 
+def test_one_shot_training_prints_the_plain_errors():
+    common = ("--rounds", "2", "--cohort", "30", "--dropout", "0.1", "--seed", "3")
+    plain = invoke(*common, "--aggregation", "plain", "--json")
+    options = ("--aggregation", "one-shot", "--helpers", "4", "--threshold", "3")
+    ran = invoke(*common, *options, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    found, meant = json.loads(ran.stdout), json.loads(plain.stdout)
+    how = found["settings"]["aggregation"]
+    assert (how["name"], how["helpers"], how["threshold"]) == ("OneShotSum", 4, 3)
+    assert found["result"]["rmse"] == meant["result"]["rmse"]
+    digests = [[r["digest"] for r in run["history"]["rounds"]] for run in (found, meant)]
+    assert digests[0] == digests[1]
+    assert found["result"]["key_holder_seconds"] > 0
+    shown = invoke(*common, "--aggregation", "one-shot")
+    assert re.search(r"aggregation +one message, helpers", shown.stdout)
+    assert re.search(r"server [\d.]+ s, helpers [\d.]+ s, a user", shown.stdout)
+
+
 @pytest.mark.check(33)
 def test_check33_encrypted_training_shows_its_warning(tmp_path, small_key, ticking):
     """Once on the screen, and in history.json, beside the errors of the plain training."""
@@ -195,6 +213,8 @@ def test_presets_and_options_reach_the_training():
             "--threshold, --bits cannot be combined with --aggregation plain: omit",
         ),
         (("--trust", "key holder"), "--trust cannot be combined with --aggregation secagg"),
+        (("--helpers", "3"), "--helpers cannot be combined with --aggregation secagg"),
+        (("--aggregation", "one-shot", "--threshold", "4"), "threshold"),
         (
             ("--aggregation", "paillier", "--trust", "key holder", "--neighbours", "8"),
             "--neighbours cannot be combined with --aggregation paillier",

@@ -55,16 +55,21 @@ def round_params(
     encoding: FixedPoint = ENCODING,
     modulus_bits: int | None = None,
 ) -> RoundParams:
-    """Return the parameters of a round; the default modulus fits the sum and is ≥ 2^32."""
-    needed = (2 * clients * encoding.max_encoded).bit_length()
+    """Return the parameters of a round; see `modulus_bits_for`."""
     return RoundParams(
         n_clients=clients,
         threshold=threshold,
         length=length,
         encoding=encoding,
-        modulus_bits=max(32, needed) if modulus_bits is None else modulus_bits,
+        modulus_bits=modulus_bits_for(clients, encoding, modulus_bits),
         neighbours=neighbours,
     )
+
+
+def modulus_bits_for(clients: int, encoding: FixedPoint, wanted: int | None = None) -> int:
+    """Return the wanted bits of the modulus; by default it fits the sum and is ≥ 2^32."""
+    needed = (2 * clients * encoding.max_encoded).bit_length()
+    return max(32, needed) if wanted is None else wanted
 
 
 def check_sum(

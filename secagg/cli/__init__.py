@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from secagg.cli import bench, params, simulate
+    from secagg.cli import bench, helper, params, simulate
     from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -29,6 +29,7 @@ def root(version: Version = False) -> None:
 app.command(epilog=params.EXAMPLES)(params.params)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
+app.add_typer(helper.app, name="helper")
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any
@@ -85,11 +85,15 @@ class App(typer.Typer):
 
 _running = ContextVar[Sequence[Any]]("_running", default=())
 """Options and arguments of the command that runs."""
+_given = ContextVar[frozenset[str]]("_given", default=frozenset())
+"""Names of those that its caller gave."""
 
 
 class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         _running.set(self.params)
+        sources = {one.name: ctx.get_parameter_source(one.name) for one in self.params}
+        _given.set(frozenset(name for name, one in sources.items() if _is_given(one)))
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -99,6 +103,10 @@ class _Command(TyperCommand):
 class _Group(TyperGroup):
     def get_help_option(self, ctx: Any) -> Any:
         return _as_flag(super().get_help_option(ctx))
+
+
+def _is_given(source: Any) -> bool:
+    return getattr(source, "name", None) == "COMMANDLINE"  # typer has its own copy of click
 
 
 def _as_flag(option: Any) -> Any:
@@ -119,6 +127,12 @@ def with_options(text: str) -> str:
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
         text = re.sub(f"{start}|{value}", f"{option} ", text)
     return text
+
+
+def given_options(names: Iterable[str]) -> list[str]:
+    """Return the options, of the parameters with these names, that the caller gave."""
+    options = {one.name: one.opts[0] for one in _running.get()}
+    return [options[name] for name in names if name in _given.get()]
 
 
 @contextmanager

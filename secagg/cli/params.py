@@ -17,6 +17,7 @@ from secagg import _fast, graph, shamir
 from secagg.bench.cases import round_params
 from secagg.bench.timing import mean_seconds
 from secagg.cli import console as options
+from secagg.cli import one_shot as oneshot
 from secagg.encoding import FixedPoint
 from secagg.graph.assumptions import count, to_adversary
 from secagg.protocol import RoundParams, keys
@@ -34,7 +35,12 @@ EXAMPLES = """
 secagg params --clients 1000 --corrupt 0.05 --dropout 0.05
 
 secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --json
+
+secagg params --clients 1000000 --one-shot --helpers 5 --threshold 3 --security active
 """
+
+_ONLY_ONE_SHOT = ("helpers", "threshold", "suite")
+_NOT_ONE_SHOT = ("corrupt", "dropout", "sigma", "eta")
 
 
 def params(
@@ -44,9 +50,9 @@ def params(
     security: Annotated[
         str,
         typer.Option(
-            metavar="semi-honest|semi-malicious",
+            metavar="semi-honest|semi-malicious|active",
             help="Assumed server: it follows the protocol, or asks different clients for "
-            "different kinds of share.",
+            "different kinds of share. With --one-shot, semi-honest or active.",
         ),
     ] = "semi-honest",
     length: options.Length = 100_000,
@@ -56,14 +62,26 @@ def params(
     eta: Annotated[
         int, typer.Option(help="Largest probability that dropouts end the round, as 2^-eta.")
     ] = 30,
+    one_shot: oneshot.OneShot = False,
+    helpers: oneshot.Helpers = oneshot.HELPERS,
+    threshold: Annotated[
+        int, typer.Option(help="Number of helpers that open a sum, with --one-shot.")
+    ] = oneshot.THRESHOLD,
+    suite: oneshot.Suite = oneshot.SUITE,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
 
     Times follow from measurements of primitives on this machine. Bytes are the largest of any
-    client, which stays to the end and loses no neighbour.
+    client, which stays to the end and loses no neighbour. With --one-shot, print the bytes of
+    a report and of a helper.
     """
     with options.command():
+        oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
+        if one_shot:
+            shape = (clients, length, clip, modulus_bits)
+            oneshot.costs(*shape, helpers, threshold, security, suite, json=as_json)
+            return
         server = to_adversary(security)
         found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)
         k, t, best = *found, found.highest_threshold

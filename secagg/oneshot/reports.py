@@ -11,7 +11,7 @@ from secagg.oneshot.messages import Head, Kind, violation
 from secagg.oneshot.params import OneShotParams
 from secagg.protocol import Registry
 
-_CHUNK = 1000
+CHUNK = 1000
 """Clients in a chunk of boxes, at most."""
 
 
@@ -63,6 +63,6 @@ def boxes(reports: Sequence[bytes], helper: int, params: OneShotParams) -> Itera
     start = messages.start(Kind.BOXES, params) + helper.to_bytes(2, "little")
     head, box = slice(START_BYTES, START_BYTES + layout.head), layout.box(helper)
     signature = slice(layout.boxes[-1], layout.values)
-    for first in range(0, len(reports), _CHUNK):
-        chunk = reports[first : first + _CHUNK]
+    for first in range(0, len(reports), CHUNK):
+        chunk = reports[first : first + CHUNK]
         yield start + b"".join(part for r in chunk for part in (r[head], r[box], r[signature]))

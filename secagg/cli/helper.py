@@ -1,0 +1,212 @@
+"""Commands ``secagg helper``: a helper of one-shot sums, with files in and files out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from secagg.bench.table import as_json as to_json
+from secagg.bench.table import write_atomically
+from secagg.cli.console import App, Document, Json, command
+from secagg.errors import ParameterError, SecAggError
+from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.protocol import Registry
+
+app = App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
+
+_START = "\n[bold]Examples[/bold]\n\n"
+KEYGEN = _START + "secagg helper keygen helper.journal --json > public.json\n"
+CHECK = (
+    _START + "secagg helper check helper.journal --params session.params boxes-1 boxes-2\n\n"
+    "secagg helper check helper.journal --params a.params --registry clients.json boxes\n"
+)
+RESERVE = (
+    _START + "secagg helper reserve helper.journal --params session.params --request request "
+    "--out reservation boxes-1 boxes-2\n"
+)
+OPEN = (
+    _START + "secagg helper open helper.journal --params session.params --request request "
+    "--out answer boxes-1 boxes-2\n"
+)
+
+Journal = Annotated[Path, typer.Argument(metavar="JOURNAL", help="File with keys and lists.")]
+Boxes = Annotated[
+    list[Path],
+    typer.Argument(metavar="BOXES...", help="Chunks of boxes, from Accumulator.boxes."),
+]
+Params = Annotated[
+    Path, typer.Option("--params", metavar="FILE", help="Output of OneShotParams.to_bytes.")
+]
+Clients = Annotated[
+    Path | None,
+    typer.Option(
+        "--registry",
+        metavar="FILE",
+        help="JSON object of client ids to Ed25519 keys in hexadecimal, if security is active.",
+    ),
+]
+Request = Annotated[
+    Path, typer.Option("--request", metavar="FILE", help="Output of Accumulator.request.")
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="File for the reply, of mode 600.")]
+Least = Annotated[
+    int, typer.Option("--min-clients", help="The smallest list that this helper opens.")
+]
+
+
+@app.command(epilog=KEYGEN)
+def keygen(
+    journal: Journal,
+    suite: Annotated[str, typer.Option(metavar="hybrid|x25519", help="HPKE suite.")] = "hybrid",
+    as_json: Json = False,
+) -> None:
+    """Draw a helper's keys, create its journal, and print the public keys.
+
+    Never copy or restore the journal: a helper with an older copy could open twice.
+    """
+    with command(), HelperJournal.create(journal, suite) as made:  # type: ignore[arg-type]
+        box, identity = made.public
+        document: Document = {
+            "journal": str(made.path),
+            "suite": suite,
+            "hpke": box.hex(),
+            "ed25519": identity.hex(),
+        }
+        _echo(document, json=as_json)
+
+
+@app.command(epilog=CHECK)
+def check(
+    journal: Journal,
+    boxes: Boxes,
+    params: Params,
+    registry: Clients = None,
+    as_json: Json = False,
+) -> None:
+    """Check boxes and print the ids that are rejected, which the aggregator drops.
+
+    Nothing is revealed or stored.
+    """
+    with command(), _helper(journal, params, registry) as helper:
+        rejected = _check(helper, boxes)
+        document: Document = {"helper": helper.number, "rejected": rejected}
+        _echo(document, json=as_json)
+
+
+@app.command(epilog=RESERVE)
+def reserve(
+    journal: Journal,
+    boxes: Boxes,
+    params: Params,
+    request: Request,
+    out: Out,
+    registry: Clients = None,
+    min_clients: Least = 3,
+    as_json: Json = False,
+) -> None:
+    """Check boxes, reserve the list of a request, and write the signed reservation.
+
+    The clients of the list are spent, whether it is opened or not.
+    """
+    with command(), _helper(journal, params, registry, min_clients) as helper:
+        _reply(helper, "reserve", boxes, request, out, json=as_json)
+
+
+@app.command("open", epilog=OPEN)
+def open_(
+    journal: Journal,
+    boxes: Boxes,
+    params: Params,
+    request: Request,
+    out: Out,
+    registry: Clients = None,
+    min_clients: Least = 3,
+    as_json: Json = False,
+) -> None:
+    """Check boxes, reserve the list of a request, and write the masks of its clients.
+
+    Take requests from the authenticated aggregator only, and send the answer to it alone.
+    """
+    with command(), _helper(journal, params, registry, min_clients) as helper:
+        _reply(helper, "open", boxes, request, out, json=as_json)
+
+
+def _reply(
+    helper: Helper,
+    step: Literal["reserve", "open"],
+    boxes: list[Path],
+    request: Path,
+    out: Path,
+    *,
+    json: bool,
+) -> None:
+    rejected = _check(helper, boxes)
+    answer = (helper.reserve if step == "reserve" else helper.open)(_read(request))
+    mask = os.umask(0o077)
+    try:
+        write_atomically(out, answer)
+    finally:
+        os.umask(mask)
+    document: Document = {
+        "helper": helper.number,
+        "rejected": rejected,
+        "out": str(out),
+        "bytes": len(answer),
+    }
+    _echo(document, json=json)
+
+
+@contextmanager
+def _helper(
+    journal: Path, params: Path, registry: Path | None, min_clients: int = 3
+) -> Iterator[Helper]:
+    """Yield the helper of a journal, which is closed at the end."""
+    known = OneShotParams.from_bytes(_read(params))
+    clients = None if registry is None else _registry(registry)
+    with HelperJournal.open(journal) as opened:
+        yield Helper(known, opened, registry=clients, min_clients=min_clients)
+
+
+def _check(helper: Helper, boxes: list[Path]) -> list[int]:
+    """Check all chunks and return the ids that were rejected in any of them, ascending."""
+    rejected: set[int] = set()
+    for path in boxes:
+        try:
+            rejected.update(helper.check(_read(path)))
+        except SecAggError as error:
+            raise ParameterError(f"{path}: {error}") from None
+    return sorted(rejected)
+
+
+def _registry(path: Path) -> Registry:
+    try:
+        keys = json.loads(_read(path))
+        return Registry({int(u): bytes.fromhex(key) for u, key in keys.items()})
+    except ParameterError:
+        raise
+    except (ValueError, AttributeError, TypeError):
+        raise ParameterError(
+            f"{path} is not a JSON object of client ids to keys in hexadecimal"
+        ) from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ParameterError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _echo(document: Document, *, json: bool) -> None:
+    if json:
+        typer.echo(to_json(document))
+        return
+    for name, value in document.items():
+        shown = (", ".join(map(str, value)) or "none") if isinstance(value, list) else value
+        typer.echo(f"{name}: {shown}")

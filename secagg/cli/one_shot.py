@@ -1,0 +1,211 @@
+"""One-shot sums in ``secagg params`` and ``secagg simulate``: options, costs and output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from secagg._check import check_integer
+from secagg.bench.cases import RandomVectors, check_sum, leaving, modulus_bits_for
+from secagg.bench.table import as_json, duration, volume
+from secagg.bench.timing import peak_memory
+from secagg.cli.console import Document, given_options, progress
+from secagg.encoding import FixedPoint
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotParams
+from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
+from secagg.oneshot.params import MAX_HELPERS
+from secagg.oneshot.reports import CHUNK
+from secagg.oneshot.suites import NAMES, SECRET_BYTES, BoxKey, SuiteName
+from secagg.protocol import Identity
+from secagg.protocol.params import Security
+from secagg.simulate import simulate_one_shot, temporary_journals
+
+OneShot = Annotated[
+    bool,
+    typer.Option("--one-shot", metavar="", help="One message from each client, and helpers."),
+]
+Helpers = Annotated[int, typer.Option(help="Number of helpers, with --one-shot.")]
+Suite = Annotated[
+    str, typer.Option(metavar="hybrid|x25519", help="HPKE suite, with --one-shot.")
+]
+HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
+"""Defaults of the options."""
+_PLACE_BYTES, _COUNTS_BYTES = 2, 16
+_SECURITY = ("semi-honest", "active")
+
+Keys = Sequence[tuple[bytes, bytes]]
+
+
+def check_options(*, one_shot: bool, only: Iterable[str], never: Iterable[str]) -> None:
+    """Raise `ParameterError` for options of the running command that have no effect.
+
+    `only` are parameters that need ``--one-shot``, `never` those that it excludes.
+    """
+    if given := given_options(never if one_shot else only):
+        relation = "cannot be combined with --one-shot; leave out one of them"
+        raise ParameterError(
+            f"{', '.join(given)} {relation if one_shot else 'needs --one-shot'}"
+        )
+
+
+def costs(
+    clients: int,
+    length: int,
+    clip: float,
+    modulus_bits: int | None,
+    helpers: int,
+    threshold: int | None,
+    security: str,
+    suite: str,
+    *,
+    json: bool,
+) -> None:
+    """Print the bytes of a report, of a helper and of its answer."""
+    check_integer("helpers", helpers, 1, MAX_HELPERS)
+    kind = _suite(suite)
+    keys = [
+        (BoxKey(kind, os.urandom(SECRET_BYTES[kind])).public, Identity.generate().public)
+        for _ in range(helpers)
+    ]
+    encoding = FixedPoint(clip, rounding="nearest")
+    params = _params(keys, clients, length, encoding, modulus_bits, threshold, security, kind)
+    _echo(params, _traffic(params, clients), json=json)
+
+
+def simulate(
+    clients: int,
+    length: int,
+    clip: float,
+    modulus_bits: int | None,
+    dropout: float,
+    seed: int,
+    helpers: int,
+    threshold: int | None,
+    security: str,
+    suite: str,
+    *,
+    json: bool,
+) -> None:
+    """Run a batch in which a fraction of the clients never reports, and check its sum."""
+    check_integer("seed", seed, 0, (1 << 32) - 1)
+    vectors = RandomVectors(clients, length, clip, seed)
+    encoding = FixedPoint(clip, rounding="nearest")
+    kind = _suite(suite)
+    with temporary_journals(helpers, kind) as journals, progress("clients", clients) as show:
+        keys = [journal.public for journal in journals]
+        params = _params(
+            keys, clients, length, encoding, modulus_bits, threshold, security, kind
+        )
+        result = simulate_one_shot(
+            vectors, params, journals, absent=leaving(clients, dropout), progress=show
+        )
+    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
+    document: Document = {
+        "survivors": len(result.survivors),
+        "exact": True,
+        "bytes_up": result.report_bytes,
+        "helper_bytes_in": max(result.helper_bytes_in.values()),
+        "helper_bytes_out": max(result.helper_bytes_out.values()),
+        "client_seconds": result.client_seconds / len(result.survivors),
+        "server_seconds": result.server_seconds,
+        "helper_seconds": max(result.helper_seconds.values()),
+        "peak_memory": peak_memory(),
+    }
+    _echo(params, document, json=json)
+
+
+def _suite(name: str) -> SuiteName:
+    if name not in NAMES:
+        raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
+    return name
+
+
+def _params(
+    keys: Keys,
+    clients: int,
+    length: int,
+    encoding: FixedPoint,
+    modulus_bits: int | None,
+    threshold: int | None,
+    security: str,
+    suite: SuiteName,
+) -> OneShotParams:
+    if security not in _SECURITY:
+        raise ParameterError(f"security must be semi-honest or active, not {security!r}")
+    return OneShotParams(
+        n_clients=clients,
+        length=length,
+        encoding=encoding,
+        modulus_bits=modulus_bits_for(clients, encoding, modulus_bits),
+        helpers=tuple(keys),
+        threshold=min(THRESHOLD, len(keys)) if threshold is None else threshold,
+        min_clients=3,
+        security=cast("Security", security),
+        suite=suite,
+        session=b"secagg",
+    )
+
+
+def _traffic(params: OneShotParams, clients: int) -> Document:
+    """Return the bytes of a client and of a helper, if all clients report."""
+    layout, signers = params.layout, len(params.helpers) if params.quorum else 0
+    boxes = clients * layout.record(1) + -(-clients // CHUNK) * (START_BYTES + _PLACE_BYTES)
+    request = START_BYTES + _COUNTS_BYTES + ID_BYTES * clients
+    reply = START_BYTES + _PLACE_BYTES + DIGEST_BYTES
+    signed = _PLACE_BYTES + layout.signature
+    answer = reply + layout.packed * len(params.held_by(1))
+    return {
+        "bytes_up": layout.report,
+        "helper_bytes_in": boxes + request + (request + signers * signed if signers else 0),
+        "helper_bytes_out": answer + (reply + layout.signature if signers else 0),
+    }
+
+
+def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
+    """Print parameters and costs, as a JSON document or as a table of two columns."""
+    count = len(params.helpers)
+    missing = count - (params.quorum or params.threshold)
+    if json:
+        shape: Document = {
+            "clients": params.n_clients,
+            "helpers": count,
+            "threshold": params.threshold,
+            "missing_helpers": missing,
+            "seeds": params.seeds,
+            "security": params.security,
+            "suite": params.suite,
+            "length": params.length,
+            "modulus_bits": params.ring.bits,
+        }
+        typer.echo(as_json(shape | document))
+        return
+    amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
+    rows = [
+        ("helpers", f"{params.threshold} of {count} open, {missing} may be missing"),
+        ("security", f"{params.security}, {params.suite}"),
+        ("modulus", str(params.ring)),
+    ]
+    if "survivors" in amounts:
+        rows.append(("sum", f"exact, of {amounts['survivors']} of {params.n_clients} vectors"))
+    rows += [
+        ("a client sends", volume(amounts["bytes_up"])),
+        ("a helper receives", volume(amounts["helper_bytes_in"])),
+        ("a helper sends", volume(amounts["helper_bytes_out"])),
+    ]
+    for party in ("client", "server", "helper"):
+        if f"{party}_seconds" in amounts:
+            whose = "the server's" if party == "server" else f"a {party}'s"
+            rows.append((f"{whose} time", duration(amounts[f"{party}_seconds"])))
+    if "peak_memory" in amounts:
+        rows.append(("peak memory", f"{volume(amounts['peak_memory'])}, all in one process"))
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)

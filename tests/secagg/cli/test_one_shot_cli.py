@@ -1,0 +1,221 @@
+"""One-shot sums on the command line: costs, simulations, and a helper with files."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from secagg import Integers, Registry
+from secagg.cli import app
+from secagg.oneshot import Accumulator, HelperJournal, OneShotParams, report
+from secagg.testing import make_identity
+
+SMALL = ("simulate", "--one-shot", "--clients", "12", "--length", "50", "--suite", "x25519")
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def document(*arguments: str) -> dict[str, object]:
+    ran = invoke(*arguments, "--json")
+    assert ran.exit_code == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--security", "active"),
+        ("--security", "active", "--helpers", "5", "--threshold", "3"),
+        ("--helpers", "2"),
+        ("--helpers", "4", "--threshold", "4", "--modulus-bits", "40"),
+    ],
+)
+def test_params_prints_the_bytes_that_a_simulation_counts(options: tuple[str, ...]) -> None:
+    found = document(*SMALL, "--dropout", "0", *options)
+    told = document("params", *SMALL[1:], *options)
+    assert found["exact"]
+    assert {name: found[name] for name in told} == told
+
+
+def test_simulate_leaves_out_the_clients_that_never_report() -> None:
+    found = document(*SMALL, "--dropout", "0.25", "--seed", "3")
+    assert found["survivors"] == 9
+    for name in ("client_seconds", "server_seconds", "helper_seconds", "peak_memory"):
+        assert found[name] > 0  # type: ignore[operator]
+    shown = " ".join(invoke(*SMALL, "--dropout", "0.25").stdout.split())
+    assert "helpers 2 of 3 open, 1 may be missing" in shown
+    assert "sum exact, of 9 of 12 vectors" in shown
+    assert re.search(r"a helper's time [\d.]+ m?s", shown)
+
+
+def test_missing_helpers_follow_the_quorum() -> None:
+    shape = ("params", "--one-shot", "--clients", "20", "--suite", "x25519", "--helpers", "5")
+    active = ("--security", "active", "--threshold", "3")
+    assert document(*shape, *active)["missing_helpers"] == 1
+    assert document(*shape, "--threshold", "3")["missing_helpers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("params", "--clients", "20", "--helpers", "3"), "--helpers needs --one-shot"),
+        (("simulate", "--suite", "x25519"), "--suite needs --one-shot"),
+        ((*SMALL, "--neighbours", "4"), "--neighbours cannot be combined with --one-shot"),
+        (("params", *SMALL[1:], "--eta", "9"), "--eta cannot be combined with --one-shot"),
+        ((*SMALL, "--threshold", "4"), "--threshold is 4"),
+        ((*SMALL[:-1], "rot13"), "--suite must be hybrid or x25519"),
+        ((*SMALL, "--security", "semi-malicious"), "--security must be semi-honest or active"),
+        ((*SMALL, "--helpers", "17"), "--helpers is 17"),
+        ((*SMALL, "--dropout", "0.9"), "2 reports"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    ran = invoke(*arguments)
+    assert ran.exit_code == 2
+    assert ran.stdout == ""
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+class Files:
+    """Session of three helpers whose messages are files."""
+
+    def __init__(self, folder: Path, security: str) -> None:
+        self.folder = folder
+        keys = [
+            document("helper", "keygen", str(folder / f"{j}.journal"), "--suite", "x25519")
+            for j in (1, 2, 3)
+        ]
+        self.params = OneShotParams(
+            n_clients=10,
+            length=4,
+            encoding=Integers(100),
+            helpers=[(bytes.fromhex(k["hpke"]), bytes.fromhex(k["ed25519"])) for k in keys],  # type: ignore[arg-type, misc]
+            threshold=2,
+            min_clients=3,
+            security=security,  # type: ignore[arg-type]
+            suite="x25519",
+            session=b"files",
+        )
+        active = security == "active"
+        public = {u: make_identity(u).public for u in range(4)}
+        self.accumulator = Accumulator(
+            self.params, registry=Registry(public) if active else None
+        )
+        for u in range(4):
+            identity = make_identity(u) if active else None
+            data = report(np.full(4, u), self.params, u, identity=identity)
+            self.accumulator.add(data)
+        self.write("params", self.params.to_bytes())
+        registry = json.dumps({u: key.hex() for u, key in public.items()})
+        self.registry = (
+            ("--registry", self.write("registry", registry.encode())) if active else ()
+        )
+
+    def write(self, name: str, data: bytes) -> str:
+        (self.folder / name).write_bytes(data)
+        return str(self.folder / name)
+
+    def run(self, j: int, step: str, *more: str, boxes: bytes | None = None) -> list[str]:
+        chunks = self.accumulator.boxes(j) if boxes is None else [boxes]
+        kind = "boxes" if boxes is None else "given"
+        paths = [self.write(f"{kind} {j} {i}", chunk) for i, chunk in enumerate(chunks)]
+        params = ("--params", str(self.folder / "params"))
+        journal = str(self.folder / f"{j}.journal")
+        return ["helper", step, journal, *params, *self.registry, *more, *paths]
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_helpers_open_a_sum_from_files(tmp_path: Path, security: str) -> None:
+    files = Files(tmp_path, security)
+    for j in (1, 2, 3):
+        assert document(*files.run(j, "check")) == {"helper": j, "rejected": []}
+    request = ("--request", files.write("request", files.accumulator.request()))
+    if security == "active":
+        for j in (1, 2, 3):
+            where = ("--out", str(tmp_path / f"reservation {j}"))
+            document(*files.run(j, "reserve", *request, *where))
+        signed = [(tmp_path / f"reservation {j}").read_bytes() for j in (1, 2, 3)]
+        files.write("request", files.accumulator.request(signed))
+    answers = []
+    for j in (1, 3):
+        out = tmp_path / f"answer {j}"
+        told = document(*files.run(j, "open", *request, "--out", str(out)))
+        answers.append(out.read_bytes())
+        assert told["bytes"] == len(answers[-1])
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    result = files.accumulator.result(answers)
+    assert result.survivors == (0, 1, 2, 3)
+    assert result.sum.tolist() == [6] * 4
+
+
+def test_rejected_clients_are_printed_and_not_opened(tmp_path: Path) -> None:
+    files = Files(tmp_path, "semi-honest")
+    (boxes,) = files.accumulator.boxes(1)
+    bad = boxes[:-1] + bytes([boxes[-1] ^ 1])
+    assert document(*files.run(1, "check", boxes=bad))["rejected"] == [3]
+    assert "rejected: 3\n" in invoke(*files.run(1, "check", boxes=bad)).stdout
+    request = ("--request", files.write("request", files.accumulator.request()))
+    out = tmp_path / "answer"
+    ran = invoke(*files.run(1, "open", *request, "--out", str(out), boxes=bad))
+    assert ran.exit_code == 2
+    assert "unchecked" in ran.stderr
+    assert not out.exists()
+
+
+def test_minimum_of_a_helper_is_its_own(tmp_path: Path) -> None:
+    files = Files(tmp_path, "semi-honest")
+    request = ("--request", files.write("request", files.accumulator.request()))
+    out = ("--out", str(tmp_path / "answer"))
+    ran = invoke(*files.run(1, "open", *request, *out, "--min-clients", "5"))
+    assert ran.exit_code == 2
+    assert "count" in ran.stderr
+    assert invoke(*files.run(1, "open", *request, *out, "--min-clients", "4")).exit_code == 0
+
+
+def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
+    files = Files(tmp_path, "active")
+    missing = str(tmp_path / "nothing")
+    for command, message in (
+        (["helper", "keygen", str(tmp_path / "1.journal")], "exists"),
+        (
+            ["helper", "check", missing, "--params", str(tmp_path / "params"), missing],
+            "no such",
+        ),
+        ([*files.run(1, "check"), missing], "cannot read"),
+        (files.run(1, "check", "--registry", files.write("r", b"[]")), "JSON object"),
+        (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "JSON object"),
+        (files.run(1, "check", boxes=b"boxes"), "length"),
+        (files.run(1, "check", "--params", files.write("p", b"\1")), "length"),
+    ):
+        ran = invoke(*command)
+        assert ran.exit_code == 2, command
+        assert message in ran.stderr
+        assert ran.stderr.startswith("secagg: ")
+        assert ran.stderr.count("\n") == 1
+    with HelperJournal.open(tmp_path / "1.journal"):
+        assert invoke(*files.run(1, "check")).exit_code == 2
+
+
+def test_keys_are_printed_and_no_secret(tmp_path: Path) -> None:
+    told = document("helper", "keygen", str(tmp_path / "new"))
+    with HelperJournal.open(tmp_path / "new") as journal:
+        assert journal.public == tuple(bytes.fromhex(told[n]) for n in ("hpke", "ed25519"))  # type: ignore[arg-type]
+    assert set(told) == {"journal", "suite", "hpke", "ed25519"}
+    assert told["suite"] == "hybrid"
+
+
+@pytest.mark.parametrize("command", ["keygen", "check", "reserve", "open"])
+def test_help_has_examples(command: str) -> None:
+    assert (
+        f"secagg helper {command} helper.journal" in invoke("helper", command, "--help").stdout
+    )

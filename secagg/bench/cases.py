@@ -143,7 +143,7 @@ class System:
 
     name: str  # in the JSON document
     label: str  # in tables
-    family: Literal["ss", "he"]  # its half of ``secagg bench --compare``
+    family: Literal["ss", "he", "one-shot"]  # its part of ``secagg bench --compare``
     messages: int  # of a client; each but the first answers the server
     dropouts: str  # their effect on the sum
     decrypts: str  # the parties that can read single vectors

@@ -31,11 +31,12 @@ WIDTH = 480.0  # points: 640 pixels, and text of two thirds of its size on a tel
 
 INK, DIM, LINE, GRID, PAGE = "#24292f", "#57606a", "#8c959f", "#d0d7de", "#ffffff"
 # For data, after Okabe and Ito (2008); a shape or a dash goes with each.
-BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+BLUE, VERMILION, GREEN, PURPLE, ORANGE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b87f00"
 SCALE = ("#5896d0", "#3577b2", "#1b5c92", "#0d4a7a", "#062f52")  # five steps, from few to many
 DARK = {
     INK: "#e6edf3", DIM: "#9ea7b3", LINE: "#6e7681", GRID: "#30363d", PAGE: "#131416",
     BLUE: "#56b4e9", VERMILION: "#f0883e", GREEN: "#2fcfa0", PURPLE: "#c060a0",
+    ORANGE: "#e69f00",
     **dict(zip(SCALE, ("#3d6f9c", "#5590c4", "#79b0de", "#a3cdf0", "#d9ebfb"), strict=True)),
 }  # fmt: skip
 """Colour on a dark page for every colour of a picture."""
@@ -64,6 +65,7 @@ _STYLE: dict[Any, Any] = {
 }
 SYSTEMS = {  # that are drawn: colour and mark
     "ss": (BLUE, "o"),
+    "one-shot": (ORANGE, "P"),
     "he": (VERMILION, "D"),
     "phe-packed": (PURPLE, "s"),
     "phe-float": (INK, "v"),

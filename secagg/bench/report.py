@@ -163,10 +163,17 @@ def notes(comparison: Comparison) -> Iterator[str]:
             "Once: a client's time once for each key, to load it and make tables of powers. "
             "It is not in the client's time."
         )
+    if any(row.system.family == "one-shot" for row in rows):
+        yield (
+            "One-shot: the helpers stand in the key holder's place, their times and bytes "
+            "added up; memory is that of the largest. All clients that report are run."
+        )
     fewer = [row.clients_run for row in rows if row.clients_run < row.case.clients]
     if fewer:
         few = max(fewer)
-        yield f"SS runs all clients; the others run {few}, whose messages are added again."
+        both = any(row.system.family == "one-shot" for row in rows)
+        whole = "SS and one-shot run" if both else "SS runs"
+        yield f"{whole} all clients; the others run {few}, whose messages are added again."
     for bits, gain in owners_gain(floats).items():
         yield f"The owner of a key of {bits} bits encrypts {gain:.1f}× as fast as others."
     if floats:

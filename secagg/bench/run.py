@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product, starmap
 from typing import NamedTuple
 
-from secagg.bench import he, ss
+from secagg.bench import he, one_shot, ss
 from secagg.bench.cases import Case, Row, System
 from secagg.bench.keyed import Keyed, measure
 from secagg.bench.per_float import PerFloat, Work, per_float
@@ -18,7 +18,7 @@ from secagg.errors import ParameterError
 from secagg.paillier import PrivateKey, generate_insecure_keypair, generate_keypair
 from secagg.paillier.public_key import MIN_BITS
 
-FAMILIES = ("ss", "he")
+FAMILIES = ("ss", "he", "one-shot")
 CLIENTS, LENGTHS, BUDGET = "10,50,100,500", "1000,10000,100000", 3.0  # the options' defaults
 REMEDIES = {
     "phe": "phe is not installed: pip install phe",
@@ -49,7 +49,7 @@ def families(text: str) -> tuple[str, ...]:
     named = [name.strip() for name in text.split(",")]
     for name in named:
         if name not in FAMILIES:
-            raise ParameterError(f"--compare takes {' and '.join(FAMILIES)}, not {name!r}")
+            raise ParameterError(f"--compare takes {', '.join(FAMILIES)}, not {name!r}")
     return tuple(name for name in FAMILIES if name in named)
 
 
@@ -80,9 +80,10 @@ def compare(
 ) -> Comparison:
     """Measure every system in every case, then Paillier per float; Ctrl-C ends it early.
 
-    `wanted` are the families "ss" and "he". ``show(work, done, total)`` is called with the
+    `wanted` are some of `FAMILIES`. ``show(work, done, total)`` is called with the
     present work and the number of cases. Work beyond `budget` seconds for each party is
-    measured on a sample, except in SS, parts of which grow with the square of the clients.
+    measured on a sample, except in SS, parts of which grow with the square of the clients, and
+    in one-shot sums.
     `sizes` are the bits of keys for the figures per float, the last one also for the sums.
     ParameterError is raised for a budget or case out of range.
     """
@@ -126,6 +127,10 @@ def candidates(wanted: Iterable[str], bits: int) -> tuple[list[Candidate], dict[
 
     if "ss" in wanted:
         found.append(Candidate(ss.SS, lambda case, _, show: ss.measure(case, show)))
+    if "one-shot" in wanted:
+        found.append(
+            Candidate(one_shot.ONE_SHOT, lambda case, _, show: one_shot.measure(case, show))
+        )
     if "he" in wanted:
         key, dealt = _generate(bits), he.deal_key(bits)
         add(he.PUBLIC, lambda clients: he.public(key, clients))

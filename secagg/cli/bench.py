@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from secagg.bench.report import comparison_document, print_comparison, saving
-from secagg.bench.run import BUDGET, CLIENTS, LENGTHS, compare, families, grid
+from secagg.bench.run import BUDGET, CLIENTS, FAMILIES, LENGTHS, compare, families, grid
 from secagg.bench.table import as_json as to_json
 from secagg.bench.timing import interruptible, undisturbed
 from secagg.cli.console import Json, command, progress
@@ -19,7 +19,7 @@ EXAMPLES = """
 
 secagg bench --clients 100 --length 10000 --no-per-float  [dim]# one case: half a minute[/dim]
 
-secagg bench --compare ss,he --out runs/compare  [dim]# all cases, and a picture[/dim]
+secagg bench --compare ss,he,one-shot --out runs/compare  [dim]# all cases, and a picture[/dim]
 
 secagg bench --clients 943 --length 33640 --json  [dim]# the size of MovieLens 100K[/dim]
 """
@@ -30,10 +30,10 @@ def bench(
         str,
         typer.Option(
             "--compare",
-            help="ss (secret sharing), he (Paillier, also phe and TenSEAL's CKKS if "
-            "installed) or both.",
+            help="Some of ss (secret sharing), he (Paillier, also phe and TenSEAL's CKKS if "
+            "installed) and one-shot (one message, helpers).",
         ),
-    ] = "ss,he",
+    ] = ",".join(FAMILIES),
     clients: Annotated[
         str, typer.Option(help="Numbers of clients, separated by commas.")
     ] = CLIENTS,
@@ -42,7 +42,7 @@ def bench(
         float,
         typer.Option(
             help="Seconds for each party of a case. Longer work is measured on a sample, "
-            "scaled and marked ~. SS is always measured in full."
+            "scaled and marked ~. SS and one-shot sums are always measured in full."
         ),
     ] = BUDGET,
     per_float: Annotated[
@@ -57,11 +57,11 @@ def bench(
         typer.Option(metavar="FOLDER", help="Save compare.json and compare.svg in a folder."),
     ] = None,
 ) -> None:
-    """Measure sums by secret sharing against sums by homomorphic encryption.
+    """Measure sums by secret sharing, by homomorphic encryption and with helpers.
 
-    Report seconds, bytes and memory of a client, the server and the key holder for every number
-    of clients and every length. Each party has a process of its own, on one core. After Ctrl-C
-    the finished cases are printed, and saved with --out.
+    Report seconds, bytes and memory of a client, the server and the key holder or helpers for
+    every number of clients and every length. Each party has a process of its own, on one core.
+    After Ctrl-C the finished cases are printed, and saved with --out.
     """
     with command(), interruptible():
         wanted, cases = families(halves), grid(clients, length)

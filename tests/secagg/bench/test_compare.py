@@ -294,6 +294,7 @@ def test_role_ends_in_the_middle_of_its_work() -> None:
 def test_families_and_grids_are_read() -> None:
     assert run.families("he, ss") == ("ss", "he")
     assert run.families("he") == ("he",)
+    assert run.families("one-shot,ss") == ("ss", "one-shot")
     assert run.families("he,he") == ("he",)
     assert run.grid("10, 50", "7") == [Case(10, 7), Case(50, 7)]
     assert run.grid("10,50,10", "7,7") == [Case(10, 7), Case(50, 7)]

@@ -87,7 +87,7 @@ def test_table_marks_scaled_figures() -> None:
     (sharing, each) = re.findall(r"(?m)^(?:SS|phe, per float) .*", ran.stdout)[:2]
     assert "~" not in sharing
     assert re.match(r"phe, per float +~[\d.]+ ms +~[\d.]+ ms +~[\d.]+ ms +~2.64 kB", each)
-    assert "SS runs all clients; the others run 5" in ran.stdout
+    assert "SS and one-shot run all clients; the others run 5" in ran.stdout
     assert "~: scaled in proportion from a sample" in ran.stdout
     assert "Once: a client's time once for each key" in ran.stdout
     assert "which may run generic code on processors newer than it" in ran.stdout.replace(
@@ -191,7 +191,7 @@ def test_missing_matplotlib_raises_before_measuring(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--compare", "ss,rsa"), "--compare takes ss and he, not 'rsa'"),
+        (("--compare", "ss,rsa"), "--compare takes ss, he, one-shot, not 'rsa'"),
         (("--clients", "ten"), "--clients takes whole numbers separated by commas, not 'ten'"),
         (("--clients", "10,2"), "--clients is 2"),
         (("--clients", "10,3"), "with 1 of 3 clients corrupt"),

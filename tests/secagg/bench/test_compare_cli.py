@@ -273,4 +273,4 @@ def test_progress_counts_cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_has_examples() -> None:
     shown = invoke("bench", "--help", COLUMNS="100", NO_COLOR="1", TERM="dumb").stdout
-    assert "secagg bench --compare ss,he --out runs/compare" in shown
+    assert "secagg bench --compare ss,he,one-shot --out runs/compare" in shown

@@ -218,6 +218,11 @@ def test_docs_tests_run(block: str, tmp_path: Path) -> None:
     assert "1 passed" in out
 
 
+def test_one_shot_sum_without_a_client_and_a_helper() -> None:
+    printed = run("examples/one_shot_sum.py")
+    assert printed == "sum of 5 vectors; its first element is 3.000\n"
+
+
 @pytest.mark.large
 @pure_repeats
 def test_encrypted_sum_excludes_the_killed_client() -> None:

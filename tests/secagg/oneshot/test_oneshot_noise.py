@@ -167,7 +167,7 @@ def test_variance_of_the_sum_counts_every_seed(
 
 
 def test_check30_one_clients_seed_changes_all_noise() -> None:
-    """Who knows the list and all seeds but one client's knows nothing of the noise."""
+    """The list and all seeds but one client's give nothing of the noise away."""
     with parties(noise=Noise(2**20), length=60, encoding=Integers(1)) as made:
         found = opened(made).integers - np.array(made.expected(CLIENTS))
         left = -(found + derived_all(made, 2))  # helper 1 has no seed of index 1

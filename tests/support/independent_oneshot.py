@@ -200,9 +200,12 @@ class Parameters:
         self.n, self.least, self.d, self.W, top = numbers
         self.R, self.hybrid = top + 1, suite == 0
         encoding, rest = self._prefixed(rest)
-        self.session, keys = self._prefixed(rest)
+        self.session, rest = self._prefixed(rest)
         kappa = 1216 if self.hybrid else 32
+        keys, noise = rest[: self.ell * (kappa + 32)], rest[self.ell * (kappa + 32) :]
         require(len(keys) == self.ell * (kappa + 32), "length", "parameters")
+        require(len(noise) in (0, 8), "length", "parameters")
+        self.p = number(noise) if noise else None
         self.helpers = [(pair[:kappa], pair[kappa:]) for pair in cut(keys, kappa + 32)]
         try:
             self._validate(encoding)
@@ -246,7 +249,13 @@ class Parameters:
             self.bound = number(encoding[8:])
             valid(1 <= self.bound <= 2**62, "max")
         S = self.n * self.bound * (self.W or 1)
-        valid(S < 2**63 and S * (1 if self.clip is None else 2) < self.R, "headroom")
+        valid(self.p is None or 1 <= self.p <= 2**48, "noise")
+        self.nu = 0  # §8.1
+        if self.p is not None:
+            square = 100 * math.comb(self.ell, self.t - 1) * self.p**2
+            self.nu = -(-(math.isqrt(square - 1) + 1) // 256)
+        valid(S + self.nu < 2**63, "headroom")
+        valid(S * (1 if self.clip is None else 2) + 2 * self.nu < self.R, "headroom")
         self.b, self.e = (self.R - 1).bit_length(), self.d + (self.W > 0)
         self.packed = (self.e * self.b + 7) // 8
         valid(self.packed < 2**32, "length")
@@ -325,6 +334,12 @@ class Parameters:
         info = b"secagg/1 one-shot mask" + u64le(u) + u16le(i)
         return self.prg(expand(extract(self.digest, seed), info, 16))
 
+    def noise(self, i: int, seeds: Sequence[bytes], D: bytes) -> list[int]:
+        """§8: N(key_i), from the seeds by ascending ids."""
+        key = sha256(b"secagg/1 one-shot noise", u16le(i), *seeds, D)[:16]
+        stream = Cipher(algorithms.AES128(key), modes.CTR(bytes(16))).encryptor()
+        return [sample(self.p, lambda: number(stream.update(bytes(8)))) for _ in range(self.e)]
+
     def commitment(self, u: int, i: int, seed: bytes) -> bytes:
         return sha256(b"secagg/1 one-shot seed", self.digest, u64le(u), u16le(i), seed)
 
@@ -358,6 +373,47 @@ class Parameters:
             identity in accepted and verifies(identity, message, signature)
             for (_, identity), signature in zip(self.helpers, signatures, strict=True)
         )
+
+
+def sample(p: int, word: Callable[[], int]) -> int:
+    """§8.2."""
+
+    def bernoulli(n: int, d: int) -> bool:
+        while 0 < n < d:
+            n = n * 2**64 - word() * d
+        return n > 0
+
+    def exponential(n: int, d: int) -> bool:
+        k = 1
+        while bernoulli(n, d * k):
+            k += 1
+        return k % 2 == 1
+
+    def uniform() -> int:
+        while (m := word() * p) % 2**64 < 2**64 % p:
+            pass
+        return m // 2**64
+
+    def proposal() -> int | None:
+        u, v = uniform(), 0
+        if not exponential(u, p):
+            return None
+        while exponential(1, 1):
+            v += 1
+        y = (u + p * v) // 256
+        negative = bernoulli(1, 2)
+        if negative and y == 0:
+            return None
+        n, d = (256 * y - p) ** 2, 2 * p**2
+        while n >= d:
+            if not exponential(1, 1):
+                return None
+            n -= d
+        return (-y if negative else y) if exponential(n, d) else None
+
+    while (y := proposal()) is None:
+        pass
+    return y
 
 
 def report(
@@ -539,11 +595,16 @@ class Aggregator:
         opened = p.add([self.total, *([-v for v in mask] for mask in chosen)])
         half = (p.R - 1) // 2
         signed = p.clip is not None
-        integers = [v - p.R if signed and v > half else v for v in opened[: p.d]]
+        heaviest = len(self.heads) * (p.W or 1)  # P §8.5, §8.1
+        most_ = heaviest * p.bound + p.nu
+        least = -most_ if signed else -p.nu
+        half = half if signed else most_ if p.nu else p.R
+        integers = [v - p.R if v > half else v for v in opened[: p.d]]
         weight = opened[p.d] if p.W else None
-        heaviest = len(self.heads) * (p.W or 1)  # P §8.5
-        require(weight is None or weight <= heaviest, "weight", "unmasking")
-        most_, least = heaviest * p.bound, -heaviest * p.bound if signed else 0
+        if weight is not None and p.nu and weight > heaviest + p.nu:
+            weight -= p.R
+        inside = weight is None or -p.nu <= weight <= heaviest + p.nu
+        require(inside, "weight", "unmasking")
         require(all(least <= v <= most_ for v in integers), "sum", "unmasking")
         return integers, weight, sorted(outvoted)
 
@@ -664,8 +725,11 @@ class Helper:
             require(len(signed) >= p.q, "quorum", "open")
         self.journal.reserve(p.digest, batch, D, ids)
         users = [number(u) for u in ids]
-        masks = (
-            p.add(p.mask(u, i, self.checked[u][1][place]) for u in users)
-            for place, i in enumerate(p.held[self.j])
-        )
+        masks = []
+        for place, i in enumerate(p.held[self.j]):
+            seeds = {u: self.checked[u][1][place] for u in users}
+            parts = [p.mask(u, i, seed) for u, seed in seeds.items()]
+            if p.p is not None:
+                parts.append(p.noise(i, [*seeds.values()], D))
+            masks.append(p.add(parts))
         return p.message(ANSWER, u16le(self.j), D, *map(p.pack, masks))

@@ -9,9 +9,10 @@ from functools import cache
 from math import comb
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from secagg import Integers
+from secagg import Integers, _fast
 from secagg.oneshot import OneShotParams, OneShotPolicy, suites
 from vectors_reader import b, load
 
@@ -165,3 +166,16 @@ def test_defaults_of_the_policy_are_those_of_the_code() -> None:
     assert table["min_clients"].split(";")[0] == str(policy.min_clients)
     assert policy.helpers is None
     assert table["helpers"].startswith("absent")
+
+
+def test_known_answers_of_the_sampler_are_those_of_the_code() -> None:
+    table = rows(TEXT.split("For the key 000102")[1].split("### 8.3")[0])
+    words = np.zeros(1000, np.uint64)
+    _fast.mask_words(words, bytes(range(16)), b"\x00")
+    assert len(table) == 3
+    for row in table:
+        base, _, exponent = row[0].partition("^")
+        out = np.zeros(8, np.int64)
+        drawn, used = _fast.discrete_gaussian(words, out, int(base) ** int(exponent or 1))
+        assert (drawn, str(used)) == (8, row[1])
+        assert out.tolist() == [int(y.replace("−", "-")) for y in row[2].split(", ")]

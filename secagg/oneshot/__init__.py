@@ -6,6 +6,7 @@ PRG seeds (Cramer, Damgård, Ishai 2005). An `Accumulator` adds the masked vecto
 `Helper` checks its boxes, reserves the list of clients in its `HelperJournal` and opens the
 *sums* M_S of the masks that it knows. The sum of the vectors is Σ y − Σ_S M_S mod R. With
 `Noise`, all holders add the same noise to M_S, for the differential privacy of `epsilon`.
+docs/oneshot.md specifies all bytes and checks.
 
 If security is "active", the aggregator with any t − 1 helpers and any clients learns the sum
 over the honest clients of each opened batch, and nothing else. Corrupt helpers C with |C| = t −

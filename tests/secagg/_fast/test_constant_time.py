@@ -19,7 +19,9 @@ from secagg import _fast
 @pytest.mark.parametrize(
     ("tool", "reported"),
     [
-        (tools.WITH_GCC, (*tools.EXCEPTIONS, *tools.PLANTED)),
+        pytest.param(
+            tools.WITH_GCC, (*tools.EXCEPTIONS, *tools.PLANTED), marks=pytest.mark.large
+        ),
         pytest.param(tools.WITH_CLANG, tools.PLANTED, marks=pytest.mark.large),
         pytest.param(tools.SANITIZER, tools.PLANTED, marks=pytest.mark.large),
     ],

@@ -224,7 +224,11 @@ def test_stored_number_of_reports_is_possible(clients: int, fixed: bool) -> None
         rejects("count", lambda: Accumulator.from_bytes(data, made.params, registry=registry))
 
 
-@pytest.mark.parametrize("changes", [{}, MIXED, {"modulus_bits": 13}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, *(pytest.param(c, marks=pytest.mark.large) for c in (MIXED, {"modulus_bits": 13}))],
+    ids=str,
+)
 @pytest.mark.parametrize("fix", [False, True])
 def test_malformed_bytes_of_an_accumulator(changes: dict[str, object], fix: bool) -> None:
     with parties(**changes) as made:

@@ -246,6 +246,7 @@ def request(made: Parties, numbers: list[int], batch: int) -> bytes:
     return messages.write_request(Request(batch, ids(*numbers), {}), made.params)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_killed_at_every_point_of_a_reservation(
     made: Parties, ram_path: Path, statement: str
@@ -262,7 +263,9 @@ def test_killed_at_every_point_of_a_reservation(
     assert call(ram_path, journal, first) == answer  # the same answer again
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA wal_checkpoint", "answered"])
+@pytest.mark.parametrize(
+    "statement", [pytest.param("PRAGMA wal_checkpoint", marks=pytest.mark.large), "answered"]
+)
 def test_list_committed_before_the_kill_is_spent(
     made: Parties, ram_path: Path, statement: str
 ) -> None:

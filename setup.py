@@ -48,6 +48,7 @@ kernels = Extension(
     ],
     depends=[
         "secagg/_fast/_kernels.pxd",
+        "secagg/_fast/_lanes.pxi",
         "secagg/_fast/_modular.pxi",
         f"{SOURCES}/kernels.h",
         f"{SOURCES}/fixedpoint_vector.h",

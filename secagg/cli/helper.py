@@ -14,6 +14,7 @@ import typer
 from secagg.bench.table import as_json as to_json
 from secagg.bench.table import write_atomically
 from secagg.cli.console import App, Document, Json, command
+from secagg.cli.one_shot import as_suite
 from secagg.errors import ParameterError, SecAggError
 from secagg.oneshot import Helper, HelperJournal, OneShotParams
 from secagg.protocol import Registry
@@ -70,7 +71,7 @@ def keygen(
 
     Never copy or restore the journal: a helper with an older copy could open twice.
     """
-    with command(), HelperJournal.create(journal, suite) as made:  # type: ignore[arg-type]
+    with command(), HelperJournal.create(journal, as_suite(suite)) as made:
         box, identity = made.public
         document: Document = {
             "journal": str(made.path),

@@ -68,7 +68,7 @@ def costs(
 ) -> None:
     """Print the bytes of a report, of a helper and of its answer."""
     check_integer("helpers", helpers, 1, MAX_HELPERS)
-    kind = _suite(suite)
+    kind = as_suite(suite)
     keys = [
         (BoxKey(kind, os.urandom(SECRET_BYTES[kind])).public, Identity.generate().public)
         for _ in range(helpers)
@@ -96,7 +96,7 @@ def simulate(
     check_integer("seed", seed, 0, (1 << 32) - 1)
     vectors = RandomVectors(clients, length, clip, seed)
     encoding = FixedPoint(clip, rounding="nearest")
-    kind = _suite(suite)
+    kind = as_suite(suite)
     with temporary_journals(helpers, kind) as journals, progress("clients", clients) as show:
         keys = [journal.public for journal in journals]
         params = _params(
@@ -120,7 +120,8 @@ def simulate(
     _echo(params, document, json=json)
 
 
-def _suite(name: str) -> SuiteName:
+def as_suite(name: str) -> SuiteName:
+    """Return a suite by its name, or raise `ParameterError`."""
     if name not in NAMES:
         raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
     return name

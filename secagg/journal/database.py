@@ -16,7 +16,7 @@ from pathlib import Path
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
-__all__ = ["checkpoint", "claim", "create"]
+__all__ = ["checkpoint", "claim", "create", "transaction"]
 
 
 def create(
@@ -63,6 +63,22 @@ def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> 
     )
     if not sound or path.stat().st_size != pages * size:
         raise spoilt("it was truncated or altered")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, close: Callable[[], None]) -> Iterator[None]:
+    """Run a transaction; it is on the disk when the context ends. After an error, `close`.
+
+    Memory and disk may differ after an error, and only the file read again is certain.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+        checkpoint(connection)
+    except BaseException:
+        close()
+        raise
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:

@@ -174,18 +174,11 @@ class Journal:
                     "Server.resume to continue a round",
                 )
             chain = link(chain, entry)
-            try:
-                connection.execute("BEGIN IMMEDIATE")
+            with database.transaction(connection, self.close):
                 row = (number, client, data, chain)
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
                 head = (number + 1, chain)
                 connection.execute("UPDATE head SET entries = ?, chain = ?", head)
-                connection.execute("COMMIT")
-                database.checkpoint(connection)
-            except BaseException:
-                # memory and disk may differ now; only the file read again is certain
-                self.close()
-                raise
 
     def close(self) -> None:
         """Release the file when no thread is writing; without this call nothing is lost."""

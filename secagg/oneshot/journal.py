@@ -186,17 +186,10 @@ class HelperJournal(Confined):
             count, chain = _head(connection)
             row = (params, number, digest, ids.astype("<u8", copy=False).tobytes())
             chain = _link(chain, row)
-            try:
-                connection.execute("BEGIN IMMEDIATE")
+            with database.transaction(connection, self.close):
                 added = (count, *row, chain)
                 connection.execute("INSERT INTO lists VALUES (?, ?, ?, ?, ?, ?)", added)
                 connection.execute("UPDATE head SET lists = ?, chain = ?", (count + 1, chain))
-                connection.execute("COMMIT")
-                database.checkpoint(connection)
-            except BaseException:
-                # memory and disk may differ now; only the file read again is certain
-                self.close()
-                raise
 
     def close(self) -> None:
         """Release the file when no thread is writing; without this call nothing is lost."""

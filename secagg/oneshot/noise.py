@@ -29,6 +29,16 @@ _WORDS = 1 << 15
 """Words of the stream at a time: they stay in cache."""
 
 
+def as_fraction(value: object) -> Fraction | None:
+    """Return a finite real number of Python or numpy, exactly; None for anything else."""
+    number = value.item() if isinstance(value, np.integer | np.floating) else value
+    if isinstance(number, bool) or not isinstance(number, int | float | Fraction):
+        return None
+    if isinstance(number, float) and not math.isfinite(number):
+        return None
+    return Fraction(number)
+
+
 @dataclass(frozen=True)
 class Noise:
     """Discrete Gaussian noise, with probability ∝ exp(−y² / 2σ²) for every integer y.
@@ -51,13 +61,11 @@ class Noise:
     sigma: Fraction
 
     def __post_init__(self) -> None:
-        given: object = self.sigma
-        number = isinstance(given, int | float | Fraction | np.integer | np.floating)
-        if not number or isinstance(given, bool) or not 0 < given <= MAX_SIGMA:  # type: ignore[operator]
+        exact = as_fraction(self.sigma)
+        if exact is None or not 0 < exact <= MAX_SIGMA:
             raise ParameterError(
-                f"sigma must be a number above 0 and at most 2^40 steps, not {given!r}"
+                f"sigma must be a number above 0 and at most 2^40 steps, not {self.sigma!r}"
             )
-        exact = Fraction(given.item() if isinstance(given, np.generic) else given)  # type: ignore[arg-type]
         object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))
 
     @property

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.encoding import Encoding, Ring, from_canonical
+from secagg.encoding import Encoding, Ring
 from secagg.errors import ParameterError
 from secagg.oneshot import params_bytes, suites
 from secagg.oneshot.layout import Layout
@@ -20,7 +20,8 @@ from secagg.oneshot.seeds import held
 from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Registry, RoundParams
 from secagg.protocol.headroom import check_headroom
-from secagg.protocol.params import Security, check_encoding
+from secagg.protocol.params import Security, check_encoding, read_encoding
+from secagg.protocol.params_bytes import malformed
 
 MAX_HELPERS = 16
 MAX_SEEDS = 256
@@ -104,10 +105,10 @@ class OneShotParams:
         check_integer("n_clients", self.n_clients, 2, 1 << 20)
         check_integer("min_clients", self.min_clients, 2, self.n_clients)
         check_encoding(self.encoding)
-        self.sums  # noqa: B018  validates the rest, and that n vectors fit R
+        sums = self.sums  # validates the rest
         if self.noise is not None:
             check_kind("noise", self.noise, Noise, "a secagg.oneshot.Noise")
-            check_headroom(self.sums, self.noise_bound)
+        check_headroom(sums, self.noise_bound)
 
     def _check_helpers(self) -> None:
         if self.suite not in suites.NAMES:
@@ -136,15 +137,18 @@ class OneShotParams:
                     "two helpers have a key in common, so that one could open the boxes of "
                     "both; give every helper a journal of its own"
                 )
-        self.identities  # noqa: B018  validates the Ed25519 keys
+        try:
+            Registry(self._signing_keys())
+        except ParameterError as error:
+            raise ParameterError(f"among the helpers' Ed25519 keys {error}") from None
 
     @cached_property
     def identities(self) -> Registry:
         """The helpers' Ed25519 keys, by their numbers from 1 on."""
-        try:
-            return Registry({j: identity for j, (_, identity) in enumerate(self.helpers, 1)})
-        except ParameterError as error:
-            raise ParameterError(f"among the helpers' Ed25519 keys {error}") from None
+        return Registry(self._signing_keys())
+
+    def _signing_keys(self) -> dict[int, bytes]:
+        return {j: identity for j, (_, identity) in enumerate(self.helpers, 1)}
 
     @cached_property
     def sums(self) -> RoundParams:
@@ -260,15 +264,9 @@ class OneShotParams:
         MissingExtra
             The installed cryptography lacks their suite.
         """
-        if encoding is not None:
-            check_encoding(encoding)
         fields = params_bytes.unpack(as_bytes(data, "the parameters"))
-        if encoding is not None and encoding.canonical() != fields.encoding:
-            raise params_bytes.malformed("parameters", "they have another encoding")
+        known = read_encoding(fields.encoding, encoding)
         try:
-            known = encoding or from_canonical(fields.encoding)
-            if known is not None:
-                return cls(**(fields._asdict() | {"encoding": known}))
+            return cls(**(fields._asdict() | {"encoding": known}))
         except ParameterError as error:
-            raise params_bytes.malformed("parameters", str(error)) from None
-        raise params_bytes.malformed("parameters", "their encoding is unknown; pass encoding=")
+            raise malformed("parameters", str(error)) from None

@@ -11,10 +11,11 @@ import struct
 from fractions import Fraction
 from typing import NamedTuple
 
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.oneshot.noise import STEPS, Noise
 from secagg.oneshot.suites import KEY_BYTES, NAMES, SuiteName
 from secagg.protocol.params import Security
+from secagg.protocol.params_bytes import malformed, prefixed
 
 VERSION = 1
 _HEAD = struct.Struct("<BBBBBIIQQQ")
@@ -78,8 +79,8 @@ def unpack(data: bytes) -> Fields:
     _, security, suite, t, helpers, n, least, length, weight, top = _HEAD.unpack_from(data)
     if security >= len(_SECURITY) or suite >= len(NAMES):
         raise malformed("parameters", f"security {security} or suite {suite} is unknown")
-    encoding, rest = _prefixed(data[_HEAD.size :])
-    session, rest = _prefixed(rest)
+    encoding, rest = prefixed(data[_HEAD.size :])
+    session, rest = prefixed(rest)
     box = KEY_BYTES[NAMES[suite]]
     each = box + _IDENTITY_BYTES
     keys, noise = rest[: helpers * each], rest[helpers * each :]
@@ -99,20 +100,6 @@ def unpack(data: bytes) -> Fields:
         tuple((keys[at : at + box], keys[at + box : at + each]) for at in _steps(keys, each)),
         _noise(noise),
     )
-
-
-def malformed(check: str, why: str) -> RemoteProtocolError:
-    """Return the error for bytes that are not valid parameters."""
-    why = f"these bytes are not valid parameters of a one-shot sum: {why}"
-    return RemoteProtocolError(why, sender=None, phase="parameters", check=check)
-
-
-def _prefixed(data: bytes) -> tuple[bytes, bytes]:
-    """Return the bytes behind a length of one byte, and the rest."""
-    end = 1 + (data[0] if data else 0)
-    if len(data) < end:
-        raise malformed("length", "they end before their last field does")
-    return data[1:end], data[end:]
 
 
 def _noise(data: bytes) -> Noise | None:

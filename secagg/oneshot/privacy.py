@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
 
 from secagg._check import check_kind
 from secagg.errors import MissingExtra, ParameterError
+from secagg.oneshot.noise import as_fraction
 from secagg.oneshot.params import OneShotParams
 
 # Every order gives a valid bound; dp-accounting ignores those up to 1.01.
@@ -75,9 +75,9 @@ def _square(params: OneShotParams) -> Fraction:
 
 
 def _given(sensitivity: object) -> Fraction:
-    number = isinstance(sensitivity, int | float | Fraction | np.integer | np.floating)
-    if not number or not 0 < sensitivity < math.inf:  # type: ignore[operator]
+    exact = as_fraction(sensitivity)
+    if exact is None or exact <= 0:
         raise ParameterError(
             f"sensitivity must be a finite number above 0, not {sensitivity!r}"
         )
-    return Fraction(sensitivity.item() if isinstance(sensitivity, np.generic) else sensitivity)  # type: ignore[arg-type]
+    return exact

@@ -244,22 +244,14 @@ class RoundParams:
             "version", "length" or "parameters": the data are not exactly the bytes of valid
             parameters with this encoding.
         """
-        if encoding is not None:
-            check_encoding(encoding)
         fields = unpack(as_bytes(data, "the parameters"))
-        if encoding is not None and encoding.canonical() != fields.encoding:
-            why = "their encoding differs from the encoding= that was passed"
-            raise malformed("parameters", why)
+        rest = fields._asdict() | {"encoding": read_encoding(fields.encoding, encoding)}
+        if fields.modulus & (fields.modulus - 1) == 0:  # as bits, easy to replace
+            rest |= {"modulus": None, "modulus_bits": fields.modulus.bit_length() - 1}
         try:
-            encoding = encoding or from_canonical(fields.encoding)
-            if encoding is not None:
-                rest = fields._asdict() | {"encoding": encoding}
-                if fields.modulus & (fields.modulus - 1) == 0:  # as bits, easy to replace
-                    rest |= {"modulus": None, "modulus_bits": fields.modulus.bit_length() - 1}
-                return cls(**rest)
+            return cls(**rest)
         except ParameterError as error:
             raise malformed("parameters", str(error)) from None
-        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
 
     @cached_property
     def digest(self) -> bytes:
@@ -283,3 +275,24 @@ def check_encoding(encoding: object) -> None:
             f"{type(encoding).__name__}.max_encoded must be an int of Python, not a "
             f"{type(largest).__name__}; convert it with int()"
         )
+
+
+def read_encoding(canonical: bytes, own: Encoding | None) -> Encoding:
+    """Return the encoding of these canonical bytes: `own`, the reader's, if it is not None.
+
+    `ParameterError` is raised if `own` is not an encoding. RemoteProtocolError, "parameters",
+    is raised if it is not the one of the bytes, or is missing and they are unknown.
+    """
+    if own is not None:
+        check_encoding(own)
+        if own.canonical() != canonical:
+            why = "their encoding differs from the encoding= that was passed"
+            raise malformed("parameters", why)
+        return own
+    try:
+        known = from_canonical(canonical)
+    except ParameterError as error:
+        raise malformed("parameters", str(error)) from None
+    if known is None:
+        raise malformed("parameters", "their encoding is unknown; pass it as encoding=")
+    return known

@@ -22,6 +22,7 @@ __all__ = [
     "malformed",
     "other_version",
     "pack",
+    "prefixed",
     "unpack",
 ]
 
@@ -95,8 +96,8 @@ def unpack(data: bytes) -> Fields:
     _, security, flags, n, t, k, length, weight, top = _HEAD.unpack_from(data)
     if security >= len(_SECURITY) or flags > 3:
         raise malformed("parameters", f"security {security} or flags {flags} are unknown")
-    encoding, rest = _prefixed(data[_HEAD.size :])
-    session, rest = _prefixed(rest)
+    encoding, rest = prefixed(data[_HEAD.size :])
+    session, rest = prefixed(rest)
     if rest:
         raise malformed("length", f"{len(rest)} bytes after the session")
     if len(session) > MAX_SESSION_BYTES:
@@ -150,8 +151,8 @@ def malformed(check: str, why: str) -> RemoteProtocolError:
     return RemoteProtocolError(why, sender=None, phase="parameters", check=check)
 
 
-def _prefixed(data: bytes) -> tuple[bytes, bytes]:
-    """Return the bytes behind a length of one byte, and the rest."""
+def prefixed(data: bytes) -> tuple[bytes, bytes]:
+    """Return the bytes behind a length of one byte, and the rest; raise if they end before."""
     end = 1 + (data[0] if data else 0)
     if len(data) < end:
         raise malformed("length", "they end before their last field does")

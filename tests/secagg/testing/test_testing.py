@@ -150,7 +150,7 @@ def test_parameters_of_every_kind_are_drawn(wanted: Callable[[RoundParams], bool
 
 def test_ids_are_small_and_large() -> None:
     for wanted in (lambda ids: max(ids) > 1 << 63, lambda ids: max(ids) < 10):
-        find(testing.client_ids(3), wanted, settings=PLANTED)
+        find(testing.client_ids(3), wanted, settings=settings(PLANTED, max_examples=3000))
 
 
 def test_elements_of_a_round_are_few() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 from secagg import FixedPoint, Identity, Integers, Registry
-from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams
+from secagg.oneshot import Accumulator, Helper, HelperJournal, Noise, OneShotParams
 from vectors_reader import Fed, Vector, b, load
 
 SESSIONS: dict[str, Vector] = {s["name"]: s for s in load("oneshot")["sessions"]}
@@ -18,11 +19,13 @@ def params_of(described: Vector) -> OneShotParams:
     else:
         made = FixedPoint(encoding["clip"], encoding["fractional_bits"], rounding="nearest")
     helpers = tuple((b(box), b(identity)) for box, identity in described["helpers"])
+    noise = described["noise"]
     changed = {
         "encoding": made,
         "modulus": int(described["modulus"]),
         "helpers": helpers,
         "session": b(described["session"]),
+        "noise": None if noise is None else Noise(Fraction(noise, 256)),
     }
     return OneShotParams(**(described | changed))
 

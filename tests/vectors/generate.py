@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),
         ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
-        ("oneshot", "§3-§6", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),
+        ("oneshot", "§3-§6, §8", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),
         ("oneshot_malformed", "§3-§6, §12", curves, oneshot_malformed.malformed),
     ]
     for name, section, library, make in files:

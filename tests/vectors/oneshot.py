@@ -1,6 +1,7 @@
-"""oneshot.json: docs/oneshot.md §3 to §6, from the document alone, in small sessions."""
+"""oneshot.json: docs/oneshot.md §3 to §6 and §8, from the document alone, in small sessions."""
 
 import hpke
+import oneshot_noise
 import primitives as pr
 from oneshot_params import OneShot, secrets, u16le
 from params import FixedPoint, Integers, elements_of
@@ -100,7 +101,19 @@ class Batch:
         rows = (u64le(c.u) + sha256(c.head) for c in self.clients)
         counts = u64le(batch) + u64le(len(clients))
         self.D = sha256(b"secagg/1 one-shot batch", p.digest(), counts, *rows)
-        self.masks = [self._sum([c.masks[i] for c in self.clients]) for i in range(p.count)]
+        self.noise_keys = [
+            oneshot_noise.noise_key(i + 1, [c.seeds[i] for c in self.clients], self.D)
+            for i in range(p.count)
+        ]
+        self.noises = [
+            [0] * p.sums.elements if p.noise is None
+            else oneshot_noise.noises(key, p.noise, p.sums.elements)
+            for key in self.noise_keys
+        ]  # fmt: skip
+        self.masks = [
+            self._sum([*(c.masks[i] for c in self.clients), self.noises[i]])
+            for i in range(p.count)
+        ]
         self.total = self._sum([c.y for c in self.clients])
 
     def _sum(self, vectors: list[list[int]]) -> list[int]:
@@ -137,16 +150,18 @@ class Batch:
         return message(self.p, ACCUMULATOR, counts, total, *rows, *waiting)
 
     def integers(self) -> list[int]:
-        """The sum, and the weight behind it if there is one."""
-        half = (self.p.modulus - 1) // 2
-        signed = isinstance(self.p.encoding, FixedPoint)
-        total = self._sum([c.elements for c in self.clients])
-        first = [v - self.p.modulus if signed and v > half else v for v in total[: self.p.d]]
-        return first + total[self.p.d :]
+        """§8.1: the sum less all noise, and the weight behind it if there is one."""
+        p, clients = self.p, len(self.clients)
+        weight = clients * (p.max_weight or 1)
+        highest = [weight * p.encoding.bound() + p.nu] * p.d + [weight + p.nu]
+        less = [[-x for x in noise] for noise in self.noises]
+        total = self._sum([*(c.elements for c in self.clients), *less])
+        return [v - p.modulus if v > top else v for v, top in zip(total, highest, strict=False)]
 
     def describe(self) -> dict[str, object]:
         helpers = range(1, self.p.ell + 1)
         signers = list(helpers)[-self.p.quorum :] if self.p.quorum else []
+        noisy = {"noise_keys": self.noise_keys, "noises": self.noises} if self.p.noise else {}
         return {
             "batch": self.batch, "ids": [c.u for c in self.clients], "digest": self.D,
             "request": self.request(), "signers": signers,
@@ -155,7 +170,7 @@ class Batch:
             "reservations": [self.reservation(j) for j in helpers],
             "answers": [self.answer(j) for j in helpers],
             "stored": self.stored(False, self.clients), "settled": self.stored(True, []),
-            "integers": self.integers(),
+            "integers": self.integers(), **noisy,
         }  # fmt: skip
 
 
@@ -177,6 +192,11 @@ def sessions() -> dict[str, Batch]:
                               security="semi-honest"),
         "one-of-two": OneShot(3, 3, Integers(1), 1, secrets("either", 2), 2**5, least=2),
         "two-of-four": OneShot(4, 2, FixedPoint(4.0, 30), 2, secrets("four", 4), 2**40),
+        "noise": OneShot(4, 5, FixedPoint(1.0, 6), 2, secrets("noise", 3), 2003, max_weight=3,
+                         noise=640),
+        "noise-below-zero": OneShot(3, 6, Integers(1), 2, secrets("below", 2), 2**16,
+                                    security="semi-honest", least=2, max_weight=1,
+                                    noise=2**12 + 1),
     }  # fmt: skip
     out = {}
     for number, (name, p) in enumerate(cases.items()):
@@ -235,6 +255,7 @@ def counts() -> list[dict[str, object]]:
 
 def oneshot() -> dict[str, object]:
     hpke.confirm()
+    oneshot_noise.confirm()
     return {
         "sessions": [describe(batch) for batch in sessions().values()],
         "counts": counts(),

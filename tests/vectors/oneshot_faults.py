@@ -55,6 +55,10 @@ def not_parameters(p: OneShot) -> Iterator[tuple[str, str, bytes]]:
     yield with_("max_weight", "2^53 + 1", u64le(2**53 + 1))
     for top in (0, 26, 2**62, 2**64 - 2):  # 26: R = 27, one too small
         yield with_("modulus", f"- 1 = {top}", u64le(top))
+    for noise in (0, 2**48 + 1, 2**48):  # the last leaves no headroom
+        yield with_("noise", noise, u64le(noise))
+    for size in (7, 9):
+        yield f"noise of {size} bytes", "length", good + bytes(size)
     for name, part in (
         ("unknown", b"halves"),
         ("empty", b""),

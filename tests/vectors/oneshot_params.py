@@ -5,6 +5,7 @@ from itertools import combinations
 from math import comb
 
 import hpke
+import oneshot_noise
 import primitives as pr
 from params import FixedPoint, Integers, Params
 from primitives import draw, sha256, u8, u32le, u64le
@@ -33,6 +34,18 @@ class OneShot:
     security: str = "active"
     suite: str = "x25519"
     session: bytes = b"session"
+    noise: int | None = None
+
+    def __post_init__(self) -> None:
+        weight = self.max_weight or 1
+        largest = self.n * max(self.encoding.bound() * weight, weight)
+        signed = isinstance(self.encoding, FixedPoint)
+        assert self.modulus > (2 if signed else 1) * largest + 2 * self.nu, "no headroom"
+
+    @property
+    def nu(self) -> int:
+        """§8.1: the bound on noise, 0 without."""
+        return 0 if self.noise is None else oneshot_noise.bound(self.noise, self.count)
 
     @property
     def active(self) -> bool:
@@ -100,6 +113,7 @@ class OneShot:
             ("encoding", u8(len(encoding)) + encoding),
             ("session", u8(len(self.session)) + self.session),
             ("helpers", b"".join(box + identity for box, identity in self.helpers)),
+            ("noise", b"" if self.noise is None else u64le(self.noise)),
         ]
 
     def to_bytes(self) -> bytes:
@@ -127,6 +141,7 @@ class OneShot:
             "security": self.security,
             "suite": self.suite,
             "session": self.session,
+            "noise": self.noise,
         }
 
 

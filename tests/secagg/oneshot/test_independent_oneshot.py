@@ -306,6 +306,15 @@ def test_the_other_opens_the_pinned_boxes() -> None:
                 assert found == b(client["contents"][j])
 
 
+@pytest.mark.parametrize("name", ["noise", "noise-below-zero"])
+def test_the_other_draws_the_pinned_noise(name: str) -> None:
+    session = next(s for s in load("oneshot")["sessions"] if s["name"] == name)
+    p = independent.Parameters(b(session["bytes"]))
+    for i, noise in enumerate(session["list"]["noises"]):
+        seeds = [b(client["seeds"][i]) for client in session["clients"]]
+        assert p.noise(i + 1, seeds, b(session["list"]["digest"])) == noise
+
+
 def test_the_other_imports_nothing_of_the_package() -> None:
     tree = ast.parse(Path(independent.__file__).read_text(encoding="utf-8"))
     allowed = set(sys.stdlib_module_names) | {"cryptography"}

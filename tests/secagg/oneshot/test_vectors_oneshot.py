@@ -14,6 +14,7 @@ from oneshot_vectors import SESSIONS, Session, params_of
 from secagg import FixedPoint, Identity, Integers
 from secagg.oneshot import Accumulator, OneShotParams, messages, report, seeds, suites
 from secagg.oneshot.messages import Kind
+from secagg.oneshot.noise import blocks, noise_key
 from vectors_reader import FOLDER, Fed, Vector, b, load
 
 MALFORMED = load("oneshot_malformed")
@@ -143,6 +144,19 @@ def test_check27_messages_of_a_batch(name: str, opened: Callable[[str], Session]
     weight = [] if result.weight is None else [result.weight]
     assert [*result.integers.tolist(), *weight] == [int(x) for x in messages_["integers"]]
     assert list(result.survivors) == [int(u) for u in messages_["ids"]]
+
+
+@pytest.mark.parametrize("name", ["noise", "noise-below-zero"])
+def test_check27_noise_of_a_batch(name: str) -> None:
+    session = Session(name)
+    noise, digest = session.params.noise, b(session.list["digest"])
+    assert noise is not None
+    for i, expected in enumerate(session.list["noises"]):
+        seeds = [b(client["seeds"][i]) for client in session.clients]
+        key = noise_key(i + 1, seeds, digest)
+        assert key == b(session.list["noise_keys"][i])
+        (drawn,) = blocks(noise, key, session.params.elements)
+        assert drawn.tolist() == expected
 
 
 @pytest.mark.parametrize("case", MALFORMED["parameters"], ids=lambda c: c["name"])

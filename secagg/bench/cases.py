@@ -66,9 +66,14 @@ def round_params(
     )
 
 
-def modulus_bits_for(clients: int, encoding: FixedPoint, wanted: int | None = None) -> int:
-    """Return the wanted bits of the modulus; by default it fits the sum and is ≥ 2^32."""
-    needed = (2 * clients * encoding.max_encoded).bit_length()
+def modulus_bits_for(
+    clients: int, encoding: FixedPoint, wanted: int | None = None, *, noise: int = 0
+) -> int:
+    """Return the wanted bits of the modulus; by default it fits the sum and is ≥ 2^32.
+
+    `noise` bounds the absolute value of noise in an element of the sum.
+    """
+    needed = (2 * (clients * encoding.max_encoded + noise)).bit_length()
     return max(32, needed) if wanted is None else wanted
 
 
@@ -77,11 +82,17 @@ def check_sum(
     survivors: Iterable[int],
     vector: Vectors,
     encoding: FixedPoint = ENCODING,
+    *,
+    noise: int = 0,
 ) -> None:
-    """Raise SecAggError unless `integers` are the exact sum of survivors' encoded vectors."""
+    """Raise SecAggError unless `integers` are the exact sum of survivors' encoded vectors.
+
+    `noise` bounds the absolute value of noise in an element of the sum.
+    """
     expected = sum(encoding.encode_integers(vector(u))[0] for u in survivors)
-    if not np.array_equal(expected, integers):
-        raise SecAggError("the sum is not exact: please report this, with the command")
+    if np.abs(integers - expected).max() > noise:
+        wrong = "beyond its noise" if noise else "not exact"
+        raise SecAggError(f"the sum is {wrong}: please report this, with the command")
 
 
 @dataclass(frozen=True)

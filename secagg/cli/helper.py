@@ -23,6 +23,7 @@ app = App(no_args_is_help=True, help="Act as a helper of one-shot sums.")
 
 _START = "\n[bold]Examples[/bold]\n\n"
 KEYGEN = _START + "secagg helper keygen helper.journal --json > public.json\n"
+ENDORSE = _START + "secagg helper endorse helper.journal --params session.params --json\n"
 CHECK = (
     _START + "secagg helper check helper.journal --params session.params boxes-1 boxes-2\n\n"
     "secagg helper check helper.journal --params a.params --registry clients.json boxes\n"
@@ -80,6 +81,27 @@ def keygen(
             "ed25519": identity.hex(),
         }
         _echo(document, json=as_json)
+
+
+@app.command(epilog=ENDORSE)
+def endorse(journal: Journal, params: Params, as_json: Json = False) -> None:
+    """Sign parameters that the aggregator relays, and print the signature in hexadecimal.
+
+    It states that both of the journal's keys are in them, as one helper. Clients with
+    OneShotPolicy(helpers=...) need those of all helpers.
+    """
+    with command():
+        known = OneShotParams.from_bytes(_read(params))
+        # an endorsement is of keys alone, and may come before there is a registry
+        nobody = Registry({}) if known.active else None
+        with HelperJournal.open(journal) as opened:
+            helper = Helper(known, opened, registry=nobody)
+            document: Document = {
+                "helper": helper.number,
+                "parameters": known.digest.hex(),
+                "endorsement": helper.endorse().hex(),
+            }
+            _echo(document, json=as_json)
 
 
 @app.command(epilog=CHECK)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, cast
 
 import typer
@@ -16,8 +18,8 @@ from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import peak_memory
 from secagg.cli.console import Document, given_options, progress
 from secagg.encoding import FixedPoint
-from secagg.errors import ParameterError
-from secagg.oneshot import OneShotParams
+from secagg.errors import MissingExtra, ParameterError
+from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
@@ -34,10 +36,20 @@ Helpers = Annotated[int, typer.Option(help="Number of helpers, with --one-shot."
 Suite = Annotated[
     str, typer.Option(metavar="hybrid|x25519", help="HPKE suite, with --one-shot.")
 ]
+NoiseSigma = Annotated[
+    float | None,
+    typer.Option(
+        "--noise",
+        help="Standard deviation of the noise that helpers add, in steps of the encoding, "
+        f"2^-{FixedPoint.fractional_bits}, with --one-shot.",
+        show_default="no noise",
+    ),
+]
 HELPERS, THRESHOLD, SUITE = 3, 2, "hybrid"
 """Defaults of the options."""
 _PLACE_BYTES, _COUNTS_BYTES = 2, 16
 _SECURITY = ("semi-honest", "active")
+_DELTA = 1e-9  # well below 1 / n for every n
 
 Keys = Sequence[tuple[bytes, bytes]]
 
@@ -63,6 +75,7 @@ def costs(
     threshold: int | None,
     security: str,
     suite: str,
+    noise: float | None,
     *,
     json: bool,
 ) -> None:
@@ -74,7 +87,8 @@ def costs(
         for _ in range(helpers)
     ]
     encoding = FixedPoint(clip, rounding="nearest")
-    params = _params(keys, clients, length, encoding, modulus_bits, threshold, security, kind)
+    shape = (clients, length, encoding, modulus_bits, threshold, security, kind, noise)
+    params = _params(keys, *shape)
     _echo(params, _traffic(params, clients), json=json)
 
 
@@ -89,6 +103,7 @@ def simulate(
     threshold: int | None,
     security: str,
     suite: str,
+    noise: float | None,
     *,
     json: bool,
 ) -> None:
@@ -99,16 +114,16 @@ def simulate(
     kind = as_suite(suite)
     with temporary_journals(helpers, kind) as journals, progress("clients", clients) as show:
         keys = [journal.public for journal in journals]
-        params = _params(
-            keys, clients, length, encoding, modulus_bits, threshold, security, kind
-        )
+        shape = (clients, length, encoding, modulus_bits, threshold, security, kind, noise)
+        params = _params(keys, *shape)
         result = simulate_one_shot(
             vectors, params, journals, absent=leaving(clients, dropout), progress=show
         )
-    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding)
+    bound = params.noise_bound
+    check_sum(result.integers, result.survivors, vectors.__getitem__, encoding, noise=bound)
     document: Document = {
         "survivors": len(result.survivors),
-        "exact": True,
+        "exact": params.noise is None,
         "bytes_up": result.report_bytes,
         "helper_bytes_in": max(result.helper_bytes_in.values()),
         "helper_bytes_out": max(result.helper_bytes_out.values()),
@@ -136,10 +151,11 @@ def _params(
     threshold: int | None,
     security: str,
     suite: SuiteName,
+    noise: float | None,
 ) -> OneShotParams:
     if security not in _SECURITY:
         raise ParameterError(f"security must be semi-honest or active, not {security!r}")
-    return OneShotParams(
+    exact = OneShotParams(
         n_clients=clients,
         length=length,
         encoding=encoding,
@@ -151,6 +167,22 @@ def _params(
         suite=suite,
         session=b"secagg",
     )
+    if noise is None:
+        return exact
+    added = Noise(cast("Fraction", noise))  # which is what it makes of a float
+    bits = modulus_bits_for(clients, encoding, modulus_bits, noise=added.bound(exact.seeds))
+    return replace(exact, modulus_bits=bits, noise=added)
+
+
+def _privacy(params: OneShotParams) -> Document:
+    """Return the noise and its (ε, δ); ε is None without dp-accounting."""
+    if params.noise is None:
+        return {}
+    try:
+        found = epsilon(params, _DELTA)
+    except MissingExtra:
+        found = None
+    return {"noise": float(params.noise.sigma), "epsilon": found, "delta": _DELTA}
 
 
 def _traffic(params: OneShotParams, clients: int) -> Document:
@@ -172,6 +204,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
     """Print parameters and costs, as a JSON document or as a table of two columns."""
     count = len(params.helpers)
     missing = count - (params.quorum or params.threshold)
+    privacy = _privacy(params)
     if json:
         shape: Document = {
             "clients": params.n_clients,
@@ -184,7 +217,7 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
             "length": params.length,
             "modulus_bits": params.ring.bits,
         }
-        typer.echo(as_json(shape | document))
+        typer.echo(as_json(shape | privacy | document))
         return
     amounts = {name: one for name, one in document.items() if isinstance(one, int | float)}
     rows = [
@@ -193,7 +226,13 @@ def _echo(params: OneShotParams, document: Document, *, json: bool) -> None:
         ("modulus", str(params.ring)),
     ]
     if "survivors" in amounts:
-        rows.append(("sum", f"exact, of {amounts['survivors']} of {params.n_clients} vectors"))
+        kind = "noisy" if privacy else "exact"
+        rows.append(("sum", f"{kind}, of {amounts['survivors']} of {params.n_clients} vectors"))
+    if privacy:
+        rows.append(("noise", f"{privacy['noise']:,g} steps, of each of {params.seeds} seeds"))
+        known = privacy["epsilon"]
+        stated = "ε needs dp-accounting" if known is None else f"ε = {known:.3g}"
+        rows.append(("privacy", f"{stated}, δ = {_DELTA:g}, for any change of one vector"))
     rows += [
         ("a client sends", volume(amounts["bytes_up"])),
         ("a helper receives", volume(amounts["helper_bytes_in"])),

@@ -39,7 +39,7 @@ secagg params --clients 10000 --corrupt 0.33 --dropout 0.1 --length 1000000 --js
 secagg params --clients 1000000 --one-shot --helpers 5 --threshold 3 --security active
 """
 
-_ONLY_ONE_SHOT = ("helpers", "threshold", "suite")
+_ONLY_ONE_SHOT = ("helpers", "threshold", "suite", "noise")
 _NOT_ONE_SHOT = ("corrupt", "dropout", "sigma", "eta")
 
 
@@ -68,6 +68,7 @@ def params(
         int, typer.Option(help="Number of helpers that open a sum, with --one-shot.")
     ] = oneshot.THRESHOLD,
     suite: oneshot.Suite = oneshot.SUITE,
+    noise: oneshot.NoiseSigma = None,
     as_json: options.Json = False,
 ) -> None:
     """Find neighbours and threshold, and estimate the costs of a round.
@@ -80,7 +81,7 @@ def params(
         oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
         if one_shot:
             shape = (clients, length, clip, modulus_bits)
-            oneshot.costs(*shape, helpers, threshold, security, suite, json=as_json)
+            oneshot.costs(*shape, helpers, threshold, security, suite, noise, json=as_json)
             return
         server = to_adversary(security)
         found = graph.recommend(clients, corrupt, dropout, server, sigma, eta)

@@ -29,7 +29,7 @@ secagg simulate --clients 50 --neighbours 0  [dim]# the complete graph[/dim]
 secagg simulate --one-shot --clients 1000 --helpers 3 --threshold 2
 """
 
-_ONLY_ONE_SHOT = ("helpers", "suite", "security")
+_ONLY_ONE_SHOT = ("helpers", "suite", "security", "noise")
 _NOT_ONE_SHOT = ("neighbours", "corrupt", "sigma")
 _PHASES = list(NEXT["semi-honest"])[1:]  # without keys a client is not in the cohort
 
@@ -62,6 +62,7 @@ def simulate(
     one_shot: oneshot.OneShot = False,
     helpers: oneshot.Helpers = oneshot.HELPERS,
     suite: oneshot.Suite = oneshot.SUITE,
+    noise: oneshot.NoiseSigma = None,
     security: Annotated[
         str,
         typer.Option(
@@ -79,7 +80,7 @@ def simulate(
         oneshot.check_options(one_shot=one_shot, only=_ONLY_ONE_SHOT, never=_NOT_ONE_SHOT)
         if one_shot:
             shape = (clients, length, clip, modulus_bits, dropout, seed)
-            oneshot.simulate(*shape, helpers, threshold, security, suite, json=as_json)
+            oneshot.simulate(*shape, helpers, threshold, security, suite, noise, json=as_json)
             return
         if neighbours is None:
             found = graph.recommend(clients, corrupt, dropout, sigma=sigma)

@@ -64,7 +64,7 @@ class Noise:
         exact = as_fraction(self.sigma)
         if exact is None or not 0 < exact <= MAX_SIGMA:
             raise ParameterError(
-                f"sigma must be a number above 0 and at most 2^40 steps, not {self.sigma!r}"
+                f"noise must have a sigma above 0 and at most 2^40 steps, not {self.sigma!r}"
             )
         object.__setattr__(self, "sigma", Fraction(math.ceil(exact * STEPS), STEPS))
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import stat
+import sys
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +16,20 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import Integers, Registry
+import secagg.cli.one_shot
+from secagg import FixedPoint, Integers, ParameterError, Registry
 from secagg.cli import app
-from secagg.oneshot import Accumulator, HelperJournal, OneShotParams, report
+from secagg.oneshot import (
+    Accumulator,
+    HelperJournal,
+    Noise,
+    OneShotParams,
+    OneShotPolicy,
+    epsilon,
+    report,
+)
 from secagg.testing import make_identity
+from secagg.testing.oneshot import helper_keys
 
 SMALL = ("simulate", "--one-shot", "--clients", "12", "--length", "50", "--suite", "x25519")
 
@@ -37,12 +51,13 @@ def document(*arguments: str) -> dict[str, object]:
         ("--security", "active", "--helpers", "5", "--threshold", "3"),
         ("--helpers", "2"),
         ("--helpers", "4", "--threshold", "4", "--modulus-bits", "40"),
+        ("--noise", "5e9", "--clip", "0.5"),
     ],
 )
 def test_params_prints_the_bytes_that_a_simulation_counts(options: tuple[str, ...]) -> None:
     found = document(*SMALL, "--dropout", "0", *options)
     told = document("params", *SMALL[1:], *options)
-    assert found["exact"]
+    assert found["exact"] == ("--noise" not in options)
     assert {name: found[name] for name in told} == told
 
 
@@ -64,9 +79,64 @@ def test_missing_helpers_follow_the_quorum() -> None:
     assert document(*shape, "--threshold", "3")["missing_helpers"] == 2
 
 
+def test_noise_is_printed_with_its_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Δ² = d (2M)²: 50 elements up to ±2^16 steps."""
+    pytest.importorskip("dp_accounting")
+    options = (*SMALL, "--clip", "1", "--noise", "1000000.1")
+    found = document(*options)
+    sigma = Fraction(256_000_026, 256)  # rounded up
+    params = OneShotParams(
+        n_clients=12,
+        length=50,
+        encoding=FixedPoint(1.0),
+        helpers=helper_keys(3),  # type: ignore[arg-type]
+        threshold=2,
+        min_clients=3,
+        suite="x25519",
+        session=b"secagg",
+        noise=Noise(sigma),
+    )
+    assert (found["noise"], found["exact"]) == (float(sigma), False)
+    assert found["epsilon"] == epsilon(params, found["delta"])  # type: ignore[arg-type]
+    assert found["epsilon"] == epsilon(
+        params,
+        found["delta"],  # type: ignore[arg-type]
+        sensitivity=math.sqrt(50) * 2**17,
+    )
+    shown = " ".join(invoke(*options).stdout.split())
+    assert "sum noisy, of 12 of 12 vectors" in shown
+    assert f"ε = {found['epsilon']:.3g}, δ = 1e-09" in shown
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    assert document(*options)["epsilon"] is None
+    assert "ε needs dp-accounting" in invoke(*options).stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "message"), [(0, "not exact"), (2**40, "beyond its noise")], ids=["exact", "noisy"]
+)
+def test_wrong_one_shot_sum_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, more: int, message: str
+) -> None:
+    real = secagg.cli.one_shot.simulate_one_shot
+
+    def wrong(*arguments: object, **options: object) -> object:
+        result = real(*arguments, **options)  # type: ignore[arg-type]
+        result.integers[7] += 1 + more
+        return result
+
+    monkeypatch.setattr(secagg.cli.one_shot, "simulate_one_shot", wrong)
+    ran = invoke(*SMALL, *(("--noise", "1000") if more else ()))
+    assert ran.exit_code == 2
+    assert message in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("simulate", "--noise", "3"), "--noise needs --one-shot"),
+        ((*SMALL, "--noise", "0"), "--noise must"),
+        ((*SMALL, "--noise", "nan"), "--noise must"),
+        ((*SMALL, "--noise", "1e9", "--modulus-bits", "32"), "take --modulus-bits 36"),
         (("params", "--clients", "20", "--helpers", "3"), "--helpers needs --one-shot"),
         (("simulate", "--suite", "x25519"), "--suite needs --one-shot"),
         ((*SMALL, "--neighbours", "4"), "--neighbours cannot be combined with --one-shot"),
@@ -206,6 +276,28 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
         assert invoke(*files.run(1, "check")).exit_code == 2
 
 
+def test_relayed_parameters_are_endorsed(tmp_path: Path) -> None:
+    """Without a registry: the parameters may come before the clients register."""
+    files = Files(tmp_path, "active")
+    keys = [identity for _, identity in files.params.helpers]
+    options = ("--params", str(tmp_path / "params"))
+    told = [
+        document("helper", "endorse", str(tmp_path / f"{j}.journal"), *options)
+        for j in (1, 2, 3)
+    ]
+    assert [one["helper"] for one in told] == [1, 2, 3]
+    assert {one["parameters"] for one in told} == {files.params.digest.hex()}
+    endorsements = [bytes.fromhex(str(one["endorsement"])) for one in told]
+    policy = OneShotPolicy(helpers=frozenset(keys))
+    policy.check(files.params, endorsements)
+    with pytest.raises(ParameterError):
+        policy.check(replace(files.params, min_clients=4), endorsements)
+    # a journal endorses no parameters without its keys
+    document("helper", "keygen", str(tmp_path / "4.journal"), "--suite", "x25519")
+    ran = invoke("helper", "endorse", str(tmp_path / "4.journal"), *options)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+
+
 def test_keys_are_printed_and_no_secret(tmp_path: Path) -> None:
     told = document("helper", "keygen", str(tmp_path / "new"))
     with HelperJournal.open(tmp_path / "new") as journal:
@@ -214,7 +306,7 @@ def test_keys_are_printed_and_no_secret(tmp_path: Path) -> None:
     assert told["suite"] == "hybrid"
 
 
-@pytest.mark.parametrize("command", ["keygen", "check", "reserve", "open"])
+@pytest.mark.parametrize("command", ["keygen", "endorse", "check", "reserve", "open"])
 def test_help_has_examples(command: str) -> None:
     assert (
         f"secagg helper {command} helper.journal" in invoke("helper", command, "--help").stdout

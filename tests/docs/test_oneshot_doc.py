@@ -99,6 +99,23 @@ def test_checks_of_parameters_are_those_of_the_code() -> None:
     assert {row[0].strip("`") for row in rows(section("parameter checks"))} == found
 
 
+def test_attacks_have_the_tests_that_the_table_names() -> None:
+    there = {
+        node.name
+        for path in (ROOT / "tests" / "secagg" / "oneshot").glob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
+    checks = {row[0] for row in rows(section("checks"))}
+    attacks = rows(section("attacks"))
+    assert len(attacks) >= 16
+    for _, stopped, tests in attacks:
+        named = re.findall(r"`(\w+)`", tests)
+        assert named
+        assert set(named) <= there
+        assert {f"`{check}`" for check in re.findall(r"`(\w+)`", stopped)} <= checks
+
+
 def test_labels_are_those_of_the_code() -> None:
     label = r"secagg/1 one-shot [a-z]+"
     found = {

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from oneshot_parties import registry_for
@@ -20,13 +21,23 @@ from secagg.oneshot import Helper, HelperJournal, OneShotParams
 ROOT = Path(__file__).parents[2]
 
 
-def call(folder: Path, journal: Path, request: bytes, *, die_at: str = "") -> bytes | None:
-    """Return the answer to a request, b"rejected …" for an error, or None if it was killed."""
+def call(
+    folder: Path,
+    journal: Path,
+    request: bytes,
+    *,
+    die_at: str = "",
+    under: Sequence[str] = (),
+) -> bytes | None:
+    """Return the answer to a request, b"rejected …" for an error, or None if it was killed.
+
+    `under` is a command that runs the process, such as strace.
+    """
     (folder / "request").write_bytes(request)
     (folder / "answer").unlink(missing_ok=True)
     paths = [ROOT, ROOT / "tests", ROOT / "tests" / "support"]
     done = subprocess.run(  # noqa: S603
-        [sys.executable, __file__, str(folder), str(journal), die_at],
+        [*under, sys.executable, "-B", __file__, str(folder), str(journal), die_at],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
         check=False,
         timeout=120,  # only so that a deadlock fails instead of lasting

@@ -75,6 +75,14 @@ def watch(round: testing.OneShotRound) -> Seen:
         seen.equal += [repr(helper) for helper in helpers]
         seen.equal.append(repr(result).partition(", weight")[0])  # the sum's owner sees weights
         kept = [(h._journal.path, h._checked.values()) for h in helpers]
+        shown = repr([*helpers, accumulator, result, *(h._journal for h in helpers)])
+        drawn = [
+            seeds[at : at + 16]
+            for _, checked in kept
+            for seeds in checked
+            for at in range(32, len(seeds), 16)
+        ]
+        assert not any(seed.hex() in shown or repr(seed)[2:-1] in shown for seed in drawn)
         for helper in helpers:
             helper._journal.close()
         for path, checked in kept:
@@ -90,7 +98,8 @@ def text_of(call: Callable[[], object]) -> tuple[object, ...]:
     """Return class, text and attributes of the error that a call raises."""
     with pytest.raises(SecAggError) as caught:
         call()
-    return type(caught.value), str(caught.value), repr(caught.value), caught.value.args
+    error = caught.value
+    return type(error), str(error), repr(error), error.args, sorted(vars(error).items())
 
 
 def telling(round: testing.OneShotRound) -> Iterable[bytes]:

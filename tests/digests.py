@@ -192,6 +192,7 @@ MORE_SUMS: dict[str, Any] = {
     "paillier, shared key": partial(fedmf.PaillierSum, trust="shared client key", key=KEY),
     "paillier, trustees": partial(fedmf.PaillierSum, trust="threshold", key=SHARES),
     "mixed secagg": lambda: aggregate.MixedSum(fedmf.SecAggSum(), SOME),
+    "mixed one-shot": lambda: aggregate.MixedSum(fedmf.OneShotSum(), SOME),
     "mixed paillier": lambda: aggregate.MixedSum(HOLDER(), SOME),
 }
 RIDGE, FM, NN = fedmf.RidgeMask(), fedmf.FMMask(k=2, steps=20), fedmf.NNMask(hidden=3, steps=20)

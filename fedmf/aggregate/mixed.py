@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from fedmf.aggregate.aggregation import Dropouts, Phase, in_the_sum
+from fedmf.aggregate.one_shot import OneShotSum
 from fedmf.aggregate.paillier import PaillierSum
 from fedmf.aggregate.plain import PlainSum
 from fedmf.aggregate.secret_sharing import SecAggSum
@@ -28,20 +29,21 @@ class MixedSum(Settings):
     Parameters
     ----------
     secure
-        Sum of the gradients of users that are not exposed, a `SecAggSum` or `PaillierSum`. Its
-        encoding is used for all users.
+        Sum of the gradients of users that are not exposed, a `SecAggSum`, `OneShotSum` or
+        `PaillierSum`. Its encoding is used for all users.
     exposed
         Ids of the users whose gradients the server sees. `fedmf.masks.privacy.well_masked`
         returns the paper's choice.
     """
 
-    secure: SecAggSum | PaillierSum
+    secure: SecAggSum | OneShotSum | PaillierSum
     exposed: Collection[int]
 
     def _check(self) -> None:
-        if not isinstance(self.secure, SecAggSum | PaillierSum):
+        if not isinstance(self.secure, SecAggSum | OneShotSum | PaillierSum):
             raise SettingError(
-                f"secure = {self.secure!r} must be a secure sum, a SecAggSum or a PaillierSum"
+                f"secure = {self.secure!r} must be a secure sum: a SecAggSum, OneShotSum or "
+                "PaillierSum"
             )
         object.__setattr__(self, "exposed", frozenset(self.exposed))
         if self.exposed:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from fedmf.aggregate import MixedSum, PlainSum, RoundAborted, SecAggSum
+from fedmf.aggregate import MixedSum, OneShotSum, PlainSum, RoundAborted, SecAggSum
 from fedmf.aggregate.vectors import Rows, Vectors
 from fedmf.data.sets.simulated import simulate
 from fedmf.errors import SettingError
@@ -25,15 +25,16 @@ def test_mixed_sum_with_exposed_users_warns():
         MixedSum(SecAggSum(), ())
 
 
+@pytest.mark.parametrize("secure", [SecAggSum(), OneShotSum()], ids=["secagg", "one-shot"])
 @pytest.mark.parametrize("exposed", [(), (0, 3, 7), range(12)])
-def test_training_integers_do_not_depend_on_exposed_users(exposed):
+def test_training_integers_do_not_depend_on_exposed_users(exposed, secure):
     ratings = simulate(12, 20, 150, seed=0)
 
     def trained(aggregation):
         trainer = Trainer(FedMF(k=3), aggregation, rounds=2, dropout=0.15, seed=1)
         return [(one.count_digest, one.digest) for one in trainer.fit(ratings).history_]
 
-    assert trained(MixedSum(SecAggSum(), exposed)) == trained(SecAggSum())
+    assert trained(MixedSum(secure, exposed)) == trained(SecAggSum())
 
 
 def ones(users):
@@ -41,9 +42,10 @@ def ones(users):
     return Vectors(users, lambda user: rows, (2, 1))
 
 
-def test_mixed_sum_of_too_few_secure_users_aborts():
+@pytest.mark.parametrize("secure", [SecAggSum(), OneShotSum()], ids=["secagg", "one-shot"])
+def test_mixed_sum_of_too_few_secure_users_aborts(secure):
     """Exposed dropouts are left out; too few secure users abort the sum."""
-    mixed = MixedSum(SecAggSum(), {0, 1})
+    mixed = MixedSum(secure, {0, 1})
     total = mixed.sum(ones(range(6)), dropouts={0: "masked_input", 1: "share_keys"})
     assert total.survivors == (2, 3, 4, 5)
     assert total.sum.tolist() == [4.0, 0.0]

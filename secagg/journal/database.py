@@ -16,7 +16,7 @@ from pathlib import Path
 from secagg.errors import JournalError
 from secagg.journal.lock import spoilt
 
-__all__ = ["checkpoint", "claim", "create", "transaction"]
+__all__ = ["check_schema", "checkpoint", "claim", "create", "transaction"]
 
 
 def create(
@@ -46,10 +46,7 @@ def create(
 def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> None:
     """Lock the database for this connection, recover it, and raise unless it is sound."""
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    # a hostile file can have triggers, and views with endless rows
-    found = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
-    if found != [(table,) for table in schema]:
-        raise spoilt("it is not a journal of this version, or was altered")
+    check_schema(connection, schema)
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise JournalError(
             "SQLite cannot keep a write-ahead log beside it; choose a folder on a local disk"
@@ -63,6 +60,14 @@ def claim(connection: sqlite3.Connection, path: Path, schema: Sequence[str]) -> 
     )
     if not sound or path.stat().st_size != pages * size:
         raise spoilt("it was truncated or altered")
+
+
+def check_schema(connection: sqlite3.Connection, schema: Sequence[str]) -> None:
+    """Raise unless the database has these tables and nothing else."""
+    # a hostile file can have triggers, and views with endless rows
+    found = connection.execute("SELECT sql FROM sqlite_schema ORDER BY rowid").fetchall()
+    if found != [(table,) for table in schema]:
+        raise spoilt("it is not a journal of this version, or was altered")
 
 
 @contextmanager

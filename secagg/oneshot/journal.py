@@ -15,6 +15,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -129,6 +130,7 @@ class HelperJournal(Confined):
             The path is of the wrong type.
         JournalError
             The file is missing, is open already in any process, or was truncated or altered.
+            Or it was moved after a crash, without its -wal file, and used there.
         MissingExtra
             The installed cryptography lacks its suite.
         """
@@ -139,6 +141,7 @@ class HelperJournal(Confined):
             lock = FileLock(where)
         try:
             with errors_of(where), lock.use() as connection:
+                _check_log(where.resolve())
                 database.claim(connection, where, _SCHEMA)
                 _check_chain(connection)
                 identity, box_key = _keys(connection)
@@ -173,6 +176,8 @@ class HelperJournal(Confined):
         """
         number = batch.to_bytes(8, "little")
         with errors_of(self.path), self._lock.use() as connection:
+            # before the lists: if a signal's handler reserves meanwhile, INSERT fails
+            count, last = _head(connection)
             for stored, other, spent in _lists(connection, params):
                 if stored == number and other == digest:
                     return
@@ -183,9 +188,8 @@ class HelperJournal(Confined):
                 if common.size:
                     why = "it is in a list that was reserved before, and spent; drop it"
                     raise violation("reserve", "spent", why, sender=int(common[0]))
-            count, chain = _head(connection)
             row = (params, number, digest, ids.astype("<u8", copy=False).tobytes())
-            chain = _link(chain, row)
+            chain = _link(last, row)
             with database.transaction(connection, self.close):
                 added = (count, *row, chain)
                 connection.execute("INSERT INTO lists VALUES (?, ?, ?, ?, ?, ?)", added)
@@ -208,6 +212,32 @@ class HelperJournal(Confined):
 def _absolute(path: str | os.PathLike[str]) -> Path:
     check_kind("the journal's path", path, (str, os.PathLike), "a str or a path")
     return Path(path).absolute()
+
+
+def _check_log(path: Path) -> None:
+    """Raise unless the write-ahead log beside the file, if there is one, continues the file.
+
+    A crash can leave a log, and SQLite applies it to whatever file it finds there later. If the
+    file has lists from elsewhere by then, under another name, the log would take them back.
+    """
+    log = Path(f"{path}-wal")
+    if not log.exists() or log.stat().st_size == 0:
+        return
+    with closing(_reader(path, "immutable=1")) as alone:
+        try:
+            count, last = _head(alone)
+        except (sqlite3.Error, JournalError):
+            return  # torn by a crash while the log was moved into it
+    with closing(_reader(path, "mode=ro")) as both:
+        database.check_schema(both, _SCHEMA)
+        query = "SELECT chain FROM lists WHERE number = ?"
+        if count and both.execute(query, (count - 1,)).fetchone() != (last,):
+            raise spoilt("the -wal file beside it is of an older state")
+
+
+def _reader(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection that leaves file and log as they are; "immutable" ignores the log."""
+    return sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)
 
 
 def _lists(

@@ -10,16 +10,19 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from helper_process import call
 from oneshot_parties import Parties, rejects
-from secagg import JournalError, LocalProtocolError, ParameterError
+from secagg import JournalError, LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.journal import database
 from secagg.oneshot import HelperJournal, messages
+from secagg.oneshot import journal as oneshot_journal
 from secagg.oneshot.messages import Request
 
 PARAMS = b"p" * 32
@@ -215,6 +218,93 @@ def test_failed_write_reserves_nothing_and_closes(
         opened.reserve(PARAMS, 6, b"Y" * 32, ids(30, 31))
     with HelperJournal.open(path) as again:
         again.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
+
+
+def interrupted(path: Path) -> bytes:
+    """Bring a journal to the state of a kill before its log is emptied; return the log.
+
+    The log has list D of the clients 20 and 21, which was not acknowledged.
+    """
+    before, log = path.read_bytes(), Path(f"{path}-wal")
+    logs = []
+    with HelperJournal.open(path) as opened:
+        with opened._lock.use() as connection:
+            connection.set_trace_callback(
+                lambda statement: (
+                    logs.append(log.read_bytes()) if "wal_checkpoint" in statement else None
+                )
+            )
+        opened.reserve(PARAMS, 5, b"D" * 32, ids(20, 21))
+    path.write_bytes(before)
+    log.write_bytes(logs[0])
+    return logs[0]
+
+
+@pytest.mark.parametrize("moved_into_the_file", ["nothing", "all"])
+def test_log_that_a_kill_left_is_taken(path: Path, moved_into_the_file: str) -> None:
+    left = interrupted(path)
+    if moved_into_the_file == "all":
+        HelperJournal.open(path).close()
+        Path(f"{path}-wal").write_bytes(left)
+    with HelperJournal.open(path) as opened:
+        rejects("spent", lambda: opened.reserve(PARAMS, 6, b"X" * 32, ids(21, 22)))
+
+
+@pytest.mark.parametrize("alias", [os.rename, os.link])
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_log_that_would_take_lists_back_is_rejected(
+    path: Path, alias: Callable[[Path, Path], None], through_a_link: bool
+) -> None:
+    """The file was used under another name, without the log that a kill left at the first."""
+    left, other = interrupted(path), path.with_name("other")
+    alias(path, other)
+    with HelperJournal.open(other) as opened:
+        opened.reserve(PARAMS, 6, b"X" * 32, ids(21, 22))
+    other.replace(path)
+    assert Path(f"{path}-wal").read_bytes() == left
+    name = path.with_name("link") if through_a_link else path
+    if through_a_link:
+        name.symlink_to(path)
+    for _ in range(2):
+        with pytest.raises(JournalError):
+            HelperJournal.open(name)
+    Path(f"{path}-wal").unlink()
+    with HelperJournal.open(name) as opened:  # its lists are still there
+        rejects("spent", lambda: opened.reserve(PARAMS, 5, b"D" * 32, ids(20, 21)))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (oneshot_journal, "_head"),
+        (oneshot_journal, "_lists"),
+        (oneshot_journal, "_link"),
+        (database, "transaction"),
+        (database, "checkpoint"),
+    ],
+    ids=["head", "lists", "link", "transaction", "checkpoint"],
+)
+def test_two_lists_are_not_reserved_by_one_within_the_other(
+    path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str
+) -> None:
+    """A signal's handler runs in the thread that has the lock, and may reserve, too."""
+    function, reserved = getattr(module, name), []
+    opened = HelperJournal.open(path)
+
+    def attempt(batch: int, digest: bytes, numbers: np.ndarray) -> None:
+        with suppress(JournalError, RemoteProtocolError):
+            opened.reserve(PARAMS, batch, digest, numbers)
+            reserved.append(batch)
+
+    def handled(*arguments: object) -> object:
+        monkeypatch.setattr(module, name, function)
+        attempt(6, b"Y" * 32, ids(21, 22))
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, handled)
+    attempt(5, b"X" * 32, ids(20, 21))
+    opened.close()
+    assert len(reserved) == 1
 
 
 def test_private_keys_are_in_no_repr_and_do_not_pickle(ram_path: Path) -> None:

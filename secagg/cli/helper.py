@@ -138,7 +138,7 @@ def reserve(
     The clients of the list are spent, whether it is opened or not.
     """
     with command(), _helper(journal, params, registry, min_clients) as helper:
-        _reply(helper, "reserve", boxes, request, out, json=as_json)
+        _reply(helper, "reserve", journal, boxes, request, out, json=as_json)
 
 
 @app.command("open", epilog=OPEN)
@@ -157,18 +157,21 @@ def open_(
     Take requests from the authenticated aggregator only, and send the answer to it alone.
     """
     with command(), _helper(journal, params, registry, min_clients) as helper:
-        _reply(helper, "open", boxes, request, out, json=as_json)
+        _reply(helper, "open", journal, boxes, request, out, json=as_json)
 
 
 def _reply(
     helper: Helper,
     step: Literal["reserve", "open"],
+    journal: Path,
     boxes: list[Path],
     request: Path,
     out: Path,
     *,
     json: bool,
 ) -> None:
+    if out.exists() and out.samefile(journal):
+        raise ParameterError(f"{out} is the journal with the helper's keys; take another --out")
     rejected = _check(helper, boxes)
     answer = (helper.reserve if step == "reserve" else helper.open)(_read(request))
     mask = os.umask(0o077)
@@ -209,14 +212,19 @@ def _check(helper: Helper, boxes: list[Path]) -> list[int]:
 
 def _registry(path: Path) -> Registry:
     try:
-        keys = json.loads(_read(path))
-        return Registry({int(u): bytes.fromhex(key) for u, key in keys.items()})
-    except ParameterError:
-        raise
-    except (ValueError, AttributeError, TypeError):
+        # pairs: a dict would silently keep one of two keys under the same id
+        pairs = json.loads(_read(path), object_pairs_hook=tuple)
+        if not isinstance(pairs, tuple):  # a JSON array is a list
+            raise TypeError
+        keys = [(int(u), bytes.fromhex(key)) for u, key in pairs]
+    except (ValueError, TypeError, RecursionError):
         raise ParameterError(
             f"{path} is not a JSON object of client ids to keys in hexadecimal"
         ) from None
+    registered = dict(keys)
+    if len(registered) != len(keys):
+        raise ParameterError(f"{path} has a client id twice; give every client one key")
+    return Registry(registered)
 
 
 def _read(path: Path) -> bytes:

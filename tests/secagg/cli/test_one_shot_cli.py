@@ -252,6 +252,26 @@ def test_minimum_of_a_helper_is_its_own(tmp_path: Path) -> None:
     assert invoke(*files.run(1, "open", *request, *out, "--min-clients", "4")).exit_code == 0
 
 
+def twice(*ids: bytes) -> bytes:
+    """Return a registry of two keys, under names that are one id."""
+    keys = (make_identity(u).public.hex().encode() for u in range(2))
+    entries = (b'"%s": "%s"' % entry for entry in zip(ids, keys, strict=True))
+    return b"{" + b", ".join(entries) + b"}"
+
+
+@pytest.mark.parametrize("step", ["reserve", "open"])
+def test_reply_does_not_replace_the_journal(tmp_path: Path, step: str) -> None:
+    files = Files(tmp_path, "semi-honest")
+    request = ("--request", files.write("request", files.accumulator.request()))
+    (tmp_path / "link").symlink_to("1.journal")
+    for name in ("1.journal", "link"):
+        ran = invoke(*files.run(1, step, *request, "--out", str(tmp_path / name)))
+        assert ran.exit_code == 2
+        assert "--out" in ran.stderr
+    with HelperJournal.open(tmp_path / "1.journal") as journal:
+        assert journal.public == files.params.helpers[0]
+
+
 def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
     files = Files(tmp_path, "active")
     missing = str(tmp_path / "nothing")
@@ -264,6 +284,9 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
         ([*files.run(1, "check"), missing], "cannot read"),
         (files.run(1, "check", "--registry", files.write("r", b"[]")), "JSON object"),
         (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "JSON object"),
+        (files.run(1, "check", "--registry", files.write("d", b"[" * 100_000)), "JSON object"),
+        (files.run(1, "check", "--registry", files.write("e", twice(b"0", b"0"))), "twice"),
+        (files.run(1, "check", "--registry", files.write("f", twice(b"7", b"07"))), "twice"),
         (files.run(1, "check", boxes=b"boxes"), "length"),
         (files.run(1, "check", "--params", files.write("p", b"\1")), "length"),
     ):

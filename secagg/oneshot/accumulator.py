@@ -124,12 +124,16 @@ class Accumulator:
         Raises
         ------
         ParameterError
-            A report is not in the sum, or is settled. Nothing was dropped.
+            An id is no int, or its report is not in the sum or settled. Nothing was dropped.
         LocalProtocolError
             The list is fixed.
         """
         self._check_open()
-        for u in (dropped := {int(u) for u in ids}):
+        dropped: set[int] = set()
+        for u in ids:
+            check_integer("a client's id", u, 0, (1 << 64) - 1)
+            dropped.add(int(u))
+        for u in dropped:
             if u not in self._reports:
                 state = "settled" if u in self._digests else "not in the sum"
                 raise ParameterError(f"the report of client {u} is {state}; drop others only")
@@ -179,7 +183,7 @@ class Accumulator:
         self._reports |= other._reports
 
     def request(self, reservations: Iterable[bytes] = ()) -> bytes:
-        """Return the request for all helpers, and fix the list of clients at the first call.
+        """Return the request for all helpers; the first one returned fixes the list of clients.
 
         If ``params.quorum`` is 0, send it to `Helper.open`. Otherwise send it to
         `Helper.reserve`, and the request with the helpers' reservations to `Helper.open`.
@@ -199,7 +203,7 @@ class Accumulator:
             A reservation is malformed, of another list ("list") or not signed by its helper
             ("signature"); `helpers` names that one.
         """
-        ids, digest = self._list or self._fix()
+        ids, digest = fixed = self._list or self._listed()
         given = list(reservations)
         signatures = replies.signatures(given, self.params, digest)
         if given and len(signatures) < self.params.quorum:
@@ -209,6 +213,7 @@ class Accumulator:
             )
         if not self.params.quorum:
             signatures.clear()
+        self._list = fixed
         return messages.write_request(Request(self.batch, ids, signatures), self.params)
 
     def result(self, answers: Iterable[bytes]) -> OneShotResult:
@@ -219,7 +224,8 @@ class Accumulator:
         Parameters
         ----------
         answers : iterable of bytes
-            Answers of `Helper.open`.
+            Answers of `Helper.open`. They are not signed, so take each from its own helper over
+            an authenticated channel.
 
         Raises
         ------
@@ -276,7 +282,7 @@ class Accumulator:
             reports.values(u, report, params)  # raises unless it can be dropped
             new._reports[u] = report
         if state.fixed:
-            new._fix()
+            new._list = new._listed()
         return new
 
     def _check_open(self) -> None:
@@ -285,8 +291,8 @@ class Accumulator:
                 "the list of clients is fixed by the first request; begin another batch"
             )
 
-    def _fix(self) -> tuple[NDArray[np.uint64], bytes]:
-        """Fix the list; return the ids and D."""
+    def _listed(self) -> tuple[NDArray[np.uint64], bytes]:
+        """Return the ids of all reports and D, the list to fix."""
         needed = self.params.min_clients
         if len(self) < needed:
             raise TooFewSurvivors(
@@ -298,5 +304,4 @@ class Accumulator:
         ids = np.fromiter(self._digests, np.uint64, len(self))
         ids.sort()
         digest = messages.list_digest(self.params, self.batch, ids, self._digests.__getitem__)
-        self._list = ids, digest
-        return self._list
+        return ids, digest

@@ -91,7 +91,9 @@ def write_report(
     """Return a report, and the number of clipped elements, which `report` leaves out."""
     check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
     number, _ = identify(client_id)
-    (policy or OneShotPolicy()).check(params, endorsements)
+    policy = OneShotPolicy() if policy is None else policy
+    check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
+    policy.check(params, endorsements)
     _check_identity(params, identity)
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")

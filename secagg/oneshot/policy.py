@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secagg._check import check_integer
+from secagg._check import as_bytes, check_integer
 from secagg.errors import ParameterError
 from secagg.oneshot.params import MAX_HELPERS, OneShotParams
 
@@ -93,13 +93,14 @@ class OneShotPolicy:
                 f"{len(endorsements)} endorsements of {len(params.helpers)} helpers; pass "
                 "endorsements=[Helper.endorse() of each, in order]"
             )
-        for j, signature in enumerate(endorsements, 1):
+        for j, given in enumerate(endorsements, 1):
             key = params.identities[j]
             if key not in accepted:
                 raise ParameterError(
                     f"helper {j} with Ed25519 key {key.hex()} is not one that this client "
                     "accepts; add its key to OneShotPolicy(helpers=…), or leave the session"
                 )
+            signature = as_bytes(given, f"the endorsement of helper {j}")
             if not params.identities.verifies(j, endorsement(params), signature):
                 raise ParameterError(
                     f"helper {j} has not endorsed these parameters: its signature is of "

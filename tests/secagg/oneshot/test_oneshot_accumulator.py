@@ -112,9 +112,9 @@ def test_only_unsettled_reports_can_be_dropped() -> None:
         accumulator.settle()
         accumulator.add(made.report(3))
         before = state(accumulator)
-        for ids in ([0], [3, 0], [7]):
+        for ids in ([0], [3, 0], [7], [3.0], ["3"], ["name"], "3", [None], [True], [-1]):
             with pytest.raises(ParameterError):
-                accumulator.drop(ids)
+                accumulator.drop(ids)  # type: ignore[arg-type]
         assert state(accumulator) == before
 
 
@@ -183,6 +183,21 @@ def test_first_request_fixes_the_list() -> None:
                     call()
             assert fixed.request() == request
             assert state(fixed) == stored
+
+
+def test_request_that_is_rejected_fixes_nothing() -> None:
+    with parties(3, 2) as made:
+        accumulator = made.accumulator(range(3))
+        made.check(accumulator)
+        twin = made.accumulator(range(3))
+        right = [h.reserve(twin.request()) for h in made.helpers]
+        before = state(accumulator)
+        rejects("length", lambda: accumulator.request([b"", *right[1:]]))
+        with pytest.raises(ParameterError):
+            accumulator.request(right[:2])
+        assert state(accumulator) == before
+        accumulator.request(right)
+        assert state(accumulator) != before
 
 
 def test_too_few_reports_are_not_requested() -> None:

@@ -95,6 +95,8 @@ def test_keys_and_commitments_depend_on_everything_they_are_bound_to() -> None:
         {"weight": 1},
         {"policy": OneShotPolicy(min_threshold=3)},
         {"policy": OneShotPolicy(helpers=frozenset([bytes(32)]))},
+        {"policy": OneShotPolicy},
+        {"policy": {}},
         {"vector": np.arange(5)},
         {"vector": np.array([1, 2, 3, 101])},
         {"vector": [1, 2, 3, 4]},

@@ -291,6 +291,7 @@ def test_policy_takes_endorsements_by_known_helpers_only(three: Parties) -> None
         (known, [endorsed[1], endorsed[0], endorsed[2]]),
         (known[:2], endorsed),
         (known, [*endorsed[:2], bytes(64)]),
+        (known, [*endorsed[:2], endorsed[2].hex()]),
     ]
     for accepted, given_ in wrong:
         with pytest.raises(ParameterError):

@@ -34,6 +34,16 @@ _REMEDIES = {
 }
 
 
+_forks: list[None] = []
+"""As many items as there were forks between the first process and this one."""
+os.register_at_fork(after_in_child=lambda: _forks.append(None))
+
+
+def _process() -> tuple[int, int]:
+    """Return what tells this process from its forks: in a container, these can have its id."""
+    return os.getpid(), len(_forks)
+
+
 class FileLock:
     """Exclusive lock on a database at an absolute path, with the connection to it.
 
@@ -45,7 +55,7 @@ class FileLock:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._busy = threading.RLock()
-        self._process = os.getpid()
+        self._process = _process()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +85,7 @@ class FileLock:
             file was deleted, moved or replaced.
         """
         # before `_busy`, which a thread of the parent may have locked when it forked
-        if os.getpid() != self._process:
+        if _process() != self._process:
             raise JournalError(
                 "it was opened in the process that forked this one; close it there, then "
                 "open it in this process"
@@ -88,7 +98,7 @@ class FileLock:
 
     def close(self) -> None:
         """Close the connection and unlock the file; in a fork, close its descriptor only."""
-        if os.getpid() != self._process:  # without `_busy`: no thread is left to release it
+        if _process() != self._process:  # without `_busy`: no thread is left to release it
             self._close_descriptor()
             return
         with self._busy:

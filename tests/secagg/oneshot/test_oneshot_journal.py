@@ -111,10 +111,14 @@ def test_second_process_is_rejected(path: Path) -> None:
     assert other() == ""
 
 
-def test_forked_child_reserves_nothing(path: Path) -> None:
+@pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
+def test_forked_child_reserves_nothing(path: Path, same_id: bool) -> None:
     with HelperJournal.open(path) as opened:
+        parent = os.getpid()
         child = os.fork()
         if child == 0:
+            if same_id:
+                os.getpid = lambda: parent
             try:
                 opened.reserve(PARAMS, 5, b"X" * 32, ids(20, 21))
             except JournalError:

@@ -243,10 +243,13 @@ class FixedPoint:
         if self.rounding == "nearest":
             return _fast.encode(values, out, *how, None)
         seed, clipped, bad = entropy(16), 0, -1
-        # rounding bits take 8 bytes an element: those of a slice stay in the cache
+        # rounding bits take 8 bytes an element: those of a slice stay in the cache, and all
+        # slices share memory, because the first touch of new pages takes longer than the bits
+        memory = np.empty(min(_SLICE, values.size), dtype=np.uint64)
         for first in range(0, values.size, _SLICE):
             part = slice(first, first + _SLICE)
-            bits = np.zeros(values[part].size, dtype=np.uint64)
+            bits = memory[: values[part].size]
+            bits.fill(0)
             _fast.mask_words(bits, seed, b"\x00", first)
             beyond, place = _fast.encode(values[part], out[part], *how, bits)
             clipped += beyond

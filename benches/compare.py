@@ -1,4 +1,4 @@
-"""Comparison of secret sharing (SS) with homomorphic encryption (HE), for docs/ss-or-he.md.
+"""Comparison of secret sharing (SS), encryption (HE) and one-shot sums, for docs/ss-or-he.md.
 
 ``python -m benches.compare`` measures the tables of that page. It takes some minutes on an idle
 machine. After ``--write``, check that the prose of the page still fits its figures.
@@ -34,6 +34,13 @@ RATIOS = (
     ("client's time: HE ÷ SS", "he", "ss", "client"),
     ("client's bytes, up and down: HE ÷ SS", "he", "ss", "traffic"),
     ("HE's server and key holder ÷ SS's server", "he", "ss", "central"),
+    ("client's time: SS ÷ one-shot", "ss", "one-shot", "client"),
+    ("client's bytes, up and down: SS ÷ one-shot", "ss", "one-shot", "traffic"),
+    ("SS's server ÷ one-shot's server and three helpers", "ss", "one-shot", "central"),
+    ("client's time: HE, trustees ÷ one-shot", "he-threshold", "one-shot", "client"),
+    ("client's bytes: HE, trustees ÷ one-shot", "he-threshold", "one-shot", "traffic"),
+    ("two trustees ÷ three helpers", "he-threshold", "one-shot", "holder"),
+    ("server's: HE, trustees ÷ one-shot", "he-threshold", "one-shot", "server"),
     ("client's time: shared key ÷ HE", "he-shared", "he", "client"),
     ("two trustees ÷ key holder", "he-threshold", "he", "holder"),
     ("client's time: phe, packed ÷ HE", "phe-packed", "he", "client"),
@@ -105,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     save = saving(DOCUMENT, PICTURE) if write else None
     cases = [*grid(CLIENTS, LENGTHS), MOVIELENS]
     with interruptible(), progress("cases done", len(cases)) as show:
-        comparison = compare(families("ss,he"), cases, show, budget=BUDGET)
+        comparison = compare(families("ss,he,one-shot"), cases, show, budget=BUDGET)
     if not comparison.complete:
         print("interrupted: nothing is written", file=sys.stderr)
         return INTERRUPTED

@@ -52,8 +52,9 @@ def test_page_is_filled_in() -> None:
     for case in bench.SHOWN:
         text = PAGE.partition(f"<!-- {case.clients} x {case.length} -->")[2]
         rows = text.partition("<!-- end")[0].strip().splitlines()
-        assert [row.split("|")[1].strip() for row in rows[2:9]] == [
+        assert [row.split("|")[1].strip() for row in rows[2:10]] == [
             "SS",
+            "One-shot, 2 of 3",
             "HE",
             "HE, shared key",
             "HE, 2 of 3 trustees",
@@ -61,8 +62,8 @@ def test_page_is_filled_in() -> None:
             "phe, per float",
             "CKKS",
         ]
-        assert "~" not in rows[2]
-        assert "~" in rows[7]
+        assert "~" not in rows[2] + rows[3]
+        assert "~" in rows[8]
     assert "encrypt, key's owner | 3072 bits" in PAGE
 
 
@@ -79,8 +80,9 @@ def test_commands_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch) -> None
     for line in re.findall(r"(?m)^    secagg (bench .*?) *(?:#|$)", PAGE):
         ran = CliRunner().invoke(secagg.cli.app, line.split())
         assert ran.stderr == "secagg: enough\n", line
-    both = ("ss", "he")
-    assert asked == [(both, 12), (both, 2), (both, 1), (both, 1), (("ss",), 1)]
+    every, none_encrypts = ("ss", "he", "one-shot"), ("ss", "one-shot")
+    assert asked[:4] == [(every, 12), (every, 2), (every, 1), (every, 1)]
+    assert asked[4:] == [(none_encrypts, 2), (("ss",), 1)]
 
 
 def test_help_measures_nothing(

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._records import Ids, Records
 from secagg.encoding import Lanes
 from secagg.errors import LocalProtocolError, ParameterError, TooFewSurvivors
 from secagg.oneshot import messages, replies, reports, stored
+from secagg.oneshot.layout import DIGEST_BYTES
 from secagg.oneshot.messages import Request, violation
 from secagg.oneshot.params import OneShotParams
 from secagg.oneshot.result import OneShotResult, add_answer, decode, unmask
@@ -56,9 +55,9 @@ class Accumulator:
         self.batch = int(batch)
         self._registry = registry
         self._total: Lanes = params.ring.zeros(params.elements)
-        self._digests: dict[int, bytes] = {}  # of the head of every report in the sum
+        self._digests = Records(DIGEST_BYTES)  # of the head of every report in the sum
         self._reports: dict[int, bytes] = {}  # those that can still be dropped
-        self._list: tuple[NDArray[np.uint64], bytes] | None = None  # the fixed one, and its D
+        self._list: tuple[Ids, bytes] | None = None  # the fixed one, and its D
 
     def __len__(self) -> int:
         return len(self._digests)
@@ -69,7 +68,7 @@ class Accumulator:
     @property
     def ids(self) -> tuple[int, ...]:
         """Ids of the reports in the sum, ascending."""
-        return tuple(sorted(self._digests))
+        return tuple(self._digests)
 
     def add(self, report: bytes) -> bool:
         """Add a client's report; return False, and change nothing, if it was added before.
@@ -139,8 +138,8 @@ class Accumulator:
                 raise ParameterError(f"the report of client {u} is {state}; drop others only")
         for u in dropped:
             values = reports.values(u, self._reports.pop(u), self.params)
-            del self._digests[u]
             self.params.ring.subtract_from(self._total, values)
+        self._digests.discard(dropped)
 
     def settle(self) -> None:
         """Forget vectors and boxes of the reports, which all helpers have checked.
@@ -167,10 +166,10 @@ class Accumulator:
         other._check_open()
         if other.params.digest != self.params.digest or other.batch != self.batch:
             raise ParameterError("the other accumulator has other parameters or another batch")
-        common = self._digests.keys() & other._digests.keys()
-        if common:
+        common = self._digests.common(other._digests)
+        if common is not None:
             raise ParameterError(
-                f"client {min(common)} is in both accumulators, whose sums cannot be mended; "
+                f"client {common} is in both accumulators, whose sums cannot be mended; "
                 "route reports by id"
             )
         if len(self) + len(other) > self.params.n_clients:
@@ -179,7 +178,7 @@ class Accumulator:
                 f"{self.params.n_clients}; open two batches"
             )
         self.params.ring.add_into(self._total, other._total)
-        self._digests |= other._digests
+        self._digests.merge(other._digests)
         self._reports |= other._reports
 
     def request(self, reservations: Iterable[bytes] = ()) -> bytes:
@@ -274,7 +273,7 @@ class Accumulator:
         state = stored.unpack(as_bytes(data, "an accumulator"), params)
         new.batch = state.batch
         new._total = state.total
-        new._digests = dict(state.digests)
+        new._digests = state.digests
         for u, report in state.reports.items():
             head = reports.read(report, params)
             if head.client_id != u or head.digest != new._digests.get(u):
@@ -291,7 +290,7 @@ class Accumulator:
                 "the list of clients is fixed by the first request; begin another batch"
             )
 
-    def _listed(self) -> tuple[NDArray[np.uint64], bytes]:
+    def _listed(self) -> tuple[Ids, bytes]:
         """Return the ids of all reports and D, the list to fix."""
         needed = self.params.min_clients
         if len(self) < needed:
@@ -301,7 +300,5 @@ class Accumulator:
                 survivors=len(self),
                 needed=needed,
             )
-        ids = np.fromiter(self._digests, np.uint64, len(self))
-        ids.sort()
-        digest = messages.list_digest(self.params, self.batch, ids, self._digests.__getitem__)
-        return ids, digest
+        ids, digests = self._digests.ids, self._digests.rows
+        return ids, messages.list_digest(self.params, self.batch, ids, digests)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind
+from secagg._records import Ids, Records, Rows
 from secagg._secrets import Confined, without_frames
 from secagg.errors import ParameterError
 from secagg.oneshot import messages, replies, seeds
@@ -77,8 +79,8 @@ class Helper(Confined):
         self._registry = registry
         self._least = max(int(min_clients), params.min_clients)
         self._held = params.held_by(self.number)
-        # digest of the head and seeds, in one object: a batch can have a million clients
-        self._checked: dict[int, bytes] = {}
+        self._checked = Records(DIGEST_BYTES + SEED_BYTES * len(self._held))  # digest ‖ seeds
+        self._checked_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<Helper {self.number}: {len(self._checked):,} clients checked>"
@@ -125,7 +127,8 @@ class Helper(Confined):
             if kept is None:
                 rejected.append(client_id)
             else:
-                self._checked[client_id] = kept
+                with self._checked_lock:
+                    self._checked[client_id] = kept
         return tuple(rejected)
 
     @without_frames
@@ -173,7 +176,7 @@ class Helper(Confined):
         JournalError
             The journal failed. Nothing was opened.
         """
-        asked, digest, kept = self._read(as_bytes(request, "a request"))
+        asked, digest, drawn = self._read(as_bytes(request, "a request"))
         if self.params.quorum:  # before anything is spent
             self._check_quorum(asked.signatures, digest)
         self._journal.reserve(self.params.digest, asked.batch, digest, asked.ids)
@@ -183,7 +186,8 @@ class Helper(Confined):
             self.number,
             digest,
             b"".join(
-                self._mask(asked.ids, kept, place, digest) for place in range(len(self._held))
+                self._mask(asked.ids, drawn[:, at : at + SEED_BYTES], i, digest)
+                for at, i in zip(range(0, drawn.shape[1], SEED_BYTES), self._held, strict=True)
             ),
         )
 
@@ -209,8 +213,8 @@ class Helper(Confined):
                 return client_id, None
         return client_id, head.digest + found
 
-    def _read(self, data: bytes) -> tuple[messages.Request, bytes, list[bytes]]:
-        """Return a request, D of its list, and what was kept of each report.
+    def _read(self, data: bytes) -> tuple[messages.Request, bytes, Rows]:
+        """Return a request, D of its list, and the seeds that were kept of each report.
 
         D and the masks are of these reports, also if `check` replaces one in another thread.
         """
@@ -221,18 +225,15 @@ class Helper(Confined):
                 f"{self.params.n_clients}"
             )
             raise violation("reserve", "count", why)
-        kept: list[bytes] = []
-
-        def digest_of(client_id: int) -> bytes:
-            found = self._checked.get(client_id)
-            if found is None:
-                why = "its box was not checked here, or was rejected; drop it or send its box"
-                raise violation("reserve", "unchecked", why, sender=client_id)
-            kept.append(found)
-            return found[:DIGEST_BYTES]
-
-        digest = messages.list_digest(self.params, asked.batch, asked.ids, digest_of)
-        return asked, digest, kept
+        try:
+            with self._checked_lock:
+                kept = self._checked.rows_of(asked.ids)
+        except KeyError as missing:
+            why = "its box was not checked here, or was rejected; drop it or send its box"
+            raise violation("reserve", "unchecked", why, sender=missing.args[0]) from None
+        digests, drawn = np.hsplit(kept, [DIGEST_BYTES])
+        digest = messages.list_digest(self.params, asked.batch, asked.ids, digests)
+        return asked, digest, drawn
 
     def _check_quorum(self, signatures: dict[int, bytes], digest: bytes) -> None:
         for j, signature in signatures.items():
@@ -241,24 +242,21 @@ class Helper(Confined):
             why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}"
             raise violation("open", "quorum", why)
 
-    def _mask(
-        self, ids: NDArray[np.uint64], kept: list[bytes], place: int, digest: bytes
-    ) -> bytes | memoryview:
-        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, for the seed at a place of a box.
+    def _mask(self, ids: Ids, drawn: Rows, index: int, digest: bytes) -> bytes | memoryview:
+        """Return M_S = Σ_u PRG(k_{u,S}) mod R, packed, from the index of S and its seeds.
 
         Noise on M_S depends on the list's D, `digest`, and on all seeds of S.
         """
-        ring, index = self.params.ring, self._held[place]
-        first = DIGEST_BYTES + SEED_BYTES * place
+        ring = self.params.ring
         total = ring.zeros(self.params.elements)
         for at, block in enumerate(messages.blocks(ids, _BLOCK)):
             masks = MaskSum()
-            for u, found in zip(block, kept[_BLOCK * at : _BLOCK * (at + 1)], strict=True):
-                seed = found[first : first + SEED_BYTES]
+            for u, row in zip(block, drawn[_BLOCK * at : _BLOCK * (at + 1)], strict=True):
+                seed = row.tobytes()
                 masks.add(seeds.mask_key(seed, self.params.digest, u, index))
             masks.apply(total, ring)
         if self.params.noise is not None:
-            own = (found[first : first + SEED_BYTES] for found in kept)
-            add_noise(total, ring, self.params.noise, noise_key(index, own, digest))
+            key = noise_key(index, (row.tobytes() for row in drawn), digest)
+            add_noise(total, ring, self.params.noise, key)
         ring.reduce(total)
         return messages.pack(total, ring)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple, cast
 
@@ -164,10 +164,7 @@ def write_request(request: Request, params: OneShotParams) -> bytes:
 
 
 def list_digest(
-    params: OneShotParams,
-    batch: int,
-    ids: NDArray[np.uint64],
-    digest_of: Callable[[int], bytes],
+    params: OneShotParams, batch: int, ids: NDArray[np.uint64], digests: NDArray[np.uint8]
 ) -> bytes:
     """Return D, the digest of a list: of parameters, batch, ids and each id's report.
 
@@ -177,14 +174,21 @@ def list_digest(
     batch : int
         Number of the batch, 0 ≤ batch < 2^64.
     ids : uint64 array, strictly ascending
-    digest_of : callable
-        SHA-256 of the head of an id's report.
+    digests : uint8 array, shape (number of ids, 32)
+        SHA-256 of the head of each id's report.
     """
     total = hashlib.sha256(b"secagg/1 one-shot batch" + params.digest)
     total.update(_COUNTS.pack(batch, ids.size))
-    for block in blocks(ids, _BLOCK):
-        total.update(b"".join(u.to_bytes(ID_BYTES, "little") + digest_of(u) for u in block))
+    for first in range(0, ids.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        total.update(named(ids[block], digests[block]))
     return total.digest()
+
+
+def named(ids: NDArray[np.uint64], digests: NDArray[np.uint8]) -> bytes:
+    """Return ``u64(id) ‖ digest`` of each report, joined."""
+    little = ids.astype("<u8", copy=False).view(np.uint8).reshape(-1, ID_BYTES)
+    return np.hstack((little, digests)).tobytes()
 
 
 def blocks(ids: NDArray[np.uint64], size: int) -> Iterator[list[int]]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secagg._records import Records
 from secagg.encoding import Lanes
 from secagg.oneshot import messages
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
@@ -29,7 +30,7 @@ class State(NamedTuple):
     batch: int
     fixed: bool
     total: Lanes
-    digests: Mapping[int, bytes]
+    digests: Records
     reports: Mapping[int, bytes]
 
 
@@ -38,8 +39,7 @@ def pack(state: State, params: OneShotParams) -> bytes:
     counts = (state.batch, state.fixed, len(state.digests), len(state.reports))
     data = bytearray(messages.start(Kind.ACCUMULATOR, params) + _COUNTS.pack(*counts))
     data += messages.pack(state.total, params.ring)
-    for u in sorted(state.digests):  # a million of them are too many objects for one join
-        data += u.to_bytes(ID_BYTES, "little") + state.digests[u]
+    data += messages.named(state.digests.ids, state.digests.rows)
     for u in sorted(state.reports):
         data += state.reports[u]
     return bytes(data)
@@ -72,21 +72,18 @@ def unpack(data: bytes, params: OneShotParams) -> State:
     total = messages.unpack(body[_COUNTS.size : first], params)
     if total is None:
         raise violation("accumulator", "range", "an element of the sum is not below R")
-    records = np.frombuffer(body[first:last], [("id", "<u8"), ("digest", "V32")])
-    ids = records["id"].tolist()
+    records = np.frombuffer(body[first:last], np.uint8).reshape(count, _RECORD)
+    ids = records[:, :ID_BYTES].copy().view("<u8").ravel().astype(np.uint64, copy=False)
     waiting = {
         _id_of(body[at : at + each]): bytes(body[at : at + each])
         for at in range(last, len(body), each)
     }
-    if not _ascend(ids) or not _ascend(list(waiting)) or len(waiting) != unsettled:
+    unsorted = (ids[1:] <= ids[:-1]).any() or any(u >= v for u, v in pairwise(waiting))
+    if unsorted or len(waiting) != unsettled:
         raise violation("accumulator", "ids", "its ids are not strictly ascending")
-    digests = dict(zip(ids, map(bytes, records["digest"].tolist()), strict=True))
+    digests = Records.of(ids, records[:, ID_BYTES:].copy())
     return State(batch, bool(fixed), total.copy(), digests, waiting)
 
 
 def _id_of(report: memoryview) -> int:
     return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")
-
-
-def _ascend(ids: list[int]) -> bool:
-    return all(u < v for u, v in pairwise(ids))

@@ -13,12 +13,14 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
     Ed25519PublicKey,
 )
 
+from secagg._records import Records
 from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
@@ -106,9 +108,9 @@ class Registry(Mapping[int, bytes]):
             raise ParameterError(
                 f"keys must be a mapping of client id to key, not {type(keys).__name__}"
             )
-        self._keys: dict[int, bytes] = {}
-        owner: dict[bytes, int] = {}
-        for u, client in Names().keys(keys).items():
+        clients = Names().keys(keys)
+        joined = bytearray()
+        for u, client in clients.items():
             key = cast("Mapping[ClientKey, bytes]", keys)[client]
             if not isinstance(key, bytes) or len(key) != 32:
                 raise ParameterError(f"client {u}'s identity key is not 32 bytes")
@@ -118,13 +120,10 @@ class Registry(Mapping[int, bytes]):
                     "so its signatures can be forged; register Identity.public or leave the "
                     "client out"
                 )
-            if key in owner:
-                raise ParameterError(
-                    f"clients {owner[key]} and {u} have the same identity key; register "
-                    "different ones"
-                )
-            owner[key] = u
-            self._keys[u] = key
+            joined += key
+        ids = np.fromiter(clients, np.uint64, len(clients))
+        self._keys = Records.of(ids, np.frombuffer(joined, np.uint8).reshape(-1, 32))
+        _check_distinct(self._keys)
 
     def __getitem__(self, client: ClientKey) -> bytes:
         return self._keys[client_id(client) if isinstance(client, str) else client]
@@ -148,6 +147,18 @@ class Registry(Mapping[int, bytes]):
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+def _check_distinct(keys: Records) -> None:
+    """Raise `ParameterError` if two clients have the same key."""
+    words = keys.rows.view(np.uint64)
+    order = np.lexsort(words.T)  # stable, so the two ids ascend
+    same = (words[order[1:]] == words[order[:-1]]).all(axis=1)
+    for at in np.flatnonzero(same)[:1].tolist():
+        u, v = keys.ids[order[at : at + 2]].tolist()
+        raise ParameterError(
+            f"clients {u} and {v} have the same identity key; register different ones"
+        )
 
 
 def _is_strong(key: bytes) -> bool:

@@ -90,7 +90,7 @@ class Parties:
         )
         self.lost.append(journal)
         helper = Helper(self.params, journal, registry=registry_for(self.params), min_clients=2)
-        helper._checked = dict(self.helpers[at]._checked)
+        helper._checked.merge(self.helpers[at]._checked)
         return helper
 
     def report(

@@ -10,6 +10,7 @@ import pytest
 from oneshot_parties import Parties, parties, registry_for, rejects
 from secagg import LocalProtocolError, ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg._fast import pack_bits
+from secagg._records import Records
 from secagg.oneshot import Accumulator, stored
 
 MIXED = {"modulus": 10_007, "max_weight": 2}
@@ -233,7 +234,9 @@ def test_stored_number_of_reports_is_possible(clients: int, fixed: bool) -> None
     """More than n, or a fixed list of fewer than the minimum."""
     with parties(n_clients=3) as made:
         total = made.params.ring.zeros(made.params.elements)
-        digests = {u: bytes(32) for u in range(clients)}
+        digests = Records.of(
+            np.arange(clients, dtype=np.uint64), np.zeros((clients, 32), np.uint8)
+        )
         data = stored.pack(stored.State(0, fixed, total, digests, {}), made.params)
         registry = registry_for(made.params)
         rejects("count", lambda: Accumulator.from_bytes(data, made.params, registry=registry))

@@ -116,7 +116,7 @@ def test_bug_of_the_library_is_detected(monkeypatch: pytest.MonkeyPatch) -> None
     """A merge that adds the other's clients and not their sum."""
 
     def merge(self: Accumulator, other: Accumulator) -> None:
-        self._digests |= other._digests
+        self._digests.merge(other._digests)
         self._reports |= other._reports
 
     monkeypatch.setattr(Accumulator, "merge", merge)

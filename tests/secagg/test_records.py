@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import examples
 from secagg import _records
 from secagg._records import Records
 
-IDS = st.one_of(st.integers(0, 12), st.integers(0, (1 << 64) - 1))
+IDS = st.sampled_from([*range(9), 1 << 63, (1 << 64) - 1])
 GROUPS = st.dictionaries(IDS, st.binary(min_size=3, max_size=3), max_size=12)
 STEPS = st.lists(
     st.tuples(st.sampled_from(["set", "delete", "discard", "merge", "sort"]), GROUPS),
@@ -34,6 +35,7 @@ def made(group: dict[int, bytes]) -> Records:
     return records
 
 
+@examples(300)
 @given(STEPS)
 def test_records_are_those_of_a_dict(steps: list[tuple[str, dict[int, bytes]]]) -> None:
     records, plain = Records(3), dict[int, bytes]()
@@ -69,6 +71,7 @@ def test_records_are_those_of_a_dict(steps: list[tuple[str, dict[int, bytes]]]) 
     assert rows.tobytes() == b"".join(plain[u] for u in chosen)
 
 
+@examples(300)
 @given(GROUPS, st.lists(IDS, min_size=1))
 def test_rows_of_an_unknown_id_raise_with_the_first(
     group: dict[int, bytes], wanted: list[int]

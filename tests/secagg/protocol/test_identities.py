@@ -82,3 +82,18 @@ def test_check21_real_keys_are_taken() -> None:
 def test_registry_is_made_of_a_mapping(keys: object) -> None:
     with pytest.raises(ParameterError):
         Registry(keys)
+
+
+def test_key_of_two_clients_is_rejected_with_their_ids() -> None:
+    keys = {u: make_identity(u).public for u in (5, 3, 2**64 - 1, 8)}
+    assert dict(Registry(keys)) == keys
+    with pytest.raises(ParameterError, match="3 and 18446744073709551615"):
+        Registry(keys | {3: keys[2**64 - 1]})
+
+
+@pytest.mark.parametrize("client", [-1, 2**64, None, 4])
+def test_client_without_a_key_is_unknown(client: object) -> None:
+    registry = Registry({3: make_identity(3).public})
+    assert client not in registry
+    with pytest.raises(KeyError):
+        registry[client]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Large rounds: ``python -m benches.scale`` prints the table of docs/scale.md.
+"""Large rounds: ``python -m benches.scale`` prints the tables of docs/scale.md.
 
 The server, one client, and all other clients run in a process each, so memory can be measured
 apart. They take turns, so times are each side's own. Every round's sum is compared with plain
@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from benches import one_shot_scale
 from secagg import RoundParams, graph
 from secagg.bench import ss
 from secagg.bench.cases import CLIP, RandomVectors, check_sum, leaving, round_params
 from secagg.bench.table import Column, Table, as_json, as_markdown
-from secagg.bench.timing import machine
+from secagg.bench.timing import INTERRUPTED, interruptible, machine
 from secagg.cli.console import progress
 from secagg.encoding import FixedPoint
 from secagg.protocol.traffic import client_traffic
@@ -116,23 +117,37 @@ def table(rows: Iterable[dict[str, Any]]) -> Table:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the named rounds, or all rounds, and print their figures."""
+    """Run the named rounds, or all rounds of `cases`, and print their figures."""
     parser = argparse.ArgumentParser(prog="python -m benches.scale", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help=f"names of rounds: {', '.join(cases())}; all by default"
+        "names",
+        nargs="*",
+        help=f"names of rounds: {', '.join(cases())}, or {one_shot_scale.NAME}, which takes "
+        f"half an hour; all but {one_shot_scale.NAME} by default",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(argv)
-    rows = []
-    for name, case in cases().items():
-        if name in (given.names or cases()):
-            with progress("clients", case.clients) as show:
-                rows.append(run(case, show))
+    rows, sums = [], []
+    try:
+        with interruptible():
+            for name, case in cases().items():
+                if name in (given.names or cases()):
+                    with progress("clients", case.clients) as show:
+                        rows.append(run(case, show))
+            if one_shot_scale.NAME in given.names:
+                for large in one_shot_scale.cases():
+                    with progress("clients", large.clients) as show:
+                        sums.append(one_shot_scale.run(large, show))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     if given.json:
-        print(as_json({"machine": machine(), "rows": rows}))
-    else:
-        print("  ".join(f"{name} {value}" for name, value in machine().items()))
-        print(as_markdown(table(rows)))
+        print(as_json({"machine": machine(), "rows": rows, "one_shot": sums}))
+        return 0
+    print("  ".join(f"{name} {value}" for name, value in machine().items()))
+    for part in (table(rows), one_shot_scale.table(sums)):
+        if part.rows:
+            print(as_markdown(part))
     return 0
 
 

@@ -80,7 +80,7 @@ class Helper(Confined):
         self._least = max(int(min_clients), params.min_clients)
         self._held = params.held_by(self.number)
         self._checked = Records(DIGEST_BYTES + SEED_BYTES * len(self._held))  # digest ‖ seeds
-        self._checked_lock = threading.Lock()
+        self._checked_lock = threading.RLock()  # a handler of signals may check, too
 
     def __repr__(self) -> str:
         return f"<Helper {self.number}: {len(self._checked):,} clients checked>"

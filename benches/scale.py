@@ -122,8 +122,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "names",
         nargs="*",
-        help=f"names of rounds: {', '.join(cases())}, or {one_shot_scale.NAME}, which takes "
-        f"half an hour; all but {one_shot_scale.NAME} by default",
+        help=f"names of rounds: {', '.join(cases())}, or {one_shot_scale.NAME}, which runs "
+        f"long; all but {one_shot_scale.NAME} by default",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(argv)
@@ -138,17 +138,18 @@ def main(argv: list[str] | None = None) -> int:
                 for large in one_shot_scale.cases():
                     with progress("clients", large.clients) as show:
                         sums.append(one_shot_scale.run(large, show))
+        code = 0
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        print("interrupted: the rounds so far", file=sys.stderr)
+        code = INTERRUPTED
     if given.json:
         print(as_json({"machine": machine(), "rows": rows, "one_shot": sums}))
-        return 0
+        return code
     print("  ".join(f"{name} {value}" for name, value in machine().items()))
     for part in (table(rows), one_shot_scale.table(sums)):
         if part.rows:
             print(as_markdown(part))
-    return 0
+    return code
 
 
 if __name__ == "__main__":

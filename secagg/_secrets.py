@@ -8,10 +8,11 @@ this package. A pickle would write a key into a file or a queue that its owner n
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
+from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import ClassVar, NoReturn, ParamSpec, Self, TypeVar
+from typing import ClassVar, NoReturn, ParamSpec, Self, TypeVar, cast
 
 from secagg.errors import LocalProtocolError, SecAggError
 
@@ -44,8 +45,11 @@ def without_frames(function: Callable[P, R]) -> Callable[P, R]:
     """Raise the errors of `function` without the frames of secagg and numpy.
 
     Frames of the caller's code, such as an encoding of its own, remain. An error of no class of
-    secagg gets a note with the lines of the frames that were dropped.
+    secagg gets a note with the lines of the frames that were dropped. A coroutine function
+    raises its errors when it is awaited, so its coroutine is wrapped.
     """
+    if iscoroutinefunction(function):
+        return cast("Callable[P, R]", _without_frames_in_coroutine(function))
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -55,6 +59,21 @@ def without_frames(function: Callable[P, R]) -> Callable[P, R]:
         except BaseException as error:
             _confine(error, handled)
             raise  # adds no frame: the traceback of a raise without argument is the error's own
+
+    return call
+
+
+def _without_frames_in_coroutine(
+    function: Callable[P, Coroutine[object, object, R]],
+) -> Callable[P, Coroutine[object, object, R]]:
+    @wraps(function)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        handled = sys.exception()
+        try:
+            return await function(*args, **kwargs)
+        except BaseException as error:
+            _confine(error, handled)
+            raise
 
     return call
 

@@ -1,0 +1,50 @@
+"""Sessions: many rounds of the same members, over any transport that carries bytes.
+
+A `Session` on the server chooses a cohort, sends it the parameters and a message, closes each
+phase when all have answered or at its deadline, and retries a round that failed. A member calls
+`take_part` once, with a function that returns its vector. A transport calls
+`Session.next_task` and `Session.accept`, and gives each member a `Link`; `LocalLink` is the
+one within a process. docs/sessions.md specifies the frames.
+"""
+
+from __future__ import annotations
+
+from secagg.session.deadlines import Clock, Deadlines
+from secagg.session.events import (
+    Event,
+    HelperFailed,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    PhaseOpened,
+    Place,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+    TaskTaken,
+)
+from secagg.session.links import Link, LocalLink
+from secagg.session.member import take_part
+from secagg.session.session import Session
+
+__all__ = [
+    "Clock",
+    "Deadlines",
+    "Event",
+    "HelperFailed",
+    "Link",
+    "LocalLink",
+    "MemberDeclined",
+    "MessageAccepted",
+    "MessageRejected",
+    "PhaseClosed",
+    "PhaseOpened",
+    "Place",
+    "RoundBegun",
+    "RoundFailed",
+    "RoundFinished",
+    "Session",
+    "TaskTaken",
+    "take_part",
+]

@@ -1,0 +1,364 @@
+"""Desk of a session: members fetch their tasks at it and hand in their answers.
+
+One exchange at a time is open. It ends when all awaited members have answered, or at its
+deadline; later answers are rejected with the check "late" and change nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.session import wire
+from secagg.session.deadlines import Clock
+from secagg.session.events import (
+    Hooks,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    PhaseOpened,
+    Place,
+    TaskTaken,
+)
+from secagg.session.thread import Thread, closed
+from secagg.session.wire import Answer, Declined, Task
+
+__all__ = ["GATHER", "Desk", "Exchange", "fingerprint"]
+
+GATHER = "gather"
+"""Phase before a round, in which members come."""
+_RECENT = 10.0
+"""Seconds for which a member counts as present after its last call."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Exchange:
+    """One task for each of some clients, and their answers.
+
+    Attributes
+    ----------
+    phase : str
+    id : bytes
+        Id of the task, the same for all clients.
+    clients : frozenset of int
+        Clients that have a task.
+    task : callable
+        Function that makes the task of a client when it is fetched.
+    receive : callable
+        Function that validates and stores the content of an answer, in the session's thread.
+    answered : set of int
+        Clients whose answer was accepted.
+    given_up : set of int
+        Clients that declined, or whose answer failed a check; they are not awaited.
+    rejected : set of int
+        Clients whose answer failed a check.
+    failure : Exception or None
+        Error of the server itself, which ends the round.
+    """
+
+    place: Place
+    phase: str
+    id: bytes
+    clients: frozenset[int]
+    task: Callable[[int], Task]
+    receive: Callable[[int, bytes], None]
+    answered: set[int] = field(default_factory=set)
+    given_up: set[int] = field(default_factory=set)
+    rejected: set[int] = field(default_factory=set)
+    bytes_down: int = 0
+    bytes_up: int = 0
+    failure: Exception | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """Clients whose answer may still come."""
+        return self.clients - self.answered - self.given_up
+
+    def settle(self) -> None:
+        """Wake the driver if there is nothing left to wait for."""
+        if self.failure is not None or not self.awaited:
+            self.done.set()
+
+
+class Desk:
+    """Desk of a session.
+
+    Parameters
+    ----------
+    name : str
+        Name of the session.
+    members : collection of int
+        Ids of the clients that may take part.
+
+    Attributes
+    ----------
+    closed : bool
+    answer_limit : int
+        Largest answer in the present round, in bytes.
+    """
+
+    def __init__(
+        self, name: str, members: Collection[int], thread: Thread, hooks: Hooks, clock: Clock
+    ) -> None:
+        self.members = frozenset(members)
+        self.closed = False
+        self.answer_limit = wire.FRAME
+        self._thread, self._hooks, self._clock = thread, hooks, clock
+        self._place = Place(name, 0, 0)
+        self._exchange: Exchange | None = None
+        self._opened = 0.0
+        self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
+        self._polls: Counter[int] = Counter()
+        self._seen: dict[int, float] = {}
+        self._lost: set[int] = set()  # missed a deadline and were not seen since
+        self._arrival = asyncio.Event()
+        self._accepted: dict[int, bytes] = {}
+
+    # what transports call
+
+    async def next_task(self, client: int, after: bytes, wait: float) -> bytes | None:
+        """Return the client's task unless it is `after`; see `Session.next_task`."""
+        self._check_member(client)
+        news = asyncio.Event()
+        self._polls[client] += 1
+        self._calls.setdefault(client, set()).add(news)
+        self._see(client)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if math.isinf(wait) else wait):
+                    while not self.closed:
+                        task = self._task_of(client, after)
+                        if task is not None:
+                            return task
+                        news.clear()
+                        await news.wait()
+            return None
+        finally:
+            self._calls[client].discard(news)
+            self._polls[client] -= 1
+            self._see(client)
+
+    async def accept(self, client: int, answer: bytes) -> None:
+        """Validate and accept a client's answer; see `Session.accept`."""
+        self._check_member(client)
+        self._see(client)
+        exchange = self._exchange
+        try:
+            await self._accept(client, answer, exchange)
+        except RemoteProtocolError as error:
+            # slow is no offence, and a long answer can be one of an earlier round
+            offence = error.check not in ("late", "size")
+            if offence and exchange is not None and client in exchange.clients:
+                exchange.rejected.add(client)
+                exchange.given_up.add(client)
+                exchange.settle()
+            self._hooks(
+                MessageRejected(
+                    place=self._place,
+                    phase=error.phase,
+                    client=client,
+                    size=len(answer),
+                    check=error.check,
+                )
+            )
+            raise
+
+    # what the driver calls
+
+    async def gather(
+        self, pool: frozenset[int], goal: int, least: int, seconds: float
+    ) -> frozenset[int]:
+        """Wait until enough members of a pool are present, and return all that are.
+
+        Enough are `goal` of them, or all but those that missed the last deadline.
+
+        Raises
+        ------
+        TooFewSurvivors
+            Fewer than `least` are present at the deadline.
+        """
+        async with self._clock.deadline(seconds) as deadline:
+            while len(pool) >= least:
+                here = frozenset(filter(self._is_present, pool))
+                if len(here) >= max(least, min(goal, len(pool - self._lost))):
+                    return here
+                self._arrival.clear()
+                if not await deadline.before(self._arrival):
+                    break
+                if self.closed:
+                    raise closed()
+        here = frozenset(filter(self._is_present, pool))
+        self._lose(pool - here)
+        if len(here) < least:
+            raise TooFewSurvivors(
+                f"{len(here)} members are present after {seconds:g} seconds, and the round "
+                f"needs {least}; start more of them, or wait longer with "
+                "Deadlines(gather=…)",
+                phase=GATHER,
+                survivors=len(here),
+                needed=least,
+            )
+        return here
+
+    async def run(
+        self, exchange: Exchange, seconds: float, close: Callable[[], object]
+    ) -> None:
+        """Open an exchange, collect its answers and call `close` in the session's thread.
+
+        Raises
+        ------
+        Exception
+            The error of `close`, or the one with which the server ended.
+        """
+        self._place, self._exchange = exchange.place, exchange
+        self._opened = self._clock.now()
+        exchange.settle()
+        self._hooks(
+            PhaseOpened(
+                place=exchange.place,
+                phase=exchange.phase,
+                awaited=len(exchange.awaited),
+                deadline=seconds,
+            )
+        )
+        self._call(exchange.awaited)
+        try:
+            async with self._clock.deadline(seconds) as deadline:
+                await deadline.before(exchange.done)
+        finally:
+            self._exchange = None  # what comes from now on is late
+        self._lose(exchange.awaited)
+        try:
+            if exchange.failure is not None:
+                raise exchange.failure
+            await self._thread.run(close)  # behind the answers that are on their way there
+        finally:
+            self._hooks(
+                PhaseClosed(
+                    place=exchange.place,
+                    phase=exchange.phase,
+                    seconds=self._clock.now() - self._opened,
+                    answered=len(exchange.answered),
+                    missing=tuple(sorted(exchange.clients - exchange.answered)),
+                    bytes_down=exchange.bytes_down,
+                    bytes_up=exchange.bytes_up,
+                )
+            )
+
+    def restore(self, accepted: dict[int, bytes]) -> None:
+        """Take the last accepted answers, by `fingerprint`, from before a restart."""
+        self._accepted = dict(accepted)
+
+    def close(self) -> None:
+        """End all calls of `next_task`, the later ones at once, and the round under way."""
+        self.closed = True
+        self._arrival.set()
+        if self._exchange is not None:
+            self._exchange.failure = closed()
+            self._exchange.settle()
+            self._exchange = None
+        self._call(self._calls)
+
+    def _task_of(self, client: int, after: bytes) -> bytes | None:
+        exchange = self._exchange
+        if exchange is None or exchange.id == after or client not in exchange.awaited:
+            return None
+        data = wire.encode(exchange.task(client))
+        exchange.bytes_down += len(data)
+        self._hooks(
+            TaskTaken(place=exchange.place, phase=exchange.phase, client=client, size=len(data))
+        )
+        return data
+
+    async def _accept(self, client: int, answer: bytes, exchange: Exchange | None) -> None:
+        phase = GATHER if exchange is None else exchange.phase
+        frame = wire.read_answer(answer, self.answer_limit, client, phase)
+        if isinstance(frame, Answer):
+            known = self._accepted.get(client)
+            if known is not None and known == fingerprint(frame.task, frame.data):
+                return
+        if exchange is None or frame.task != exchange.id:
+            raise _violation(client, phase, "late", "the task of this answer is not open")
+        if client not in exchange.clients:
+            why = "this client was not chosen, or an earlier answer of it was missing"
+            raise _violation(client, phase, "unknown client", why)
+        if isinstance(frame, Declined):
+            self._decline(client, exchange)
+            return
+        # a transport that cancels its call must not lose an answer that the server has
+        await asyncio.shield(self._take(client, frame, len(answer), exchange))
+
+    async def _take(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
+        try:
+            await self._thread.run(lambda: exchange.receive(client, frame.data))
+        except RemoteProtocolError:
+            raise
+        except Exception as error:  # the server has ended
+            exchange.failure = exchange.failure or error
+            exchange.settle()
+            raise
+        self._accepted[client] = fingerprint(frame.task, frame.data)
+        if client in exchange.answered:  # it came twice at the same time
+            return
+        exchange.answered.add(client)
+        exchange.bytes_up += size
+        exchange.settle()
+        self._hooks(
+            MessageAccepted(
+                place=exchange.place,
+                phase=exchange.phase,
+                client=client,
+                size=size,
+                seconds=self._clock.now() - self._opened,
+            )
+        )
+
+    def _decline(self, client: int, exchange: Exchange) -> None:
+        if client in exchange.answered or client in exchange.given_up:
+            return
+        exchange.given_up.add(client)
+        exchange.settle()
+        self._seen.pop(client, None)  # it may be about to end; if not, it calls again
+        self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))
+
+    def _check_member(self, client: int) -> None:
+        if client not in self.members:
+            why = "no member of this session; pass its id to Session(members=…)"
+            raise _violation(client, GATHER, "unknown client", why)
+
+    def _is_present(self, client: int) -> bool:
+        last = self._seen.get(client, -math.inf)
+        return self._polls[client] > 0 or self._clock.now() - last <= _RECENT
+
+    def _see(self, client: int) -> None:
+        self._seen[client] = self._clock.now()
+        self._lost.discard(client)
+        self._arrival.set()
+
+    def _lose(self, clients: Collection[int]) -> None:
+        for u in clients:
+            if not self._polls[u]:
+                self._lost.add(u)
+                self._seen.pop(u, None)
+
+    def _call(self, clients: Collection[int]) -> None:
+        for u in clients:
+            for news in self._calls.get(u, ()):
+                news.set()
+
+
+def fingerprint(task: bytes, data: bytes) -> bytes:
+    """Return a hash that recognises an answer which comes again."""
+    return hashlib.sha256(task + data).digest()
+
+
+def _violation(client: int, phase: str, check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=client, phase=phase, check=check)

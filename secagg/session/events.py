@@ -1,0 +1,256 @@
+"""Events of a session, for hooks, metrics and the log. They have sizes, never contents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+__all__ = [
+    "Event",
+    "HelperFailed",
+    "Hook",
+    "Hooks",
+    "MemberDeclined",
+    "MessageAccepted",
+    "MessageRejected",
+    "PhaseClosed",
+    "PhaseOpened",
+    "Place",
+    "RoundBegun",
+    "RoundFailed",
+    "RoundFinished",
+    "TaskTaken",
+]
+
+logger = logging.getLogger("secagg.session")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of an event.
+
+    Attributes
+    ----------
+    session : str
+        Name of the session.
+    number, attempt : int
+        Number of the round and of the attempt at it, from 0.
+    """
+
+    session: str
+    number: int
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Event of a session, at its `place`."""
+
+    level: ClassVar[int] = logging.INFO
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundBegun(Event):
+    """An attempt at a round has its cohort.
+
+    Attributes
+    ----------
+    kind : "round" or "one-shot"
+    cohort : int
+        Number of clients that were chosen.
+    needed : int
+        Number of clients without which there is no sum.
+    length : int
+        Number of elements of a vector.
+    resumed : bool
+        True if an earlier process began the attempt.
+    """
+
+    kind: str
+    cohort: int
+    needed: int
+    length: int
+    resumed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseOpened(Event):
+    """A phase begins: the clients can fetch its tasks.
+
+    Attributes
+    ----------
+    phase : str
+        Phase of the round, "report", or "check", "reserve" and "open" of the helpers.
+    awaited : int
+        Number of clients or helpers whose answers are missing.
+    deadline : float
+        Seconds until the phase closes in any case.
+    """
+
+    phase: str
+    awaited: int
+    deadline: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfClient(Event):
+    """Event of one client, by its id, in a phase."""
+
+    level: ClassVar[int] = logging.DEBUG
+    phase: str
+    client: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTaken(_OfClient):
+    """A client fetched its task, of `size` bytes."""
+
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageAccepted(_OfClient):
+    """An answer of `size` bytes passed all checks, `seconds` after its phase opened."""
+
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRejected(_OfClient):
+    """An answer of `size` bytes failed a `check`, such as "late" or "signature"."""
+
+    level: ClassVar[int] = logging.WARNING
+    size: int
+    check: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberDeclined(_OfClient):
+    """A client takes no part in this attempt any more; it states no reason."""
+
+    level: ClassVar[int] = logging.INFO
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseClosed(Event):
+    """A phase has closed.
+
+    Attributes
+    ----------
+    phase : str
+    seconds : float
+        Duration of the phase.
+    answered : int
+        Number of clients or helpers with an accepted answer.
+    missing : tuple of int, ascending
+        Ids of the clients, or numbers of the helpers, without one.
+    bytes_down, bytes_up : int
+        Bytes of the tasks that were fetched and of the answers that were accepted.
+    """
+
+    phase: str
+    seconds: float
+    answered: int
+    missing: tuple[int, ...]
+    bytes_down: int
+    bytes_up: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperFailed(Event):
+    """A helper of a one-shot sum did not answer, or answered wrong; the batch goes on.
+
+    Attributes
+    ----------
+    helper : int
+        Number of the helper.
+    phase : "check", "reserve" or "open"
+    check : str
+        Name of the failed check, "deadline", or the class of the helper's error.
+    """
+
+    level: ClassVar[int] = logging.WARNING
+    helper: int
+    phase: str
+    check: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundFinished(Event):
+    """A round has its result.
+
+    Attributes
+    ----------
+    seconds : float
+        Duration of the attempt, from its cohort on.
+    survivors : int
+        Number of clients in the sum.
+    disputes : int
+        Number of wrong shares that were found.
+    stored : bool
+        True if the result was read from the folder.
+    """
+
+    seconds: float
+    survivors: int
+    disputes: int
+    stored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundFailed(Event):
+    """An attempt has failed.
+
+    Attributes
+    ----------
+    error : str
+        Class of the error.
+    phase, check : str
+        Phase of the error; the failed check, or "" if too few clients were left.
+    left_out : tuple of int, ascending
+        Clients that the next attempts at this round leave out: their messages failed a check,
+        or they dealt shares that do not give their secret.
+    final : bool
+        True if no attempt follows: the application gets the error.
+    """
+
+    level: ClassVar[int] = logging.WARNING
+    error: str
+    phase: str
+    check: str
+    left_out: tuple[int, ...]
+    final: bool
+
+
+Hook = Callable[[Event], object]
+"""Function that is called with every event, in the thread of the event loop."""
+
+
+class Hooks:
+    """Hooks of a session, and its log. A hook that raises is logged, and the round goes on."""
+
+    def __init__(self, hooks: Iterable[Hook]) -> None:
+        self._hooks = tuple(hooks)
+
+    def __call__(self, event: Event) -> None:
+        """Log an event and pass it to all hooks."""
+        if logger.isEnabledFor(event.level):
+            fields = asdict(event)
+            fields |= fields.pop("place")
+            kind = type(event).__name__
+            # of many clients the text has the number only
+            shown = (
+                f"{name}={len(value) if isinstance(value, tuple) else value}"
+                for name, value in fields.items()
+            )
+            text = " ".join((kind, *shown))
+            logger.log(event.level, "%s", text, extra=fields | {"event": kind})
+        for hook in self._hooks:
+            try:
+                hook(event)
+            except Exception:  # an operator's page must not stop a round
+                logger.exception("a hook of the session failed")

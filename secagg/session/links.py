@@ -1,0 +1,54 @@
+"""Links of members to a session: the interface, and the link within one process."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from secagg.protocol.client_ids import ClientKey
+from secagg.session.session import Session
+
+__all__ = ["Link", "LocalLink"]
+
+
+class Link(Protocol):
+    """Connection of one member to its session; implement it for a transport.
+
+    It repeats requests that got no reply. An error that it raises ends `take_part`, except for
+    `RemoteProtocolError` of `send`. So raise one for a permanent refusal only.
+    """
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        """Wait for the next task and return it, or None once the session has ended.
+
+        Parameters
+        ----------
+        after : bytes
+            Id of the last task that the member has, or no bytes.
+        """
+        ...
+
+    async def send(self, answer: bytes) -> None:
+        """Send an answer, and return once the server has acknowledged it.
+
+        Raises
+        ------
+        RemoteProtocolError
+            The server rejects the answer, as `Session.accept` does, with the same `check`.
+        """
+        ...
+
+
+class LocalLink:
+    """Link of a member to a session in the same process, for tests and simulations."""
+
+    def __init__(self, session: Session, client_id: ClientKey) -> None:
+        self._session = session
+        self._client = client_id
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        """Wait for the next task; see `Link.next_task`."""
+        return await self._session.next_task(self._client, after)
+
+    async def send(self, answer: bytes) -> None:
+        """Send an answer; see `Link.send`."""
+        await self._session.accept(self._client, answer)

@@ -1,0 +1,236 @@
+"""Member of a session: one coroutine that takes part in every round until the session ends."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from inspect import isawaitable, iscoroutinefunction
+from typing import TypeVar
+
+from secagg._secrets import without_frames
+from secagg.client import Client
+from secagg.encoding import Encoding, Vector
+from secagg.errors import RemoteProtocolError
+from secagg.oneshot import OneShotParams
+from secagg.protocol import (
+    ClientPolicy,
+    CohortLedger,
+    Identity,
+    Phase,
+    Registry,
+    RoundParams,
+)
+from secagg.protocol.client_ids import ClientKey, identify
+from secagg.session.links import Link
+from secagg.session.wire import (
+    Answer,
+    AttemptName,
+    Declined,
+    Task,
+    encode,
+    read_name,
+    read_task,
+    task_id,
+)
+
+__all__ = ["Train", "take_part"]
+
+T = TypeVar("T")
+Input = Vector | tuple[Vector, int]
+Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
+"""Function of a member that returns its vector, or vector and weight, for a round. Its
+arguments are the application's message and the parameters."""
+
+logger = logging.getLogger("secagg.session")
+
+
+@without_frames
+async def take_part(
+    link: Link,
+    client_id: ClientKey,
+    train: Train,
+    *,
+    policy: ClientPolicy | None = None,
+    identity: Identity | None = None,
+    registry: Registry | None = None,
+    ledger: CohortLedger | None = None,
+    encoding: Encoding | None = None,
+) -> int:
+    """Take part in all rounds of a session until it ends; return the number completed.
+
+    A round whose server breaks the protocol is logged and left; the next one begins anew. A
+    second attempt at a round sends the vector of the first, under new masks.
+
+    Parameters
+    ----------
+    link : Link
+        Connection to the session, as this client.
+    client_id : int or str
+    train : callable
+        Function ``train(message, params)``, called when the vector is due. It returns the
+        vector, or ``(vector, weight)`` in a weighted round. It is a coroutine function, or runs
+        in a thread.
+    policy : ClientPolicy, optional
+        Demands on every round; by default those of ``ClientPolicy()``.
+    identity, registry, ledger
+        See `Client`; for all rounds.
+    encoding : Encoding, optional
+        This client's encoding, with its own `rounding` and `beyond_clip`; see
+        `RoundParams.from_bytes`.
+
+    Raises
+    ------
+    ParameterError, RemoteProtocolError
+        The parameters of a round are unsafe or fail the policy; nothing was sent. Or the vector
+        is invalid. The message has the remedy.
+    Exception
+        An error of `train` or of the link. The server gets no text of it.
+    """
+    member = _Member(client_id, train, policy, identity, registry, ledger, encoding)
+    after = b""
+    while (data := await link.next_task(after)) is not None:
+        task = read_task(data)
+        after = task.id
+        try:
+            answer = await member.answer(task)
+        except Exception:
+            with suppress(Exception):  # the first error counts
+                await link.send(encode(Declined(task.id)))  # a reason could be private
+            raise
+        try:
+            await link.send(encode(answer))
+        except RemoteProtocolError as error:
+            member.leave(error)
+        else:
+            member.sent()
+    return member.completed
+
+
+class _Member:
+    """Member of a session: its client in the present round, and its memory of earlier ones."""
+
+    def __init__(
+        self,
+        client_id: ClientKey,
+        train: Train,
+        policy: ClientPolicy | None,
+        identity: Identity | None,
+        registry: Registry | None,
+        ledger: CohortLedger | None,
+        encoding: Encoding | None,
+    ) -> None:
+        self.completed = 0
+        self._id, _ = identify(client_id)
+        self._train, self._encoding = train, encoding
+        self._new_client = partial(
+            Client,
+            self._id,
+            policy=policy,
+            identity=identity,
+            registry=registry,
+            ledger=ledger,
+        )
+        self._client: Client | None = None
+        self._name: AttemptName | None = None  # of the last attempt
+        self._used: set[bytes] = set()  # sessions
+        self._trained: tuple[object, Vector, int | None] | None = None
+
+    async def answer(self, task: Task) -> Answer | Declined:
+        """Return the answer to a task; it raises errors that the application must see."""
+        first = task.step == Phase.ADVERTISE_KEYS
+        client = self._proposed(task) if first else None
+        try:
+            if client is not None:
+                self._begin(task, client)
+            return await self._step(task)
+        except RemoteProtocolError as error:
+            self.leave(error)
+            return Declined(task.id)
+
+    def sent(self) -> None:
+        """Count a round whose last answer was acknowledged."""
+        if self._client is not None and self._client.phase is Phase.FINISHED:
+            self._client = None
+            self.completed += 1
+
+    def leave(self, error: RemoteProtocolError) -> None:
+        """Leave the present attempt, because of an error on either side, and log it."""
+        self._client = None
+        logger.warning(
+            "client %d left the attempt: %s, check %s",
+            self._id,
+            error.phase,
+            error.check,
+            extra={"client": self._id, "phase": error.phase, "check": error.check},
+        )
+
+    def _proposed(self, task: Task) -> Client:
+        """Return a client for the parameters of a task; raise if they fail its policy."""
+        self._client = None
+        return self._new_client(RoundParams.from_bytes(task.params, self._encoding))
+
+    def _begin(self, task: Task, client: Client) -> None:
+        """Begin an attempt, unless this client was in it before."""
+        params = client.params
+        name, last = read_name(params.session), self._name
+        if name is None or (name.number, name.attempt) != (task.number, task.attempt):
+            raise _violation(task, "session", "the parameters are of another attempt")
+        # a second masked input of one attempt could be of another cohort
+        again = last is not None and last.run == name.run and name[:3] <= last[:3]
+        if again or params.session in self._used:
+            raise _violation(task, "session", "this client was in this attempt before")
+        self._used.add(params.session)
+        self._client, self._name = client, name
+
+    async def _step(self, task: Task) -> Answer | Declined:
+        client = self._client
+        if client is None or task.id != self._due(task, client):
+            return Declined(task.id)
+        vector, weight = None, None
+        if client.phase is Phase.MASKED_INPUT:
+            vector, weight = await self._input(task, client.params)
+        return Answer(
+            task.id, await in_thread(lambda: client.answer(task.data, vector, weight))
+        )
+
+    def _due(self, task: Task, client: Client) -> bytes:
+        return task_id(client.params.digest, task.number, task.attempt, client.phase)
+
+    async def _input(self, task: Task, params: RoundParams) -> tuple[Vector, int | None]:
+        """Return vector and weight, which attempts at one round have in common."""
+        assert self._name is not None, "set with the client"  # noqa: S101
+        fixed = params.to_bytes().removesuffix(params.session)
+        about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
+        if self._trained is None or self._trained[0] != about:
+            self._trained = None
+            self._trained = (about, *await call_train(self._train, task.message, params))
+        return self._trained[1:]
+
+
+async def call_train(
+    train: Train, message: bytes, params: RoundParams | OneShotParams
+) -> tuple[Vector, int | None]:
+    """Return the vector and weight that an application's function gives."""
+    if iscoroutinefunction(train):
+        found = await train(message, params)
+    else:
+        found = await in_thread(lambda: train(message, params))
+        if isawaitable(found):
+            found = await found
+    return found if isinstance(found, tuple) else (found, None)
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Return the result of a call in another thread.
+
+    Unlike `asyncio.to_thread`, no frame of an error has the arguments.
+    """
+    return await asyncio.get_running_loop().run_in_executor(None, call)
+
+
+def _violation(task: Task, check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase=task.step, check=check)

@@ -1,0 +1,41 @@
+"""Thread of a session, in which its cryptography and its files are: one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from secagg.errors import LocalProtocolError
+
+__all__ = ["Thread", "closed"]
+
+T = TypeVar("T")
+
+
+class Thread:
+    """Thread that makes calls in the order in which they are passed.
+
+    So the event loop stays free, and a `Server`, which takes one thread at a time, is safe.
+    """
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="secagg-session")
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call, or raise its error; LocalProtocolError after `close`."""
+        if self._closed:
+            raise closed()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def close(self) -> None:
+        """End the thread after the calls that it has."""
+        self._closed = True
+        self._pool.shutdown(wait=False)
+
+
+def closed() -> LocalProtocolError:
+    """Return the error for a call of a closed session."""
+    return LocalProtocolError("the session is closed; make a new one")

@@ -1,0 +1,198 @@
+"""Frames between a session and its members: tasks, answers, and the names of attempts.
+
+A frame is the byte 1 (the version) and a MessagePack array: an integer tag, then the fields.
+docs/sessions.md specifies them. The messages of the protocol are inside, as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from contextlib import suppress
+from typing import Annotated, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.msgpack import Decoder
+
+from secagg.errors import RemoteProtocolError
+from secagg.protocol import Phase, RoundParams
+from secagg.protocol.messages import (
+    AdvertiseKeys,
+    ConsistencySignature,
+    MaskedInput,
+    ShareKeys,
+    UnmaskShares,
+    max_bytes,
+)
+
+__all__ = [
+    "FRAME",
+    "REPORT",
+    "Answer",
+    "AttemptName",
+    "Declined",
+    "Task",
+    "answer_limit",
+    "encode",
+    "read_answer",
+    "read_name",
+    "read_task",
+    "task_id",
+    "write_name",
+]
+
+VERSION = 1
+REPORT = "report"
+"""Step of a one-shot sum; the steps of a round are its phases."""
+FRAME = 64
+"""More than version, tag, task id and length prefix of an answer take."""
+_SESSION_BYTES = 64
+_TAIL = struct.Struct("<8sIH8s")
+_ANSWERS: dict[Phase, type[Struct]] = {
+    Phase.ADVERTISE_KEYS: AdvertiseKeys,
+    Phase.SHARE_KEYS: ShareKeys,
+    Phase.MASKED_INPUT: MaskedInput,
+    Phase.CONSISTENCY_CHECK: ConsistencySignature,
+    Phase.UNMASKING: UnmaskShares,
+}
+
+TaskId = Annotated[bytes, Meta(min_length=16, max_length=16)]
+F = TypeVar("F", bound=Struct)
+
+
+class Task(Struct, frozen=True, array_like=True, tag=1, forbid_unknown_fields=True):
+    """Request of the server to one member.
+
+    Attributes
+    ----------
+    id : bytes
+        `task_id` of the round, attempt and step.
+    number, attempt : int
+        Number of the round in its session and of the attempt at it, from 0.
+    step : str
+        Phase whose message is due, or "report" for a report of a one-shot sum.
+    params : bytes
+        Parameters, in the first task of an attempt and in "report"; empty in all others.
+    message : bytes
+        Message of the application, in "masked_input" and "report"; empty in all others.
+    data : bytes
+        The server's message of the protocol. In "report" the helpers' endorsements.
+    """
+
+    id: TaskId
+    number: Annotated[int, Meta(ge=0, lt=1 << 32)]
+    attempt: Annotated[int, Meta(ge=0, lt=1 << 16)]
+    step: Annotated[str, Meta(max_length=32)]
+    params: bytes
+    message: bytes
+    data: bytes
+
+
+class Answer(Struct, frozen=True, array_like=True, tag=2, forbid_unknown_fields=True):
+    """Answer of a member to a task: its message of the protocol, or its report."""
+
+    task: TaskId
+    data: bytes
+
+
+class Declined(Struct, frozen=True, array_like=True, tag=3, forbid_unknown_fields=True):
+    """Answer of a member that takes no part; it has no reason, which could be private."""
+
+    task: TaskId
+
+
+_TASK = Decoder(Task)
+_ANSWER: Decoder[Answer | Declined] = Decoder(Answer | Declined)
+
+
+class AttemptName(NamedTuple):
+    """Name of an attempt at a round: the end of its ``params.session``.
+
+    Attributes
+    ----------
+    run : bytes
+        8 random bytes of the session, the same after a restart from its folder.
+    number, attempt : int
+    fresh : bytes
+        8 random bytes of the attempt.
+    """
+
+    run: bytes
+    number: int
+    attempt: int
+    fresh: bytes
+
+
+def task_id(params_digest: bytes, number: int, attempt: int, step: str) -> bytes:
+    """Return the id of a task, 16 bytes; both sides compute it."""
+    place = struct.pack("<IH", number, attempt)
+    label = b"secagg/1 session task"
+    return hashlib.sha256(label + params_digest + place + step.encode()).digest()[:16]
+
+
+def write_name(prefix: bytes, name: AttemptName) -> bytes:
+    """Return the ``params.session`` of an attempt: `prefix`, or its hash if long, and the name.
+
+    The prefix stays as it is up to 42 bytes; of a longer one the session has 16 bytes of the
+    SHA-256.
+    """
+    if len(prefix) > _SESSION_BYTES - _TAIL.size:
+        prefix = hashlib.sha256(prefix).digest()[:16]
+    return prefix + _TAIL.pack(*name)
+
+
+def read_name(session: bytes) -> AttemptName | None:
+    """Return the name of an attempt from its ``params.session``, or None if it has none."""
+    if len(session) < _TAIL.size:
+        return None
+    return AttemptName(*_TAIL.unpack(session[-_TAIL.size :]))
+
+
+def encode(frame: Struct) -> bytes:
+    """Return a frame as bytes."""
+    return bytes([VERSION]) + msgspec.msgpack.encode(frame)
+
+
+def read_task(data: bytes) -> Task:
+    """Return the task that `encode` wrote.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "version" or "encoding": it is not a task.
+    """
+    return _read(data, _TASK, None, "task")
+
+
+def read_answer(data: bytes, limit: int, sender: int, phase: str) -> Answer | Declined:
+    """Return a member's answer of at most `limit` bytes.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "size", "version" or "encoding": it is not an answer.
+    """
+    if len(data) > limit:
+        why = f"{len(data)} bytes; an answer has at most {limit} here"
+        raise RemoteProtocolError(why, sender=sender, phase=phase, check="size")
+    return _read(data, _ANSWER, sender, phase)
+
+
+def answer_limit(params: RoundParams, phase: Phase) -> int:
+    """Return an upper bound on the bytes of an answer in a phase of a round."""
+    return FRAME + max_bytes(_ANSWERS[phase], params)
+
+
+def _read(data: bytes, decoder: Decoder[F], sender: int | None, phase: str) -> F:
+    if not data or data[0] != VERSION:
+        first = data[0] if data else "none"
+        why = f"first byte {first}; this side reads version {VERSION} of the session's frames"
+        raise RemoteProtocolError(why, sender=sender, phase=phase, check="version")
+    # not chained: the decoder's error may quote the content
+    with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+        frame = decoder.decode(memoryview(data)[1:])
+        if encode(frame) == data:  # the same frame in other bytes would count as another one
+            return frame
+    why = "these bytes are not the frame that is due here"
+    raise RemoteProtocolError(why, sender=sender, phase=phase, check="encoding")

@@ -1,0 +1,421 @@
+"""Rounds in a session: the sums, drop-outs at every phase, deadlines, retries and cohorts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secagg import (
+    CohortLedger,
+    FixedPoint,
+    LocalProtocolError,
+    ParameterError,
+    Registry,
+    RemoteProtocolError,
+    RoundParams,
+    RoundResult,
+    TooFewSurvivors,
+)
+from secagg.protocol import NEXT
+from secagg.session import (
+    Deadlines,
+    MemberDeclined,
+    MessageRejected,
+    PhaseClosed,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+    Session,
+    TaskTaken,
+)
+from secagg.session.wire import Answer, Declined, encode
+from secagg.testing import make_identity
+from session_party import Party, member_options, session_of, vector_of
+
+N, LENGTH = 5, 6
+SEMI = RoundParams(
+    n_clients=N,
+    threshold=3,
+    length=LENGTH,
+    encoding=FixedPoint(clip=8.0),
+    session=b"app",
+)
+ACTIVE = replace(SEMI, threshold=4, security="active")
+REGISTRY = Registry({u: make_identity(u).public for u in range(N)})
+
+
+def train_of(u: int, seen: list[bytes] | None = None) -> Any:
+    def train(message: bytes, params: RoundParams) -> np.ndarray:
+        if seen is not None:
+            seen.append(message)
+        return vector_of(u, params.length)
+
+    return train
+
+
+def start(party: Party, params: RoundParams, lost: dict[int, Any] | None = None) -> None:
+    for u in sorted(party.session._desk.members):
+        party.join(u, train_of(u), (lost or {}).get(u), **options_of(u, params))
+
+
+def options_of(u: int, params: RoundParams) -> dict[str, Any]:
+    return member_options(u, params) | ({"registry": REGISTRY} if params.active else {})
+
+
+def assert_plain_sum(result: RoundResult, survivors: set[int]) -> None:
+    assert set(result.survivors) == survivors
+    assert (result.sum == sum(vector_of(u, LENGTH) for u in survivors)).all()
+
+
+def registry_of(params: RoundParams) -> Registry | None:
+    return REGISTRY if params.active else None
+
+
+@pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
+def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
+    async def run() -> None:
+        party = Party(range(N), registry=registry_of(params))
+        seen: list[bytes] = []
+        for u in range(N):
+            party.join(u, train_of(u, seen), **options_of(u, params))
+        for number in range(3):
+            result = await party.session.round(params, b"model %d" % number)
+            assert_plain_sum(result, set(range(N)))
+        assert await party.end() == dict.fromkeys(range(N), 3)
+        assert sorted(seen) == sorted([b"model 0", b"model 1", b"model 2"] * N)
+        finished = party.of(RoundFinished)
+        assert [event.place.number for event in finished] == [0, 1, 2]
+        closed = [event for event in party.of(PhaseClosed) if event.place.number == 1]
+        assert [event.phase for event in closed] == list(NEXT[params.security])
+        taken = sum(event.size for event in party.of(TaskTaken))
+        assert sum(event.bytes_down for event in party.of(PhaseClosed)) == taken
+        assert all(event.missing == () and event.bytes_up for event in closed)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("lost", ["task", "answer"])
+@pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
+def test_a_member_may_drop_out_in_any_phase(params, lost):
+    async def run(step: str) -> None:
+        async with session_of(params, N, registry=registry_of(params)) as party:
+            start(party, params, {2: {(0, 0, step): lost}})
+            result = await party.session.round(params)
+            late = step in ("consistency_check", "unmasking")
+            assert_plain_sum(result, set(range(N)) - (set() if late else {2}))
+            missing = {event.phase: event.missing for event in party.of(PhaseClosed)}
+            assert missing[step] == (2,)
+            # it is not awaited any more, so nothing waits for a deadline
+            assert_plain_sum(await party.session.round(params), {0, 1, 3, 4})
+
+    for step in NEXT[params.security]:
+        asyncio.run(run(step.value))
+
+
+def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+            closing = asyncio.create_task(party.session.round(SEMI))
+            while 2 not in party.silent:
+                await asyncio.sleep(0)
+            party.running[2].cancel()
+            party.join(2, train_of(2), **options_of(2, SEMI))
+            assert_plain_sum(await closing, {0, 1, 3, 4})
+            assert [event.client for event in party.of(MemberDeclined)] == [2]
+            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+    asyncio.run(run())
+
+
+class Twice(Party):
+    """Party in which each answer is posted four times, twice at the same moment."""
+
+    def __init__(self, members: Any) -> None:
+        super().__init__(members)
+        self.later: list[Any] = []
+
+    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+        await asyncio.gather(link.send(answer), link.send(answer))
+        await link.send(answer)
+        asyncio.get_running_loop().call_later(0, self.again, link, answer)
+
+    def again(self, link: Any, answer: bytes) -> None:
+        self.later.append(asyncio.ensure_future(link.send(answer)))
+
+
+def test_the_same_answer_again_is_accepted_and_changes_nothing():
+    async def run() -> None:
+        party = Twice(range(N))
+        start(party, SEMI)
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+        await asyncio.gather(*party.later)
+        closed = party.of(PhaseClosed)
+        assert [event.answered for event in closed] == [N] * 4
+        assert not party.of(MessageRejected)
+        await party.end()
+
+    asyncio.run(run())
+
+
+class Spoiled(Party):
+    """Party in which client 1 sends garbage in a step, in the first attempt."""
+
+    step, garbage = "masked_input", b"\x02\x93garbage"
+
+    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+        if link._client == 1 and (task.number, task.attempt, task.step) == (0, 0, self.step):
+            answer = self.garbage or encode(Answer(task.id, b"\x02garbage"))
+        await link.send(answer)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage", b"\x01garbage"], ids=range(3))
+@pytest.mark.parametrize("step", NEXT["semi-honest"])
+def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
+    async def run() -> None:
+        party = Spoiled(range(N))
+        party.step, party.garbage = step.value, garbage
+        start(party, SEMI)
+        result = await party.session.round(SEMI)
+        late = step == "unmasking"
+        assert_plain_sum(result, set(range(N)) - (set() if late else {1}))
+        (rejected,) = party.of(MessageRejected)
+        assert (rejected.client, rejected.phase) == (1, step)
+        assert rejected.check in ("version", "encoding")
+        assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+        await party.end()
+
+    asyncio.run(run())
+
+
+def test_a_late_answer_is_refused_and_changes_nothing():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            start(party, SEMI, {2: {(0, 0, "masked_input"): "answer"}})
+            result = await party.session.round(SEMI)
+            assert_plain_sum(result, {0, 1, 3, 4})
+            late = encode(party.links[2].answers[-1])
+            for _ in range(2):
+                with pytest.raises(RemoteProtocolError) as caught:
+                    await party.session.accept(2, late)
+                assert (caught.value.check, caught.value.sender) == ("late", 2)
+            # a late answer is no offence
+            party.join(2, train_of(2), **options_of(2, SEMI))
+            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+    asyncio.run(run())
+
+
+def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            start(party, SEMI)
+            with pytest.raises(RemoteProtocolError) as caught:
+                await party.session.next_task(17)
+            assert caught.value.check == "unknown client"
+            with pytest.raises(RemoteProtocolError) as caught:
+                await party.session.accept(17, encode(Declined(bytes(16))))
+            assert caught.value.check == "unknown client"
+            closing = asyncio.create_task(party.session.round(SEMI, cohort=[0, 1, 3, 4]))
+            while not party.links[0].tasks:
+                await asyncio.sleep(0)
+            with pytest.raises(RemoteProtocolError) as caught:
+                await party.session.accept(2, encode(Declined(party.links[0].tasks[0].id)))
+            assert caught.value.check == "unknown client"
+            assert_plain_sum(await closing, {0, 1, 3, 4})
+
+    asyncio.run(run())
+
+
+def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            seen: list[bytes] = []
+            for u in range(N):
+                lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
+                lost |= {(0, 0, "share_keys"): "answer"} if u == 0 else {}
+                party.join(u, train_of(u, seen), lost, **options_of(u, SEMI))
+            params = replace(SEMI, threshold=4)
+            result = asyncio.create_task(party.session.round(params, b"model"))
+            while not party.of(RoundFailed):
+                await asyncio.sleep(0)
+            for u in (0, 1):
+                party.running[u].cancel()
+                party.join(u, train_of(u, seen), **options_of(u, SEMI))
+            assert_plain_sum(await result, set(range(N)))
+            sessions = {
+                bytes(task.params[-64:])
+                for link in party.links.values()
+                for task in link.tasks
+                if task.params
+            }
+            assert len(sessions) == 2
+            # clients 2, 3 and 4 trained once for both attempts, client 1 anew as it came back
+            assert len(seen) == 3 + 1 + 2
+
+    asyncio.run(run())
+
+
+def test_all_attempts_failed_is_the_error_of_the_last():
+    async def run() -> None:
+        party = Party(range(N), attempts=2)
+        for u in range(N):
+            lost = {(0, a, "masked_input"): "answer" for a in (0, 1)} if u < 3 else {}
+            party.join(u, train_of(u), lost, **options_of(u, SEMI))
+        ending = asyncio.create_task(party.session.round(SEMI))
+        while not party.of(RoundFailed):
+            await asyncio.sleep(0)
+        while not party.hand.expire():  # only two members are there for the second attempt
+            await asyncio.sleep(0)
+        with pytest.raises(TooFewSurvivors) as caught:
+            await ending
+        assert caught.value.phase == "gather"
+        assert [event.final for event in party.of(RoundFailed)] == [False, True]
+        await party.end()
+
+    asyncio.run(run())
+
+
+def test_a_client_whose_message_failed_a_check_is_left_out_of_the_next_attempt():
+    async def run() -> None:
+        params = replace(SEMI, threshold=4)
+        party = Spoiled(range(N))
+        start(party, params, {0: {(0, 0, "masked_input"): "answer"}})
+        ending = asyncio.create_task(party.session.round(params))
+        while not party.of(RoundFailed):
+            await asyncio.sleep(0)
+        party.running[0].cancel()
+        party.join(0, train_of(0), **options_of(0, params))
+        assert_plain_sum(await ending, {0, 2, 3, 4})
+        assert party.of(RoundFailed)[0].left_out == (1,)
+        assert [event.cohort for event in party.of(RoundBegun)] == [5, 4]
+        await party.end()
+
+    asyncio.run(run())
+
+
+def test_cohorts_are_all_some_or_these():
+    async def run() -> None:
+        params = replace(SEMI, n_clients=4)
+        party = Party(range(8))
+        start(party, params)
+        chosen = [await party.session.round(params) for _ in range(4)]
+        assert all(len(result.survivors) == 4 for result in chosen)
+        assert len({result.survivors for result in chosen}) > 1  # 1 in 343,000 fails
+        assert len((await party.session.round(params, cohort=3)).survivors) == 3
+        assert_plain_sum(await party.session.round(params, cohort=[7, 1, 4]), {1, 4, 7})
+        for wrong in (2, 5, [1, 2], [1, 2, 99], range(5)):
+            with pytest.raises(ParameterError):
+                await party.session.round(params, cohort=wrong)
+        await party.end()
+
+    asyncio.run(run())
+
+
+def test_a_round_begins_without_members_that_do_not_come():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            ending = asyncio.create_task(party.session.round(SEMI))
+            for u in range(4):
+                party.join(u, train_of(u), **options_of(u, SEMI))
+            while len(party.session._desk._calls) < 4:
+                await asyncio.sleep(0)
+            while not party.hand.expire():
+                await asyncio.sleep(0)
+            assert_plain_sum(await ending, {0, 1, 2, 3})
+            assert_plain_sum(await party.session.round(SEMI), {0, 1, 2, 3})  # not awaited
+            party.join(4, train_of(4), **options_of(4, SEMI))
+            await asyncio.sleep(0)
+            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+    asyncio.run(run())
+
+
+def test_a_member_counts_as_present_for_a_while_after_its_last_call():
+    async def run() -> None:
+        async with session_of(SEMI, 3) as party:
+            for u in range(3):
+                assert await party.session.next_task(u, b"", 0) is None
+            desk = party.session._desk
+            pool = frozenset(range(3))
+            assert await desk.gather(pool, 3, 3, 1.0) == pool
+            party.hand.time = 60.0
+            ending = asyncio.create_task(desk.gather(pool, 3, 3, 1.0))
+            while not party.hand.expire():
+                await asyncio.sleep(0)
+            with pytest.raises(TooFewSurvivors):
+                await ending
+
+    asyncio.run(run())
+
+
+def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
+    async def run() -> None:
+        ledger = CohortLedger(min_difference=3)
+        async with session_of(SEMI, N, ledger=ledger, attempts=1) as party:
+            start(party, SEMI)
+            await party.session.round(SEMI)
+            with pytest.raises(TooFewSurvivors):
+                await party.session.round(SEMI, cohort=[0, 1, 2, 3])
+            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+    asyncio.run(run())
+
+
+def test_rounds_are_one_at_a_time_and_none_after_the_end():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            start(party, SEMI)
+            first = asyncio.create_task(party.session.round(SEMI))
+            await asyncio.sleep(0)
+            with pytest.raises(LocalProtocolError):
+                await party.session.round(SEMI)
+            await first
+            await party.session.close()
+            assert party.session.closed
+            assert await party.session.next_task(0) is None
+            with pytest.raises(LocalProtocolError):
+                await party.session.round(SEMI)
+
+    asyncio.run(run())
+
+
+def test_closing_ends_a_round_under_way():
+    async def run() -> None:
+        async with session_of(SEMI, N) as party:
+            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+            party._check = lambda: None  # no deadline expires
+            ending = asyncio.create_task(party.session.round(SEMI))
+            while 2 not in party.silent:
+                await asyncio.sleep(0)
+            await party.session.close()
+            with pytest.raises(LocalProtocolError):
+                await ending
+
+    asyncio.run(run())
+
+
+def test_hooks_that_raise_do_not_stop_a_round():
+    async def run() -> None:
+        def broken(event: object) -> None:
+            raise ZeroDivisionError
+
+        async with session_of(SEMI, N, on_event=[broken]) as party:
+            start(party, SEMI)
+            assert_plain_sum(await party.session.round(SEMI), set(range(N)))
+
+    asyncio.run(run())
+
+
+def test_arguments_are_validated():
+    for wrong in (0, -1.0, float("nan"), True):
+        with pytest.raises(ParameterError):
+            Deadlines.of(wrong)
+    with pytest.raises(ParameterError):
+        Session(range(3), attempts=0)
+    with pytest.raises(ParameterError):
+        Session([-1])

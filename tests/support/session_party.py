@@ -1,0 +1,164 @@
+"""A session with its members in one event loop, links that lose messages, and a hand clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+
+from secagg import RoundParams
+from secagg.session import Clock, Event, LocalLink, Session, take_part
+from secagg.session.wire import Answer, Declined, encode, read_answer, read_task
+from secagg.testing import make_identity, toy_policy
+
+
+class HandClock:
+    """Clock that stands until the test moves it; `expire` ends all deadlines under way."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self._sleepers: list[asyncio.Future[None]] = []
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(lambda: self.time, self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        one = asyncio.get_running_loop().create_future()
+        self._sleepers.append(one)
+        try:
+            await one
+        finally:
+            self._sleepers.remove(one)
+
+    def expire(self) -> bool:
+        """End the deadlines under way; return whether there were any."""
+        for one in self._sleepers:
+            if not one.done():
+                one.set_result(None)
+        return bool(self._sleepers)
+
+
+class Link:
+    """Link of a member that a test can cut: ``lost`` names steps, by attempt of a round.
+
+    At ``(number, attempt, step): "task"`` the member does not get the task, and stays away for
+    good. At ``"answer"`` its answer does not get out.
+    """
+
+    def __init__(self, party: Party, u: int, lost: Mapping[tuple[int, int, str], str]) -> None:
+        self.party, self.u, self.lost = party, u, lost
+        self.link = LocalLink(party.session, u)
+        self.tasks: list[Any] = []
+        self.answers: list[Any] = []
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        data = await self.link.next_task(after)
+        if data is not None:
+            task = read_task(data)
+            self.tasks.append(task)
+            if self.lost.get((task.number, task.attempt, task.step)) == "task":
+                await self.party.silence(self.u)
+        return data
+
+    async def send(self, answer: bytes) -> None:
+        task = self.tasks[-1]
+        self.answers.append(read_answer(answer, len(answer), self.u, task.step))
+        if self.lost.get((task.number, task.attempt, task.step)) == "answer":
+            await self.party.silence(self.u)
+        await self.party.deliver(self.link, task, answer)
+
+
+class Party:
+    """Session with members; deadlines expire when only silent members are awaited."""
+
+    def __init__(self, members: Collection[int], **options: Any) -> None:
+        self.hand = HandClock()
+        self.events: list[Event] = []
+        self.silent: set[int] = set()
+        self.links: dict[int, Link] = {}
+        self.running: dict[int, asyncio.Task[int]] = {}
+        hooks = (self._noted, *options.pop("on_event", ()))
+        self.session = Session(members, clock=self.hand.clock, on_event=hooks, **options)
+
+    def join(
+        self,
+        u: int,
+        train: Callable[..., Any],
+        lost: Mapping[tuple[int, int, str], str] | None = None,
+        **options: Any,
+    ) -> asyncio.Task[int]:
+        """Start a member."""
+        self.silent.discard(u)
+        self.links[u] = Link(self, u, lost or {})
+        self.running[u] = asyncio.create_task(take_part(self.links[u], u, train, **options))
+        return self.running[u]
+
+    async def deliver(self, link: LocalLink, task: Any, answer: bytes) -> None:
+        """Deliver an answer; a test may override it."""
+        await link.send(answer)
+
+    async def silence(self, u: int) -> None:
+        """Stay away for good."""
+        self.silent.add(u)
+        self._expire_if_quiet()
+        await asyncio.get_running_loop().create_future()
+
+    async def end(self) -> dict[int, int]:
+        """Close the session; return the rounds that each member completed."""
+        await self.session.close()
+        for u in self.silent:
+            self.running.pop(u).cancel()
+        return {u: await one for u, one in self.running.items()}
+
+    def kinds(self) -> list[str]:
+        """Return the names of the events so far."""
+        return [type(event).__name__ for event in self.events]
+
+    def of(self, kind: type[Event]) -> list[Any]:
+        """Return the events of a class."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def _noted(self, event: Event) -> None:
+        self.events.append(event)
+        self._expire_if_quiet()
+
+    def _expire_if_quiet(self) -> None:
+        asyncio.get_running_loop().call_soon(self._check)
+
+    def _check(self) -> None:
+        exchange = self.session._desk._exchange
+        awaited = frozenset() if exchange is None else exchange.awaited
+        # a phase that has just opened has no deadline yet
+        if awaited and awaited <= self.silent and not self.hand.expire():
+            self._expire_if_quiet()
+
+
+def vector_of(u: int, length: int) -> np.ndarray:
+    """Return the vector of a client, exact in 16 fractional bits."""
+    return np.arange(length) / 8 + u / 4
+
+
+def member_options(u: int, params: RoundParams) -> dict[str, Any]:
+    """Return the policy, and in active rounds identity and registry, of a member."""
+    more: dict[str, Any] = {"policy": toy_policy(params)}
+    return more | ({"identity": make_identity(u)} if params.active else {})
+
+
+@asynccontextmanager
+async def session_of(params: RoundParams, members: int, **options: Any) -> AsyncIterator[Party]:
+    """Yield a party, and end its members after the block."""
+    party = Party(range(members), **options)
+    try:
+        yield party
+    finally:
+        await party.session.close()
+        for one in party.running.values():
+            one.cancel()
+        await asyncio.gather(*party.running.values(), return_exceptions=True)
+
+
+__all__ = ["Answer", "Declined", "Party", "encode", "member_options", "session_of", "vector_of"]

@@ -87,6 +87,30 @@ class CohortLedger:
             raise ParameterError("cohort names a client twice; take each id once")
         return self.page(kind).record(packed)
 
+    def include(self, other: CohortLedger) -> None:
+        """Record all cohorts of another ledger, such as one from a file, without a comparison.
+
+        Parameters
+        ----------
+        other : CohortLedger
+
+        Raises
+        ------
+        ParameterError
+            Its `min_difference` is another one.
+        """
+        check_kind("other", other, CohortLedger, "a secagg.CohortLedger")
+        if other.min_difference != self.min_difference:
+            raise ParameterError(
+                f"the other ledger has min_difference {other.min_difference}, not "
+                f"{self.min_difference}; take the same"
+            )
+        with other._lock:
+            pages = {kind: dict(page) for kind, page in other._pages.items()}
+        with self._lock:
+            for kind, page in pages.items():
+                self._pages.setdefault(kind, {}).update(page)
+
     def page(self, kind: str) -> Page:
         """Return the part of the ledger for one kind of input."""
         check_kind("kind", kind, str, "a str")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.events import (
     Event,
+    HelperAnswered,
     HelperFailed,
     MemberDeclined,
     MessageAccepted,
@@ -24,6 +25,7 @@ from secagg.session.events import (
     RoundFinished,
     TaskTaken,
 )
+from secagg.session.helpers import HelperLink, LocalHelper
 from secagg.session.links import Link, LocalLink
 from secagg.session.member import take_part
 from secagg.session.session import Session
@@ -32,8 +34,11 @@ __all__ = [
     "Clock",
     "Deadlines",
     "Event",
+    "HelperAnswered",
     "HelperFailed",
+    "HelperLink",
     "Link",
+    "LocalHelper",
     "LocalLink",
     "MemberDeclined",
     "MessageAccepted",

@@ -101,6 +101,7 @@ class Desk:
     Attributes
     ----------
     closed : bool
+    thread : Thread
     answer_limit : int
         Largest answer in the present round, in bytes.
     """
@@ -111,7 +112,7 @@ class Desk:
         self.members = frozenset(members)
         self.closed = False
         self.answer_limit = wire.FRAME
-        self._thread, self._hooks, self._clock = thread, hooks, clock
+        self.thread, self._hooks, self._clock = thread, hooks, clock
         self._place = Place(name, 0, 0)
         self._exchange: Exchange | None = None
         self._opened = 0.0
@@ -239,7 +240,7 @@ class Desk:
         try:
             if exchange.failure is not None:
                 raise exchange.failure
-            await self._thread.run(close)  # behind the answers that are on their way there
+            await self.thread.run(close)  # behind the answers that are on their way there
         finally:
             self._hooks(
                 PhaseClosed(
@@ -298,7 +299,7 @@ class Desk:
 
     async def _take(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
         try:
-            await self._thread.run(lambda: exchange.receive(client, frame.data))
+            await self.thread.run(lambda: exchange.receive(client, frame.data))
         except RemoteProtocolError:
             raise
         except Exception as error:  # the server has ended

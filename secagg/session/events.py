@@ -9,6 +9,7 @@ from typing import ClassVar
 
 __all__ = [
     "Event",
+    "HelperAnswered",
     "HelperFailed",
     "Hook",
     "Hooks",
@@ -158,6 +159,16 @@ class PhaseClosed(Event):
     missing: tuple[int, ...]
     bytes_down: int
     bytes_up: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HelperAnswered(Event):
+    """A helper, by its number, has done a phase in so many seconds."""
+
+    level: ClassVar[int] = logging.DEBUG
+    helper: int
+    phase: str
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
-from typing import TypeVar
 
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Encoding, Vector
-from secagg.errors import RemoteProtocolError
-from secagg.oneshot import OneShotParams
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams, OneShotPolicy, report
 from secagg.protocol import (
     ClientPolicy,
     CohortLedger,
@@ -25,8 +23,11 @@ from secagg.protocol import (
     RoundParams,
 )
 from secagg.protocol.client_ids import ClientKey, identify
+from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.links import Link
+from secagg.session.thread import in_thread
 from secagg.session.wire import (
+    REPORT,
     Answer,
     AttemptName,
     Declined,
@@ -39,7 +40,6 @@ from secagg.session.wire import (
 
 __all__ = ["Train", "take_part"]
 
-T = TypeVar("T")
 Input = Vector | tuple[Vector, int]
 Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
 """Function of a member that returns its vector, or vector and weight, for a round. Its
@@ -58,6 +58,7 @@ async def take_part(
     identity: Identity | None = None,
     registry: Registry | None = None,
     ledger: CohortLedger | None = None,
+    one_shot_policy: OneShotPolicy | None = None,
     encoding: Encoding | None = None,
 ) -> int:
     """Take part in all rounds of a session until it ends; return the number completed.
@@ -78,6 +79,9 @@ async def take_part(
         Demands on every round; by default those of ``ClientPolicy()``.
     identity, registry, ledger
         See `Client`; for all rounds.
+    one_shot_policy : OneShotPolicy, optional
+        Demands on every one-shot sum, with the `helpers` that this client trusts. None: it
+        reports to none.
     encoding : Encoding, optional
         This client's encoding, with its own `rounding` and `beyond_clip`; see
         `RoundParams.from_bytes`.
@@ -90,7 +94,9 @@ async def take_part(
     Exception
         An error of `train` or of the link. The server gets no text of it.
     """
-    member = _Member(client_id, train, policy, identity, registry, ledger, encoding)
+    member = _Member(
+        client_id, train, policy, identity, registry, ledger, one_shot_policy, encoding
+    )
     after = b""
     while (data := await link.next_task(after)) is not None:
         task = read_task(data)
@@ -121,11 +127,19 @@ class _Member:
         identity: Identity | None,
         registry: Registry | None,
         ledger: CohortLedger | None,
+        one_shot_policy: OneShotPolicy | None,
         encoding: Encoding | None,
     ) -> None:
+        if one_shot_policy is not None and one_shot_policy.helpers is None:
+            # the server relays the parameters here, and could have chosen the helpers' keys
+            raise ParameterError(
+                "one_shot_policy has no helpers, and the parameters come from the server; pass "
+                "OneShotPolicy(helpers={the Ed25519 key of each})"
+            )
         self.completed = 0
         self._id, _ = identify(client_id)
         self._train, self._encoding = train, encoding
+        self._identity, self._one_shot_policy = identity, one_shot_policy
         self._new_client = partial(
             Client,
             self._id,
@@ -135,12 +149,15 @@ class _Member:
             ledger=ledger,
         )
         self._client: Client | None = None
+        self._reported = False
         self._name: AttemptName | None = None  # of the last attempt
         self._used: set[bytes] = set()  # sessions
         self._trained: tuple[object, Vector, int | None] | None = None
 
     async def answer(self, task: Task) -> Answer | Declined:
         """Return the answer to a task; it raises errors that the application must see."""
+        if task.step == REPORT:
+            return await self._report(task)
         first = task.step == Phase.ADVERTISE_KEYS
         client = self._proposed(task) if first else None
         try:
@@ -153,13 +170,14 @@ class _Member:
 
     def sent(self) -> None:
         """Count a round whose last answer was acknowledged."""
-        if self._client is not None and self._client.phase is Phase.FINISHED:
-            self._client = None
+        finished = self._client is not None and self._client.phase is Phase.FINISHED
+        if finished or self._reported:
+            self._client, self._reported = None, False
             self.completed += 1
 
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
-        self._client = None
+        self._client, self._reported = None, False
         logger.warning(
             "client %d left the attempt: %s, check %s",
             self._id,
@@ -185,6 +203,36 @@ class _Member:
             raise _violation(task, "session", "this client was in this attempt before")
         self._used.add(params.session)
         self._client, self._name = client, name
+
+    async def _report(self, task: Task) -> Answer | Declined:
+        """Return the report of a one-shot sum, or decline if this client has reported."""
+        self._client, policy = None, self._one_shot_policy
+        if policy is None:
+            raise ParameterError(
+                "the server asks for a report of a one-shot sum, and one_shot_policy is "
+                "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
+            )
+        params = OneShotParams.from_bytes(task.params, self._encoding)
+        size = SIGNATURE_BYTES
+        signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]
+        policy.check(params, signed)
+        if params.digest in self._used:  # two reports in one session have related masks
+            return Declined(task.id)
+        vector, weight = await call_train(self._train, task.message, params)
+        made = await in_thread(
+            lambda: report(
+                vector,
+                params,
+                self._id,
+                weight,
+                identity=self._identity,
+                policy=policy,
+                endorsements=signed,
+            )
+        )
+        self._used.add(params.digest)
+        self._reported = True
+        return Answer(task.id, made)
 
     async def _step(self, task: Task) -> Answer | Declined:
         client = self._client
@@ -222,14 +270,6 @@ async def call_train(
         if isawaitable(found):
             found = await found
     return found if isinstance(found, tuple) else (found, None)
-
-
-async def in_thread(call: Callable[[], T]) -> T:
-    """Return the result of a call in another thread.
-
-    Unlike `asyncio.to_thread`, no frame of an error has the arguments.
-    """
-    return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 def _violation(task: Task, check: str, why: str) -> RemoteProtocolError:

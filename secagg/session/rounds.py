@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
-from secagg.errors import RemoteProtocolError
-from secagg.protocol import NEXT, Phase
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.journal import Journal
+from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk, Exchange
+from secagg.session.desk import Desk, Exchange, fingerprint
 from secagg.session.events import Place
-from secagg.session.wire import Task, answer_limit, task_id
+from secagg.session.store import Begun, Store
+from secagg.session.wire import AttemptName, Task, answer_limit, task_id, write_name
 
-__all__ = ["Attempt"]
+__all__ = ["Attempt", "fresh_params"]
+
+
+def fresh_params(params: RoundParams, name: str, run: bytes, place: Place) -> RoundParams:
+    """Return the parameters of a new attempt, with a session of its own."""
+    attempt = AttemptName(run, place.number, place.attempt, os.urandom(8))
+    return replace(params, session=write_name(params.session or name.encode(), attempt))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -23,28 +32,32 @@ class Attempt:
     Attributes
     ----------
     place : Place
-    server : Server
-        New server, or one that was resumed from its journal.
+    params : RoundParams
+        Parameters with the session of this attempt.
     message : bytes
         Message of the application to the members.
     cohort : collection of int
         Clients that were chosen.
-    answered : set of int
-        Clients whose answer of the present phase is known already, after a restart.
-    stored : callable
-        Function that is called after each close and before its answers go out.
+    registry, ledger
+        Those of the `Server`.
+    store : Store or None
+        Folder for the journal and the ledger.
     left_out : set of int
         Clients to leave out of a next attempt: a message of them failed a check, or shares
         that they dealt do not give their secret.
     """
 
     place: Place
-    server: Server
+    params: RoundParams
     message: bytes
     cohort: Collection[int]
-    answered: set[int] = field(default_factory=set)
-    stored: Callable[[], None] = lambda: None
+    registry: Registry | None
+    ledger: CohortLedger | None
+    store: Store | None
     left_out: set[int] = field(default_factory=set)
+    _journal: Journal | None = None
+    _accepted: dict[int, bytes] = field(default_factory=dict)
+    _answered: set[int] = field(default_factory=set)
 
     async def run(self, desk: Desk, deadlines: Deadlines) -> RoundResult:
         """Run the phases that are left and return the result.
@@ -54,37 +67,77 @@ class Attempt:
         TooFewSurvivors, RemoteProtocolError
             The attempt has failed; see `Server.close_round`.
         JournalError
-            The journal failed.
+            The folder failed.
         """
-        params = self.server.params
-        phases = NEXT[params.security]
-        desk.answer_limit = max(answer_limit(params, phase) for phase in phases)
+        phases = NEXT[self.params.security]
         try:
-            while self.server.phase in phases:
-                exchange = self._exchange()
+            server = await desk.thread.run(self._open)
+            desk.answer_limit = max(answer_limit(self.params, phase) for phase in phases)
+            desk.restore(self._accepted)
+            while server.phase in phases:
+                exchange = self._exchange(server)
+                deadline = deadlines.in_phase(server.phase)
                 try:
-                    deadline = deadlines.in_phase(self.server.phase)
-                    await desk.run(exchange, deadline, self._close)
+                    await desk.run(exchange, deadline, lambda: self._close(server))
                 finally:
                     self.left_out |= exchange.rejected
-                self.answered = set()
         except RemoteProtocolError as error:
             self.left_out |= {dispute.dealer for dispute in error.disputes}
             raise
-        return self.server.result()
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+        if server.phase is Phase.FAILED:
+            raise TooFewSurvivors(
+                "the attempt had failed when its process was killed; begin another one",
+                phase="resume",
+                survivors=0,
+                needed=self.params.min_survivors,
+            )
+        return server.result()
 
-    def _close(self) -> None:
-        self.server.close_round()
-        self.stored()
+    def _open(self) -> Server:
+        """Return the server, new or resumed; nothing went out before it is stored."""
+        if self.store is None:
+            return Server(self.params, registry=self.registry, ledger=self.ledger)
+        number, attempt = self.place.number, self.place.attempt
+        self._journal = self.store.journal(number, attempt, self.params)
+        server = Server.resume(self._journal, registry=self.registry, ledger=self.ledger)
+        self._read(self._journal)
+        self._keep_ledger()
+        return server
 
-    def _exchange(self) -> Exchange:
+    def _read(self, journal: Journal) -> None:
+        """Read from a journal the last answer of each client, and who answered last."""
+        phases = list(NEXT[self.params.security])
+        closed = 0
+        for place, (client, data) in enumerate(journal.entries()):
+            if client is not None:
+                self._accepted[client] = fingerprint(self._task_id(phases[closed]), data)
+                self._answered.add(client)
+            elif place:
+                closed += 1
+                self._answered.clear()
+
+    def _close(self, server: Server) -> None:
+        server.close_round()
+        self._keep_ledger()  # before its answers go out
+        self._answered.clear()
+
+    def _keep_ledger(self) -> None:
+        if self.store is not None and self.ledger is not None:
+            self.store.keep_ledger(self.ledger)
+
+    def _task_id(self, phase: Phase) -> bytes:
+        return task_id(self.params.digest, self.place.number, self.place.attempt, phase)
+
+    def _exchange(self, server: Server) -> Exchange:
         """Return the exchange of the phase that the server is in."""
-        server, params, phase = self.server, self.server.params, self.server.phase
+        phase, name = server.phase, self._task_id(server.phase)
         first = phase is Phase.ADVERTISE_KEYS
         data = dict.fromkeys(self.cohort, b"") if first else server.outbox
         number, attempt = self.place.number, self.place.attempt
-        name = task_id(params.digest, number, attempt, phase)
-        about = params.to_bytes() if first else b""
+        about = self.params.to_bytes() if first else b""
         message = self.message if phase is Phase.MASKED_INPUT else b""
         return Exchange(
             place=self.place,
@@ -93,5 +146,10 @@ class Attempt:
             clients=frozenset(data),
             task=lambda u: Task(name, number, attempt, phase.value, about, message, data[u]),
             receive=server.receive,
-            answered=self.answered & data.keys(),
+            answered=self._answered & data.keys(),
         )
+
+
+def begun_params(begun: Begun, params: RoundParams) -> RoundParams:
+    """Return the parameters of an attempt that an earlier process began."""
+    return RoundParams.from_bytes(begun.params, params.encoding)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Collection, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from secrets import SystemRandom
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
 from secagg.errors import (
-    LocalProtocolError,
     ParameterError,
-    RemoteProtocolError,
-    TooFewSurvivors,
 )
+from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, identify
-from secagg.server import RoundResult, Server
+from secagg.server import RoundResult
+from secagg.session.batch import Batch
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
-from secagg.session.events import Hook, Hooks, Place, RoundBegun, RoundFailed, RoundFinished
-from secagg.session.rounds import Attempt
+from secagg.session.events import Hook, Hooks, Place, RoundBegun
+from secagg.session.helpers import HelperLink, Helpers, by_number
+from secagg.session.rounds import Attempt, begun_params, fresh_params
+from secagg.session.series import Series
+from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
-from secagg.session.wire import AttemptName, write_name
 
 __all__ = ["Session"]
 
@@ -41,6 +40,10 @@ class Session:
         Ids or names of the clients that may take part, such as a `Registry`.
     name : str
         Name of the session, in events and in the rounds' ``params.session``.
+    folder : str or path, optional
+        Folder that is made for this session. If the process is killed, run the same program
+        again: `round` returns the results of finished rounds at once, and goes on with the
+        round under way. A reader of the folder learns all sums. None: nothing is stored.
     deadlines : Deadlines or float
         Seconds that a phase may take; one number for all phases.
     attempts : int
@@ -58,7 +61,9 @@ class Session:
     Raises
     ------
     ParameterError
-        An argument is invalid.
+        An argument is invalid, or the folder is of another session.
+    JournalError
+        The folder is open in another process, was altered, or cannot be written.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class Session:
         members: Collection[ClientKey],
         *,
         name: str = "session",
+        folder: str | os.PathLike[str] | None = None,
         deadlines: Deadlines | float | None = None,
         attempts: int = 3,
         registry: Registry | None = None,
@@ -75,23 +81,25 @@ class Session:
     ) -> None:
         check_kind("name", name, str, "a str")
         check_integer("attempts", attempts, 1, 1000)
+        self.name = name
         if ledger is not None:
             check_kind("ledger", ledger, CohortLedger, "a secagg.CohortLedger")
-        self.name = name
         self._deadlines = Deadlines() if deadlines is None else Deadlines.of(deadlines)
-        self._attempts = int(attempts)
         self._registry, self._ledger = registry, ledger
         self._hooks, self._clock = Hooks(on_event), clock or Clock()
         self._thread = Thread()
         ids = Names().keys(members)
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
-        self._run = os.urandom(8)
-        self._rounds = 0
-        self._busy = False
+        self._store = None if folder is None else Store(folder, name)
+        if self._store is not None and ledger is not None:
+            self._store.load_ledger(ledger)
+        self._series = Series(
+            name, int(attempts), self._thread, self._hooks, self._clock, self._store
+        )
 
     def __repr__(self) -> str:
         members = f"{len(self._desk.members):,} members"
-        return f"<Session {self.name!r}: {members}, {self._rounds:,} rounds>"
+        return f"<Session {self.name!r}: {members}, {self._series.rounds:,} rounds>"
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,49 +131,139 @@ class Session:
         Raises
         ------
         ParameterError
-            An argument is invalid.
+            An argument is invalid. Or the folder has this round with other parameters or
+            another message.
         TooFewSurvivors, RemoteProtocolError
             All attempts have failed; the error of the last one.
+        JournalError
+            The folder failed.
         LocalProtocolError
             Another round is under way, or the session is closed.
         """
+        if self.closed:
+            raise closed()
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         message = as_bytes(message)
         size = self._size(cohort, params.min_survivors, params.n_clients)
-        async with self._turn() as number:
-            left_out: set[int] = set()
-            for attempt in range(self._attempts):
-                final = attempt == self._attempts - 1
-                place = Place(self.name, number, attempt)
+        left_out: set[int] = set()
+
+        async def run(place: Place, begun: Begun | None) -> RoundResult:
+            if begun is None:
                 pool = self._pool(cohort) - left_out
-                began = self._clock.now()
-                try:
-                    ids = await self._choose(pool, size, params.min_survivors)
-                    result = await self._attempt(place, params, message, ids, left_out)
-                except (TooFewSurvivors, RemoteProtocolError) as error:
-                    self._hooks(
-                        RoundFailed(
-                            place=place,
-                            error=type(error).__name__,
-                            phase=error.phase,
-                            check=getattr(error, "check", ""),
-                            left_out=tuple(sorted(left_out)),
-                            final=final,
-                        )
-                    )
-                    if final:
-                        raise
-                    continue
-                self._hooks(
-                    RoundFinished(
-                        place=place,
-                        seconds=self._clock.now() - began,
-                        survivors=len(result.survivors),
-                        disputes=len(result.disputes),
-                    )
+                ids = await self._choose(pool, size, params.min_survivors)
+                fresh = fresh_params(params, self.name, self._series.id, place)
+                await self._keep(place, fresh.to_bytes(), ids)
+            else:
+                ids, fresh = begun.cohort, begun_params(begun, params)
+            self._hooks(
+                RoundBegun(
+                    place=place,
+                    kind="round",
+                    cohort=len(ids),
+                    needed=params.min_survivors,
+                    length=params.length,
+                    resumed=begun is not None,
                 )
-                return result
-        raise AssertionError("a last attempt returns or raises")
+            )
+            attempt = Attempt(
+                place=place,
+                params=fresh,
+                message=message,
+                cohort=ids,
+                registry=self._registry if params.active else None,
+                ledger=self._ledger,
+                store=self._store,
+            )
+            try:
+                return await attempt.run(self._desk, self._deadlines)
+            finally:
+                left_out.update(attempt.left_out)
+
+        return await self._series.next(params, message, left_out, run)
+
+    async def one_shot(
+        self,
+        params: OneShotParams,
+        helpers: Iterable[HelperLink],
+        message: bytes = b"",
+        *,
+        endorsements: Sequence[bytes] = (),
+        cohort: int | Collection[ClientKey] | None = None,
+    ) -> OneShotResult:
+        """Collect one report of each client of a cohort, and return the sum that helpers open.
+
+        A member may leave after its report. If security is "semi-honest", any ℓ − t helpers may
+        be missing or fail, and if it is "active", any ℓ − q, one of which may lie.
+
+        Parameters
+        ----------
+        params : OneShotParams
+            Parameters of a session of the helpers. A member reports once under them, so take
+            new ones for each sum.
+        helpers : iterable of HelperLink
+            The helpers that can be reached.
+        message : bytes
+            Message to the members of the cohort, which `take_part` passes to `train`.
+        endorsements : sequence of bytes
+            ``Helper.endorse()`` of all ℓ helpers, in order. Members ask for them.
+        cohort : int or collection of clients, optional
+            As in `round`.
+
+        Raises
+        ------
+        ParameterError
+            An argument is invalid. Or the folder has this round with other parameters or
+            another message.
+        TooFewSurvivors
+            Fewer reports than ``params.min_clients`` came in all attempts.
+        RemoteProtocolError
+            "helpers": too few helpers are left. Or as `Accumulator.result`.
+        JournalError, LocalProtocolError
+            As in `round`.
+        """
+        if self.closed:
+            raise closed()
+        check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+        message, links = as_bytes(message), by_number(helpers)
+        size = self._size(cohort, params.min_clients, params.n_clients)
+        batch = Batch(
+            number=self._series.rounds,
+            params=params,
+            message=message,
+            endorsements=endorsements,
+            registry=self._registry if params.active else None,
+            store=self._store,
+        )
+
+        async def run(place: Place, begun: Begun | None) -> OneShotResult:
+            if not batch.opened:
+                await self._thread.run(batch.open)
+            ids = () if begun is None else begun.cohort
+            if batch.needed and begun is None:
+                pool = self._pool(cohort) - batch.left_out - batch.reported
+                ids = await self._choose(pool, size, batch.needed)
+                await self._keep(place, params.to_bytes(), ids)
+            self._hooks(
+                RoundBegun(
+                    place=place,
+                    kind="one-shot",
+                    cohort=len(ids),
+                    needed=params.min_clients,
+                    length=params.length,
+                    resumed=begun is not None,
+                )
+            )
+            if ids and not batch.fixed:
+                await batch.collect(place, ids, self._desk, self._deadlines.reports)
+            reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
+            return await batch.finish(reached, self._desk, self._deadlines)
+
+        try:
+            result = await self._series.next(params, message, batch.left_out, run)
+        finally:
+            batch.close()
+        assert isinstance(result, OneShotResult), "as its parameters are"  # noqa: S101
+        return result
 
     async def next_task(
         self, client: ClientKey, after: bytes = b"", wait: float = math.inf
@@ -220,20 +318,8 @@ class Session:
         """End the session: `take_part` of all members returns."""
         self._desk.close()
         self._thread.close()
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[int]:
-        """Yield the number of a new round."""
-        if self.closed:
-            raise closed()
-        if self._busy:
-            raise LocalProtocolError("another round is under way; await the rounds one by one")
-        self._busy = True
-        try:
-            yield self._rounds
-        finally:
-            self._rounds += 1
-            self._busy = False
+        if self._store is not None:
+            self._store.close()
 
     def _size(self, cohort: int | Collection[ClientKey] | None, least: int, most: int) -> int:
         """Return the largest size of the cohort, or raise `ParameterError`."""
@@ -256,38 +342,16 @@ class Session:
             return self._desk.members
         return frozenset(Names().keys(cohort))
 
-    async def _choose(self, pool: frozenset[int], size: int, least: int) -> list[int]:
+    async def _choose(self, pool: frozenset[int], size: int, least: int) -> tuple[int, ...]:
         """Return a cohort of present members of the pool, at most `size`, ascending."""
         here = await self._desk.gather(pool, size, least, self._deadlines.gather)
         chosen = SystemRandom().sample(sorted(here), size) if len(here) > size else here
-        return sorted(chosen)
+        return tuple(sorted(chosen))
 
-    async def _attempt(
-        self,
-        place: Place,
-        params: RoundParams,
-        message: bytes,
-        cohort: list[int],
-        left_out: set[int],
-    ) -> RoundResult:
-        name = AttemptName(self._run, place.number, place.attempt, os.urandom(8))
-        session = write_name(params.session or self.name.encode(), name)
-        server = Server(
-            replace(params, session=session),
-            registry=self._registry if params.active else None,
-            ledger=self._ledger,
-        )
-        self._hooks(
-            RoundBegun(
-                place=place,
-                kind="round",
-                cohort=len(cohort),
-                needed=params.min_survivors,
-                length=params.length,
+    async def _keep(self, place: Place, params: bytes, cohort: Collection[int]) -> None:
+        """Store an attempt in the folder, if there is one, before any of its tasks goes out."""
+        store = self._store
+        if store is not None:
+            await self._thread.run(
+                lambda: store.keep_attempt(place.number, place.attempt, params, cohort)
             )
-        )
-        attempt = Attempt(place=place, server=server, message=message, cohort=cohort)
-        try:
-            return await attempt.run(self._desk, self._deadlines)
-        finally:
-            left_out |= attempt.left_out

@@ -9,9 +9,17 @@ from typing import TypeVar
 
 from secagg.errors import LocalProtocolError
 
-__all__ = ["Thread", "closed"]
+__all__ = ["Thread", "closed", "in_thread"]
 
 T = TypeVar("T")
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Return the result of a call in any thread.
+
+    Unlike `asyncio.to_thread`, no frame of its error has the arguments.
+    """
+    return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 class Thread:

@@ -79,6 +79,7 @@ class Party:
         self.hand = HandClock()
         self.events: list[Event] = []
         self.silent: set[int] = set()
+        self.on_event: Callable[[Event], object] = lambda event: None
         self.links: dict[int, Link] = {}
         self.running: dict[int, asyncio.Task[int]] = {}
         hooks = (self._noted, *options.pop("on_event", ()))
@@ -124,6 +125,7 @@ class Party:
 
     def _noted(self, event: Event) -> None:
         self.events.append(event)
+        self.on_event(event)
         self._expire_if_quiet()
 
     def _expire_if_quiet(self) -> None:
@@ -149,7 +151,7 @@ def member_options(u: int, params: RoundParams) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def session_of(params: RoundParams, members: int, **options: Any) -> AsyncIterator[Party]:
+async def session_of(members: int, **options: Any) -> AsyncIterator[Party]:
     """Yield a party, and end its members after the block."""
     party = Party(range(members), **options)
     try:

@@ -102,7 +102,7 @@ def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
 @pytest.mark.parametrize("params", [SEMI, ACTIVE], ids=["semi-honest", "active"])
 def test_a_member_may_drop_out_in_any_phase(params, lost):
     async def run(step: str) -> None:
-        async with session_of(params, N, registry=registry_of(params)) as party:
+        async with session_of(N, registry=registry_of(params)) as party:
             start(party, params, {2: {(0, 0, step): lost}})
             result = await party.session.round(params)
             late = step in ("consistency_check", "unmasking")
@@ -118,7 +118,7 @@ def test_a_member_may_drop_out_in_any_phase(params, lost):
 
 def test_a_member_that_rejoins_without_state_takes_part_in_the_next_round():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
             closing = asyncio.create_task(party.session.round(SEMI))
             while 2 not in party.silent:
@@ -194,7 +194,7 @@ def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
 
 def test_a_late_answer_is_refused_and_changes_nothing():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             start(party, SEMI, {2: {(0, 0, "masked_input"): "answer"}})
             result = await party.session.round(SEMI)
             assert_plain_sum(result, {0, 1, 3, 4})
@@ -212,7 +212,7 @@ def test_a_late_answer_is_refused_and_changes_nothing():
 
 def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             start(party, SEMI)
             with pytest.raises(RemoteProtocolError) as caught:
                 await party.session.next_task(17)
@@ -233,7 +233,7 @@ def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
 
 def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             seen: list[bytes] = []
             for u in range(N):
                 lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
@@ -318,7 +318,7 @@ def test_cohorts_are_all_some_or_these():
 
 def test_a_round_begins_without_members_that_do_not_come():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             ending = asyncio.create_task(party.session.round(SEMI))
             for u in range(4):
                 party.join(u, train_of(u), **options_of(u, SEMI))
@@ -337,7 +337,7 @@ def test_a_round_begins_without_members_that_do_not_come():
 
 def test_a_member_counts_as_present_for_a_while_after_its_last_call():
     async def run() -> None:
-        async with session_of(SEMI, 3) as party:
+        async with session_of(3) as party:
             for u in range(3):
                 assert await party.session.next_task(u, b"", 0) is None
             desk = party.session._desk
@@ -356,7 +356,7 @@ def test_a_member_counts_as_present_for_a_while_after_its_last_call():
 def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
     async def run() -> None:
         ledger = CohortLedger(min_difference=3)
-        async with session_of(SEMI, N, ledger=ledger, attempts=1) as party:
+        async with session_of(N, ledger=ledger, attempts=1) as party:
             start(party, SEMI)
             await party.session.round(SEMI)
             with pytest.raises(TooFewSurvivors):
@@ -368,7 +368,7 @@ def test_the_ledger_rejects_a_cohort_too_close_to_an_earlier_one():
 
 def test_rounds_are_one_at_a_time_and_none_after_the_end():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             start(party, SEMI)
             first = asyncio.create_task(party.session.round(SEMI))
             await asyncio.sleep(0)
@@ -386,7 +386,7 @@ def test_rounds_are_one_at_a_time_and_none_after_the_end():
 
 def test_closing_ends_a_round_under_way():
     async def run() -> None:
-        async with session_of(SEMI, N) as party:
+        async with session_of(N) as party:
             start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
             party._check = lambda: None  # no deadline expires
             ending = asyncio.create_task(party.session.round(SEMI))
@@ -404,7 +404,7 @@ def test_hooks_that_raise_do_not_stop_a_round():
         def broken(event: object) -> None:
             raise ZeroDivisionError
 
-        async with session_of(SEMI, N, on_event=[broken]) as party:
+        async with session_of(N, on_event=[broken]) as party:
             start(party, SEMI)
             assert_plain_sum(await party.session.round(SEMI), set(range(N)))
 

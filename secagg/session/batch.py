@@ -1,0 +1,289 @@
+"""Batch of a one-shot sum: reports at the desk, then check, reserve and open at the helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from operator import index
+
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
+from secagg.oneshot.layout import ID_BYTES, START_BYTES
+from secagg.protocol import Registry
+from secagg.session.deadlines import Deadlines
+from secagg.session.desk import Desk, Exchange, fingerprint
+from secagg.session.events import Place
+from secagg.session.helpers import HelperLink, Helpers
+from secagg.session.reports import Reports
+from secagg.session.store import Store
+from secagg.session.wire import FRAME, REPORT, Task, task_id
+
+__all__ = ["Batch"]
+
+
+@dataclass(eq=False, kw_only=True)
+class Batch:
+    """Batch of a one-shot sum. Its attempts add reports until the list of clients is fixed.
+
+    Attributes
+    ----------
+    number : int
+        Number of the round, and of the batch in the helpers' session.
+    params : OneShotParams
+    message : bytes
+        Message of the application to the members.
+    endorsements : sequence of bytes
+        Signatures of all helpers over `params`, 64 bytes each.
+    registry : Registry or None
+    store : Store or None
+        Folder for the reports.
+    left_out : set of int
+        Clients whose report failed a check.
+    """
+
+    number: int
+    params: OneShotParams
+    message: bytes
+    endorsements: Sequence[bytes]
+    registry: Registry | None
+    store: Store | None
+    left_out: set[int] = field(default_factory=set)
+    _accumulator: Accumulator | None = None
+    _reports: Reports | None = None
+    _fixed: bool = False
+
+    def open(self) -> None:
+        """Read what an earlier process stored; called once, in the session's thread."""
+        added = Accumulator(self.params, registry=self.registry, batch=self.number)
+        if self.store is not None:
+            self._reports = self.store.reports(self.number)
+            for report in self._reports.stored():
+                added.add(report)
+            listed = self._reports.fixed
+            if listed is not None:
+                added.drop(set(added.ids) - set(listed))
+                self._fixed = True
+        self._accumulator = added
+
+    def close(self) -> None:
+        """Release the file of the reports."""
+        if self._reports is not None:
+            self._reports.close()
+
+    @property
+    def accumulator(self) -> Accumulator:
+        """The reports of this batch."""
+        assert self._accumulator is not None, "opened first"  # noqa: S101
+        return self._accumulator
+
+    @property
+    def opened(self) -> bool:
+        """True after `open`."""
+        return self._accumulator is not None
+
+    @property
+    def fixed(self) -> bool:
+        """True once the list of clients is fixed."""
+        return self._fixed
+
+    @property
+    def reported(self) -> frozenset[int]:
+        """Clients whose reports are here."""
+        return frozenset(self.accumulator.ids)
+
+    @property
+    def needed(self) -> int:
+        """Number of reports that are missing for a sum; 0 if the list is fixed."""
+        if self._fixed:
+            return 0
+        return max(0, self.params.min_clients - len(self.accumulator))
+
+    async def collect(
+        self, place: Place, cohort: Collection[int], desk: Desk, seconds: float
+    ) -> None:
+        """Collect the reports of a cohort."""
+        name = task_id(self.params.digest, place.number, place.attempt, REPORT)
+        data, params = b"".join(self.endorsements), self.params.to_bytes()
+        task = Task(name, place.number, place.attempt, REPORT, params, self.message, data)
+        exchange = Exchange(
+            place=place,
+            phase=REPORT,
+            id=name,
+            clients=frozenset(cohort),
+            task=lambda _: task,
+            receive=self._receive,
+            answered=set(self.accumulator.ids) & set(cohort),
+        )
+        desk.answer_limit = FRAME + self.params.layout.report
+        stored = () if self._reports is None else self._reports.stored()
+        known = await desk.thread.run(lambda: {_id(r): fingerprint(name, r) for r in stored})
+        desk.restore(known)
+        try:
+            await desk.run(exchange, seconds, lambda: None)
+        finally:
+            self.left_out |= exchange.rejected
+
+    async def finish(self, helpers: Helpers, desk: Desk, deadlines: Deadlines) -> OneShotResult:
+        """Let the helpers check the boxes and open the sum.
+
+        Raises
+        ------
+        TooFewSurvivors
+            Too few reports came, or passed the helpers' checks.
+        RemoteProtocolError
+            "helpers": too few helpers are left. Or as `Accumulator.result`.
+        """
+        params, seconds, run = self.params, deadlines.unmask, desk.thread.run
+        if self.needed:  # before the helpers work for nothing
+            raise self._too_few(f"{len(self.accumulator)} clients reported")
+        rejected = await helpers.ask(
+            "check", seconds, lambda link: self._check(link, helpers, desk)
+        )
+        if not self._fixed:
+            dropped = self._dropped(helpers, rejected)
+            await run(lambda: self.accumulator.drop(dropped))
+        helpers.require(params.quorum or params.threshold, "check")
+        request = first = await run(self._fix)
+        wrong: dict[int, str] = {}
+        if params.quorum:
+            reserved = await helpers.ask(
+                "reserve",
+                seconds,
+                lambda link: self._call(link.reserve, first, link, helpers, desk),
+            )
+            valid = await run(lambda: self._valid(reserved, self.accumulator.request, wrong))
+            helpers.fail_all(wrong, "reserve")
+            helpers.require(params.quorum, "reserve")
+            request = await run(lambda: self.accumulator.request(valid.values()))
+        answers = await helpers.ask(
+            "open", seconds, lambda link: self._call(link.open, request, link, helpers, desk)
+        )
+        try:
+            result = await run(lambda: self._result(answers, wrong))
+        finally:
+            helpers.fail_all(wrong, "open")
+        helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
+        return result
+
+    def _receive(self, client: int, report: bytes) -> None:
+        head = reports.read(report, self.params)
+        if head.client_id != client:  # in a semi-honest sum nobody signs
+            why = f"the report is of client {head.client_id}"
+            raise RemoteProtocolError(why, sender=client, phase=REPORT, check="sender")
+        if self.accumulator.add(report) and self._reports is not None:
+            self._reports.append(report)
+
+    async def _check(self, link: HelperLink, helpers: Helpers, desk: Desk) -> set[int]:
+        """Send all boxes to a helper; return the ids that it rejects."""
+        chunks = self.accumulator.boxes(link.number)
+        rejected: set[int] = set()
+        while (chunk := await desk.thread.run(lambda: next(chunks, None))) is not None:
+            helpers.bytes_down += len(chunk)
+            rejected.update(map(index, await link.check(chunk)))
+        return rejected
+
+    async def _call(
+        self,
+        call: Callable[[bytes], Awaitable[bytes]],
+        request: bytes,
+        link: HelperLink,
+        helpers: Helpers,
+        desk: Desk,
+    ) -> bytes:
+        """Return a helper's answer; one that was restarted gets all boxes again first."""
+        helpers.bytes_down += len(request)
+        try:
+            answer = await call(request)
+        except RemoteProtocolError as error:
+            if error.check != "unchecked":
+                raise
+            await self._check(link, helpers, desk)
+            answer = await call(request)
+        helpers.bytes_up += len(answer)
+        return answer
+
+    def _dropped(self, helpers: Helpers, rejected: Mapping[int, set[int]]) -> set[int]:
+        """Return the clients to drop; leave out helpers that leave too few of them."""
+        ids, dropped = set(self.accumulator.ids), set[int]()
+        most = len(ids) - self.params.min_clients
+        kept = []
+        for j in sorted(rejected, key=lambda j: (len(rejected[j]), j)):
+            together = dropped | (rejected[j] & ids)
+            if len(together) <= most:
+                dropped = together
+                kept.append(j)
+        if rejected and not kept:
+            least = min(map(len, rejected.values()))
+            raise self._too_few(f"every helper rejects {least} of {len(ids)} reports or more")
+        helpers.fail_all(dict.fromkeys(rejected.keys() - set(kept), "rejects"), "check")
+        return dropped
+
+    def _fix(self) -> bytes:
+        """Return the request for the helpers; the list is stored before it goes out."""
+        request = self.accumulator.request()
+        if not self._fixed and self._reports is not None:
+            self._reports.fix(self.accumulator.ids)
+        self._fixed = True
+        return request
+
+    def _valid(
+        self,
+        replies: Mapping[int, object],  # of an application's links
+        judge: Callable[[list[bytes]], object],
+        wrong: dict[int, str],
+    ) -> dict[int, bytes]:
+        """Return the valid replies of helpers; the others get their check into `wrong`.
+
+        `judge` raises RemoteProtocolError for an invalid reply. It raises ParameterError for
+        too few, which is what one valid reply mostly is.
+        """
+        valid: dict[int, bytes] = {}
+        for j, reply in replies.items():
+            if not isinstance(reply, bytes):
+                wrong[j] = "encoding"
+            elif reply[START_BYTES : START_BYTES + 2] != j.to_bytes(2, "little"):
+                wrong[j] = "helper"
+            else:
+                try:
+                    with suppress(ParameterError):
+                        judge([reply])
+                    valid[j] = reply
+                except RemoteProtocolError as error:
+                    wrong[j] = error.check
+        return valid
+
+    def _result(self, answers: Mapping[int, bytes], wrong: dict[int, str]) -> OneShotResult:
+        """Return the sum from the valid answers."""
+        valid = self._valid(answers, self.accumulator.result, wrong)
+        while len(valid) >= self.params.threshold:
+            try:
+                return self.accumulator.result(valid.values())
+            except RemoteProtocolError as error:
+                # where holders contradict each other, nobody knows the liar
+                if error.check == "holders" or not error.helpers:
+                    raise
+                for j in error.helpers:
+                    wrong[j] = error.check
+                    valid.pop(j, None)
+        raise RemoteProtocolError(
+            f"{len(valid)} helpers gave valid answers, and the sum takes "
+            f"{self.params.threshold}; bring the others back and try again",
+            sender=None,
+            phase="open",
+            check="helpers",
+            helpers=tuple(sorted(wrong)),
+        )
+
+    def _too_few(self, what: str) -> TooFewSurvivors:
+        least = self.params.min_clients
+        return TooFewSurvivors(
+            f"{what}, and a sum needs {least} of them; wait longer, or ask more clients",
+            phase=REPORT,
+            survivors=len(self.accumulator),
+            needed=least,
+        )
+
+
+def _id(report: bytes) -> int:
+    return int.from_bytes(report[START_BYTES : START_BYTES + ID_BYTES], "little")

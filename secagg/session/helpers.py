@@ -1,0 +1,189 @@
+"""Helpers of a one-shot sum as a session reaches them, also while some of them fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot import Helper
+from secagg.session.deadlines import Clock
+from secagg.session.events import (
+    HelperAnswered,
+    HelperFailed,
+    Hooks,
+    PhaseClosed,
+    PhaseOpened,
+    Place,
+)
+from secagg.session.thread import in_thread
+
+__all__ = ["HelperLink", "Helpers", "LocalHelper"]
+
+T = TypeVar("T")
+
+
+class HelperLink(Protocol):
+    """Connection to one helper; implement it for a transport.
+
+    The helper acknowledges a call when it has done it. Any error counts as the helper's: the
+    batch goes on without it if the others can open.
+    """
+
+    @property
+    def number(self) -> int:
+        """Number of the helper, from 1 on, as `OneShotParams.helpers` has it."""
+        ...
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        """Return the rejected clients of a chunk; see `secagg.oneshot.Helper.check`."""
+        ...
+
+    async def reserve(self, request: bytes) -> bytes:
+        """Return a reservation; see `secagg.oneshot.Helper.reserve`."""
+        ...
+
+    async def open(self, request: bytes) -> bytes:
+        """Return an answer; see `secagg.oneshot.Helper.open`."""
+        ...
+
+
+class LocalHelper:
+    """Helper in the process of the session, for tests and simulations."""
+
+    def __init__(self, helper: Helper) -> None:
+        self._helper = helper
+
+    @property
+    def number(self) -> int:
+        """Number of the helper, from 1 on."""
+        return self._helper.number
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        """Return the rejected clients of a chunk; see `HelperLink.check`."""
+        return await in_thread(lambda: self._helper.check(boxes))
+
+    async def reserve(self, request: bytes) -> bytes:
+        """Return a reservation; see `HelperLink.reserve`."""
+        return await in_thread(lambda: self._helper.reserve(request))
+
+    async def open(self, request: bytes) -> bytes:
+        """Return an answer; see `HelperLink.open`."""
+        return await in_thread(lambda: self._helper.open(request))
+
+
+class Helpers:
+    """Helpers of a batch. Those that failed are not asked again in this attempt.
+
+    Parameters
+    ----------
+    links : iterable of HelperLink
+        The helpers that can be reached, each once.
+    count : int
+        Number of helpers in the parameters.
+    """
+
+    def __init__(
+        self, links: Iterable[HelperLink], count: int, place: Place, hooks: Hooks, clock: Clock
+    ) -> None:
+        self.links = {link.number: link for link in links}
+        self.failed: set[int] = set()
+        self.bytes_down = self.bytes_up = 0  # of the present phase
+        self._place, self._hooks, self._clock = place, hooks, clock
+        for number in self.links:
+            check_integer("the number of a helper", number, 1, count)
+
+    async def ask(
+        self, phase: str, seconds: float, call: Callable[[HelperLink], Awaitable[T]]
+    ) -> dict[int, T]:
+        """Make a call of every helper at the same time; return the answers by number."""
+        began = self._clock.now()
+        self.bytes_down = self.bytes_up = 0
+        self._hooks(
+            PhaseOpened(
+                place=self._place, phase=phase, awaited=len(self.links), deadline=seconds
+            )
+        )
+
+        async def timed(link: HelperLink) -> T:
+            answer = await call(link)
+            self._hooks(
+                HelperAnswered(
+                    place=self._place,
+                    helper=link.number,
+                    phase=phase,
+                    seconds=self._clock.now() - began,
+                )
+            )
+            return answer
+
+        asked = {j: asyncio.ensure_future(timed(link)) for j, link in self.links.items()}
+        done = asyncio.Event()
+        try:
+            async with self._clock.deadline(seconds) as deadline:
+                everyone = asyncio.gather(*asked.values(), return_exceptions=True)
+                everyone.add_done_callback(lambda _: done.set())
+                await deadline.before(done)
+        finally:
+            for one in asked.values():
+                one.cancel()
+        found: dict[int, T] = {}
+        for j, one in asked.items():
+            if not one.done() or one.cancelled():
+                self.fail(j, phase, "deadline")
+            elif error := one.exception():
+                self.fail(j, phase, _name(error))
+            else:
+                found[j] = one.result()
+        self._hooks(
+            PhaseClosed(
+                place=self._place,
+                phase=phase,
+                seconds=self._clock.now() - began,
+                answered=len(found),
+                missing=tuple(sorted(asked.keys() - found.keys())),
+                bytes_down=self.bytes_down,
+                bytes_up=self.bytes_up,
+            )
+        )
+        return found
+
+    def fail(self, number: int, phase: str, check: str) -> None:
+        """Leave a helper out from now on."""
+        self.links.pop(number, None)
+        self.failed.add(number)
+        self._hooks(HelperFailed(place=self._place, helper=number, phase=phase, check=check))
+
+    def fail_all(self, checks: Mapping[int, str], phase: str) -> None:
+        """Leave helpers out, for the failed check of each."""
+        for j in sorted(checks.keys() & self.links.keys()):
+            self.fail(j, phase, checks[j])
+
+    def require(self, needed: int, phase: str) -> None:
+        """Raise RemoteProtocolError ("helpers") unless so many helpers are left."""
+        if len(self.links) < needed:
+            raise RemoteProtocolError(
+                f"{len(self.links)} helpers are left, and this step takes {needed}; bring the "
+                "others back and try again",
+                sender=None,
+                phase=phase,
+                check="helpers",
+                helpers=tuple(sorted(self.failed)),
+            )
+
+
+def by_number(links: Iterable[HelperLink]) -> list[HelperLink]:
+    """Return the links; raise `ParameterError` if two have one number."""
+    found = list(links)
+    numbers = [link.number for link in found]
+    if len(set(numbers)) != len(numbers):
+        raise ParameterError(
+            f"helpers {sorted(numbers)} are not each there once; pass each once"
+        )
+    return found
+
+
+def _name(error: BaseException) -> str:
+    return error.check if isinstance(error, RemoteProtocolError) else type(error).__name__

@@ -1,0 +1,177 @@
+"""Series of numbered rounds: attempts at each, and their outcomes in the session's folder.
+
+With a folder, the same program run again gets the outcomes of its finished rounds at once, and
+the round under way goes on from its files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Set
+from dataclasses import dataclass, field
+
+from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
+from secagg.oneshot import OneShotParams
+from secagg.protocol import RoundParams
+from secagg.server import RoundResult
+from secagg.session import outcomes
+from secagg.session.deadlines import Clock
+from secagg.session.events import Hooks, Place, RoundFailed, RoundFinished
+from secagg.session.store import Begun, Store, program
+from secagg.session.thread import Thread
+
+__all__ = ["Series"]
+
+Params = RoundParams | OneShotParams
+Run = Callable[[Place, Begun | None], Awaitable[RoundResult]]
+"""Function that runs an attempt, or goes on with one that an earlier process began."""
+
+
+@dataclass(eq=False)
+class Series:
+    """Rounds of a session.
+
+    Attributes
+    ----------
+    name : str
+    attempts : int
+        Largest number of attempts at a round in one run of the program.
+    store : Store or None
+        The session's folder.
+    rounds : int
+        Number of rounds so far.
+    """
+
+    name: str
+    attempts: int
+    thread: Thread
+    hooks: Hooks
+    clock: Clock
+    store: Store | None
+    rounds: int = 0
+    id: bytes = field(default_factory=lambda: os.urandom(8))
+    _busy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.store is not None:
+            self.id = self.store.run
+
+    async def next(
+        self, params: Params, message: bytes, left_out: Set[int], run: Run
+    ) -> RoundResult:
+        """Run the next round, in as many attempts as it takes, and return its result.
+
+        Parameters
+        ----------
+        params : RoundParams or OneShotParams
+            Parameters as the application gave them.
+        message : bytes
+        left_out : set of int
+            Clients that `run` leaves out, for the events.
+        run : callable
+
+        Raises
+        ------
+        TooFewSurvivors, RemoteProtocolError
+            The last attempt failed, now or in an earlier process.
+        ParameterError, JournalError
+            The round of the folder is another one, or the folder failed.
+        LocalProtocolError
+            Another round is under way.
+        """
+        if self._busy:
+            raise LocalProtocolError("another round is under way; await the rounds one by one")
+        self._busy, number = True, self.rounds
+        try:
+            begun = None
+            if self.store is not None:
+                wanted = program(params.to_bytes(), message)
+                found, begun = await self._begin(self.store, number, wanted, params)
+                if found is not None:
+                    return found
+            return await self._attempt(number, params, left_out, run, begun)
+        finally:
+            self.rounds += 1
+            self._busy = False
+
+    async def _begin(
+        self, store: Store, number: int, wanted: bytes, params: Params
+    ) -> tuple[RoundResult | None, Begun | None]:
+        """Return the stored result of a round, and the attempt that was under way."""
+        outcome, begun = await self.thread.run(lambda: store.begin(number, wanted))
+        if outcome is None:
+            return None, begun
+        result = outcomes.read_result(outcome, params)
+        if result is not None:
+            place = Place(self.name, number, begun.attempt if begun else 0)
+            self._finished(place, result, 0.0, stored=True)
+            return result, begun
+        error = outcomes.read_error(outcome)
+        # the program went on after this error, so it must meet it again
+        if error is not None and not await self.thread.run(lambda: store.is_last(number)):
+            raise error
+        return None, begun
+
+    async def _attempt(
+        self,
+        number: int,
+        params: Params,
+        left_out: Set[int],
+        run: Run,
+        begun: Begun | None,
+    ) -> RoundResult:
+        # a member takes part in an attempt once, so a failed one keeps its number
+        first = 0 if begun is None else begun.attempt + (not begun.params)
+        attempt = first
+        while True:
+            place, began = Place(self.name, number, attempt), self.clock.now()
+            resumed = begun if begun is not None and begun.attempt == attempt else None
+            attempt += 1
+            try:
+                result = await run(place, resumed)
+            except (TooFewSurvivors, RemoteProtocolError) as error:
+                final = attempt == first + self.attempts
+                self._failed(place, error, left_out, final)
+                if not final:
+                    continue
+                await self._keep(number, outcomes.write_error(error))
+                raise
+            await self._keep(number, outcomes.write_result(result, params))
+            self._finished(place, result, self.clock.now() - began)
+            return result
+
+    async def _keep(self, number: int, outcome: bytes) -> None:
+        store = self.store
+        if store is not None:
+            await self.thread.run(lambda: store.keep_outcome(number, outcome))
+
+    def _finished(
+        self, place: Place, result: RoundResult, seconds: float, *, stored: bool = False
+    ) -> None:
+        self.hooks(
+            RoundFinished(
+                place=place,
+                seconds=seconds,
+                survivors=len(result.survivors),
+                disputes=len(result.disputes),
+                stored=stored,
+            )
+        )
+
+    def _failed(
+        self,
+        place: Place,
+        error: TooFewSurvivors | RemoteProtocolError,
+        left_out: Set[int],
+        final: bool,
+    ) -> None:
+        self.hooks(
+            RoundFailed(
+                place=place,
+                error=type(error).__name__,
+                phase=error.phase,
+                check=error.check if isinstance(error, RemoteProtocolError) else "",
+                left_out=tuple(sorted(left_out)),
+                final=final,
+            )
+        )

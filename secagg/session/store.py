@@ -1,0 +1,207 @@
+"""Folder of a session: all that the server needs to go on after it was killed.
+
+A SQLite file has a row for each round: a hash of its parameters and message, the attempt under
+way, and the outcome. A `Journal` of that attempt stands beside it, until the outcome is on the
+disk. Whoever reads the folder learns all sums, and who was in them; it has no secret that the
+journal lacks, so no single vector. Mode 600.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from secagg._check import check_kind
+from secagg.errors import JournalError, ParameterError
+from secagg.journal import Journal, database
+from secagg.journal.lock import FileLock, errors_of, spoilt
+from secagg.protocol import CohortLedger, RoundParams
+from secagg.protocol.messages import pack_ids, unpack_ids
+from secagg.session.reports import Reports
+
+__all__ = ["Begun", "Store", "program"]
+
+_SCHEMA = (
+    "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB)",
+    "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "
+    "params BLOB, cohort BLOB, outcome BLOB)",
+)
+
+
+class Begun(NamedTuple):
+    """Attempt that an earlier process began.
+
+    Attributes
+    ----------
+    attempt : int
+        Its number.
+    params : bytes
+        Its parameters, with their session; empty if the attempt has failed.
+    cohort : tuple of int
+        Its clients, ascending.
+    """
+
+    attempt: int
+    params: bytes
+    cohort: tuple[int, ...]
+
+
+def program(params: bytes, message: bytes) -> bytes:
+    """Return the hash by which a round is recognised when the program runs again."""
+    return hashlib.sha256(params + hashlib.sha256(message).digest()).digest()
+
+
+class Store:
+    """Folder of one session, open in one process.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute path of the folder.
+    run : bytes
+        8 random bytes, drawn when the folder was made.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], name: str) -> None:
+        """Open the folder, or make it.
+
+        Raises
+        ------
+        ParameterError
+            The folder is of another session, or is no path.
+        JournalError
+            It is open in another process, was altered, or cannot be written.
+        """
+        check_kind("folder", folder, (str, os.PathLike), "a str or a path")
+        self.path = Path(folder).absolute()
+        self._file = self.path / "session"
+        with errors_of(self._file):
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._file.exists():
+                database.create(self._file, _SCHEMA, lambda new: _fill(new, name))
+            self._lock = FileLock(self._file)
+        try:
+            with errors_of(self._file), self._lock.use() as connection:
+                database.claim(connection, self._file, _SCHEMA)
+                rows = connection.execute("SELECT name, run FROM head LIMIT 2").fetchall()
+            if len(rows) != 1 or not isinstance(rows[0][1], bytes):
+                raise JournalError(f"journal {self._file}: {spoilt('it was altered')}")
+            if rows[0][0] != name:
+                raise ParameterError(
+                    f"the folder {self.path} is of session {rows[0][0]!r}, not {name!r}; take "
+                    "another folder, or that name"
+                )
+            self.run: bytes = rows[0][1]
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, number: int, wanted: bytes) -> tuple[bytes | None, Begun | None]:
+        """Return the outcome of a round, if it has one, and the attempt under way, if any.
+
+        Parameters
+        ----------
+        number : int
+        wanted : bytes
+            `program` of the round.
+
+        Raises
+        ------
+        ParameterError
+            The round had another program.
+        """
+        with errors_of(self._file), self._lock.use() as connection:
+            rows = connection.execute(
+                "SELECT program, attempt, params, cohort, outcome FROM rounds WHERE number = ?",
+                (number,),
+            ).fetchall()
+            if not rows:
+                with database.transaction(connection, self.close):
+                    connection.execute(
+                        "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
+                        (number, wanted),
+                    )
+                return None, None
+            had, attempt, params, cohort, outcome = rows[0]
+            if had != wanted:
+                raise ParameterError(
+                    f"round {number} of the folder {self.path} had other parameters or "
+                    "another message; run the same program, or take another folder"
+                )
+            ids = unpack_ids(cohort)
+            if ids is None:
+                raise spoilt(f"round {number} was altered")
+            return outcome, Begun(attempt, params, ids) if attempt >= 0 else None
+
+    def is_last(self, number: int) -> bool:
+        """Return whether no later round has begun."""
+        with errors_of(self._file), self._lock.use() as connection:
+            later = "SELECT count(*) FROM rounds WHERE number > ?"
+            count: int = connection.execute(later, (number,)).fetchone()[0]
+        return count == 0
+
+    def keep_attempt(
+        self, number: int, attempt: int, params: bytes, cohort: Collection[int]
+    ) -> None:
+        """Store an attempt before its tasks go out, and forget the outcome of earlier ones."""
+        ids = pack_ids(sorted(cohort))
+        self._write(
+            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
+            "WHERE number = ?",
+            (attempt, params, ids, number),
+        )
+
+    def keep_outcome(self, number: int, outcome: bytes) -> None:
+        """Store the outcome of a round, and delete the files of its attempts then."""
+        self._write(
+            "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?",
+            (outcome, number),
+        )
+        self._delete_files("")
+
+    def load_ledger(self, ledger: CohortLedger) -> None:
+        """Add the stored cohorts to a ledger."""
+        with errors_of(self._file), self._lock.use() as connection:
+            (data,) = connection.execute("SELECT ledger FROM head").fetchone()
+        if data:
+            ledger.include(CohortLedger.from_bytes(data))
+
+    def keep_ledger(self, ledger: CohortLedger) -> None:
+        """Store a ledger before the answers of a close go out."""
+        self._write("UPDATE head SET ledger = ?", (ledger.to_bytes(),))
+
+    def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
+        """Open the journal of an attempt, or create it; delete the files of all others."""
+        path = self.path / f"round-{number}-{attempt}.journal"
+        self._delete_files(path.name)
+        return (Journal.open if path.exists() else Journal.create)(path, params)
+
+    def reports(self, number: int) -> Reports:
+        """Open the reports of a one-shot sum, or create their file."""
+        return Reports(self.path / f"round-{number}.reports")
+
+    def close(self) -> None:
+        """Release the folder."""
+        if hasattr(self, "_lock"):
+            self._lock.close()
+
+    def _delete_files(self, kept: str) -> None:
+        for path in self.path.glob("round-*"):
+            if not kept or not path.name.startswith(kept):
+                path.unlink(missing_ok=True)
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        with (
+            errors_of(self._file),
+            self._lock.use() as connection,
+            database.transaction(connection, self.close),
+        ):
+            connection.execute(statement, values)
+
+
+def _fill(new: sqlite3.Connection, name: str) -> None:
+    new.execute("INSERT INTO head VALUES (?, ?, x'')", (name, os.urandom(8)))

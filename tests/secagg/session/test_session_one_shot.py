@@ -1,0 +1,356 @@
+"""One-shot sums in a session: dead and lying helpers, and reports that fail a check."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secagg import (
+    FixedPoint,
+    ParameterError,
+    Registry,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
+from secagg.oneshot import Helper, HelperJournal, OneShotParams, OneShotPolicy
+from secagg.session import (
+    HelperAnswered,
+    HelperFailed,
+    LocalHelper,
+    MemberDeclined,
+    MessageRejected,
+    RoundFailed,
+)
+from secagg.session.wire import Answer, encode
+from secagg.testing import make_identity
+from session_party import Party, session_of, vector_of
+
+N, LENGTH = 6, 5
+
+
+@dataclass
+class Setting:
+    """Parameters of a batch, its helpers and their endorsements."""
+
+    params: OneShotParams
+    helpers: list[Helper]
+    endorsements: list[bytes]
+    registry: Registry | None
+
+    @property
+    def links(self) -> list[LocalHelper]:
+        return [LocalHelper(helper) for helper in self.helpers]
+
+    def options(self, u: int) -> dict[str, Any]:
+        policy = OneShotPolicy(helpers=[key for _, key in self.params.helpers])
+        more = {"identity": make_identity(u)} if self.params.active else {}
+        return {"one_shot_policy": policy} | more
+
+    def start(self, party: Party, lost: dict[int, Any] | None = None) -> None:
+        for u in sorted(party.session._desk.members):
+            train = lambda message, params, u=u: vector_of(u, LENGTH)  # noqa: E731
+            party.join(u, train, (lost or {}).get(u), **self.options(u))
+
+
+@pytest.fixture(params=["semi-honest", "active"])
+def setting(request: pytest.FixtureRequest, ram_path: Path) -> Iterator[Setting]:
+    with ExitStack() as stack:
+        yield make_setting(stack, ram_path, request.param)
+
+
+def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b"s") -> Setting:
+    count = 3 if security == "semi-honest" else 4
+    journals = [
+        stack.enter_context(HelperJournal.create(path / f"{session!r} {j}", "x25519"))
+        for j in range(count)
+    ]
+    params = OneShotParams(
+        n_clients=N,
+        length=LENGTH,
+        encoding=FixedPoint(clip=8.0),
+        helpers=tuple(journal.public for journal in journals),
+        threshold=2,
+        min_clients=3,
+        security=security,
+        suite="x25519",
+        session=session,
+    )
+    registry = None
+    if params.active:
+        registry = Registry({u: make_identity(u).public for u in range(N)})
+    helpers = [Helper(params, journal, registry=registry) for journal in journals]
+    return Setting(params, helpers, [helper.endorse() for helper in helpers], registry)
+
+
+def assert_plain_sum(result: Any, survivors: set[int]) -> None:
+    assert set(result.survivors) == survivors
+    assert (result.sum == sum(vector_of(u, LENGTH) for u in survivors)).all()
+
+
+class Broken:
+    """Link to a helper that fails in one call."""
+
+    def __init__(self, link: LocalHelper, step: str, fault: str) -> None:
+        self.link, self.step, self.fault = link, step, fault
+        self.number = link.number
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        found = await self.link.check(boxes)
+        return await self._spoil("check", found, tuple(range(N)), "garbage")
+
+    async def reserve(self, request: bytes) -> bytes:
+        return await self._spoil("reserve", *self._lies(await self.link.reserve(request)))
+
+    async def open(self, request: bytes) -> bytes:
+        return await self._spoil("open", *self._lies(await self.link.open(request)))
+
+    def _lies(self, answer: bytes) -> tuple[bytes, bytes, object]:
+        return answer, answer[:-1] + bytes([answer[-1] ^ 1]), b"garbage"
+
+    async def _spoil(self, step: str, answer: Any, lie: Any, garbage: Any) -> Any:
+        if step == self.step:
+            match self.fault:
+                case "dead":
+                    raise ConnectionError
+                case "hangs":
+                    await asyncio.get_running_loop().create_future()
+                case "lies":
+                    return lie
+                case "garbage":
+                    return garbage
+        return answer
+
+
+def run_batch(setting: Setting, links: list[Any], **options: Any) -> tuple[Any, Party]:
+    async def run() -> tuple[Any, Party]:
+        async with session_of_members(setting, **options) as party:
+            setting.start(party)
+            hanging = [link for link in links if getattr(link, "fault", "") == "hangs"]
+
+            def expire(event: Any) -> None:
+                if hanging and isinstance(event, HelperAnswered):
+                    done = [e for e in party.of(HelperAnswered) if e.phase == event.phase]
+                    if event.phase == hanging[0].step and len(done) == len(links) - 1:
+                        party.hand.expire()
+
+            party.on_event = expire
+            result = await party.session.one_shot(
+                setting.params, links, b"model", endorsements=setting.endorsements
+            )
+            assert await party.end() == dict.fromkeys(range(N), 1)
+            return result, party
+
+    return asyncio.run(run())
+
+
+def session_of_members(setting: Setting, **options: Any) -> Any:
+    return session_of(N, registry=setting.registry, **options)
+
+
+def test_a_batch_gives_the_plain_sum(setting):
+    result, party = run_batch(setting, setting.links)
+    assert_plain_sum(result, set(range(N)))
+    assert not party.of(HelperFailed)
+
+
+def test_one_helper_may_be_missing(setting):
+    for away in range(len(setting.links)):
+        assert setting.params.quorum <= len(setting.links) - 1
+        links = [link for j, link in enumerate(setting.links) if j != away]
+        result, _ = run_batch(setting, links)
+        assert_plain_sum(result, set(range(N)))
+        break
+
+
+STEPS = {"semi-honest": ["check", "open"], "active": ["check", "reserve", "open"]}
+
+
+@pytest.mark.parametrize("fault", ["dead", "hangs", "garbage", "lies"])
+def test_a_failing_helper_does_not_stop_a_batch_that_the_others_open(setting, fault):
+    security = setting.params.security
+    for step in STEPS[security]:
+        if (security, step, fault) == ("semi-honest", "open", "lies"):
+            continue  # nobody can tell which of two holders lies
+        with ExitStack() as stack:
+            path = setting.helpers[0]._journal.path.parent
+            fresh = make_setting(stack, path, security, f"{fault} {step}".encode())
+            links = [Broken(fresh.links[0], step, fault), *fresh.links[1:]]
+            result, party = run_batch(fresh, links)
+            assert_plain_sum(result, set(range(N)))
+            (failed,) = party.of(HelperFailed)
+            assert (failed.helper, failed.phase) == (1, step)
+
+
+def test_holders_that_contradict_each_other_end_the_batch(setting):
+    if setting.params.active:
+        pytest.skip("three holders outvote one")
+    links = [Broken(setting.links[0], "open", "lies"), *setting.links[1:]]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_batch(setting, links, attempts=1)
+    assert caught.value.check == "holders"
+
+
+def test_too_few_helpers_are_an_error_and_the_list_stays_fixed(setting):
+    dead = [Broken(link, "open", "dead") for link in setting.links]
+
+    async def run() -> None:
+        async with session_of_members(setting, attempts=2) as party:
+            setting.start(party)
+            with pytest.raises(RemoteProtocolError) as caught:
+                await party.session.one_shot(
+                    setting.params, dead, endorsements=setting.endorsements
+                )
+            assert caught.value.check == "helpers"
+            assert len(party.of(RoundFailed)) == 2
+
+    asyncio.run(run())
+
+
+def test_helpers_that_were_restarted_get_the_boxes_again(setting):
+    class Restarted(Broken):
+        async def open(self, request: bytes) -> bytes:
+            if self.fault:
+                self.fault = ""
+                old = self.link._helper
+                self.link._helper = Helper(old.params, old._journal, registry=setting.registry)
+            return await self.link.open(request)
+
+    links = [Restarted(link, "open", "restart") for link in setting.links]
+    result, party = run_batch(setting, links)
+    assert_plain_sum(result, set(range(N)))
+    assert not party.of(HelperFailed)
+
+
+def test_members_that_stay_away_are_not_in_the_sum(setting):
+    async def run() -> None:
+        async with session_of_members(setting) as party:
+            setting.start(party, {1: {(0, 0, "report"): "answer"}})
+            result = await party.session.one_shot(
+                setting.params, setting.links, endorsements=setting.endorsements
+            )
+            assert_plain_sum(result, {0, 2, 3, 4, 5})
+
+    asyncio.run(run())
+
+
+def test_too_few_reports_are_collected_again_without_a_second_report_of_anybody(setting):
+    async def run() -> None:
+        async with session_of_members(setting) as party:
+            lost = {(0, 0, "report"): "answer"}
+            setting.start(party, dict.fromkeys(range(1, N), lost))
+            ending = asyncio.create_task(
+                party.session.one_shot(
+                    setting.params, setting.links, endorsements=setting.endorsements
+                )
+            )
+            while not party.of(RoundFailed):
+                await asyncio.sleep(0)
+            for u in range(1, N):
+                party.running[u].cancel()
+                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), **setting.options(u))
+            assert_plain_sum(await ending, set(range(N)))
+            assert len(party.links[0].answers) == 1
+
+    asyncio.run(run())
+
+
+class Spoiled(Party):
+    """Party in which client 1 sends the report of client 2, or garbage."""
+
+    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+        if link._client == 1:
+            while len(self.links[2].answers) == 0:
+                await asyncio.sleep(0)
+            await link.send(encode(self.links[2].answers[0]))
+        if link._client == 3:
+            await link.send(encode(Answer(task.id, b"garbage")))
+        await link.send(answer)
+
+
+def test_reports_of_others_and_garbage_are_rejected(setting):
+    async def run() -> None:
+        party = Spoiled(range(N), registry=setting.registry)
+        setting.start(party)
+        result = await party.session.one_shot(
+            setting.params, setting.links, endorsements=setting.endorsements
+        )
+        assert_plain_sum(result, {0, 2, 4, 5})
+        checks = {event.client: event.check for event in party.of(MessageRejected)}
+        assert checks == {1: "sender", 3: "length"}
+        await party.end()
+
+    asyncio.run(run())
+
+
+def test_a_client_whose_box_fails_at_a_helper_is_dropped(setting):
+    class Picky(Broken):
+        async def check(self, boxes: bytes) -> tuple[int, ...]:
+            await self.link.check(boxes)
+            return (4,)
+
+    links = [Picky(setting.links[0], "", ""), *setting.links[1:]]
+    result, party = run_batch(setting, links)
+    assert_plain_sum(result, {0, 1, 2, 3, 5})
+    assert not party.of(HelperFailed)
+
+
+def test_every_helper_rejecting_every_report_is_too_few_survivors(setting):
+    links = [Broken(link, "check", "lies") for link in setting.links]
+    with pytest.raises(TooFewSurvivors):
+        run_batch(setting, links, attempts=1)
+
+
+def test_a_member_reports_to_trusted_helpers_only(setting):
+    other = OneShotPolicy(helpers=[make_identity(77).public])
+    endorsed = setting.endorsements
+    cases = [
+        ({"one_shot_policy": None}, endorsed),
+        ({"one_shot_policy": other}, endorsed),
+        ({}, []),
+        ({}, endorsed[::-1]),
+    ]
+
+    async def run(options: dict[str, Any], endorsements: list[bytes]) -> None:
+        async with session_of_members(setting, attempts=1) as party:
+            called: list[int] = []
+            for u in range(N):
+                own = setting.options(u) | options
+                party.join(u, lambda m, p, u=u: called.append(u), **own)
+            with pytest.raises(TooFewSurvivors):
+                await party.session.one_shot(
+                    setting.params, setting.links, endorsements=endorsements
+                )
+            for u in range(N):
+                with pytest.raises(ParameterError):
+                    await party.running[u]
+            assert not called
+            assert len(party.of(MemberDeclined)) == N
+
+    for options, endorsements in cases:
+        asyncio.run(run(options, endorsements))
+
+
+def test_a_policy_without_helpers_is_an_error(setting):
+    async def run() -> None:
+        async with session_of_members(setting) as party:
+            ending = party.join(0, np.zeros, one_shot_policy=OneShotPolicy())
+            with pytest.raises(ParameterError):
+                await ending
+
+    asyncio.run(run())
+
+
+def test_a_helper_passed_twice_is_an_error(setting):
+    async def run() -> None:
+        async with session_of_members(setting) as party:
+            with pytest.raises(ParameterError):
+                await party.session.one_shot(setting.params, setting.links * 2)
+
+    asyncio.run(run())

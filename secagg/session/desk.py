@@ -122,6 +122,8 @@ class Desk:
         self._lost: set[int] = set()  # missed a deadline and were not seen since
         self._arrival = asyncio.Event()
         self._accepted: dict[int, bytes] = {}
+        self._ready = asyncio.Event()
+        self._ready.set()
 
     # what transports call
 
@@ -151,6 +153,7 @@ class Desk:
         """Validate and accept a client's answer; see `Session.accept`."""
         self._check_member(client)
         self._see(client)
+        await self._ready.wait()
         exchange = self._exchange
         try:
             await self._accept(client, answer, exchange)
@@ -186,6 +189,7 @@ class Desk:
         TooFewSurvivors
             Fewer than `least` are present at the deadline.
         """
+        self._ready.set()
         async with self._clock.deadline(seconds) as deadline:
             while len(pool) >= least:
                 here = frozenset(filter(self._is_present, pool))
@@ -220,6 +224,7 @@ class Desk:
             The error of `close`, or the one with which the server ended.
         """
         self._place, self._exchange = exchange.place, exchange
+        self._ready.set()
         self._opened = self._clock.now()
         exchange.settle()
         self._hooks(
@@ -254,6 +259,10 @@ class Desk:
                 )
             )
 
+    def hold(self) -> None:
+        """Let answers wait until the driver has resumed the attempt that they may belong to."""
+        self._ready.clear()
+
     def restore(self, accepted: dict[int, bytes]) -> None:
         """Take the last accepted answers, by `fingerprint`, from before a restart."""
         self._accepted = dict(accepted)
@@ -261,6 +270,7 @@ class Desk:
     def close(self) -> None:
         """End all calls of `next_task`, the later ones at once, and the round under way."""
         self.closed = True
+        self._ready.set()
         self._arrival.set()
         if self._exchange is not None:
             self._exchange.failure = closed()

@@ -91,6 +91,8 @@ class Session:
         ids = Names().keys(members)
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
+        if self._store is not None and self._store.under_way:
+            self._desk.hold()
         if self._store is not None and ledger is not None:
             self._store.load_ledger(ledger)
         self._series = Series(

@@ -137,6 +137,14 @@ class Store:
                 raise spoilt(f"round {number} was altered")
             return outcome, Begun(attempt, params, ids) if attempt >= 0 else None
 
+    @property
+    def under_way(self) -> bool:
+        """True if the last process was killed during an attempt."""
+        with errors_of(self._file), self._lock.use() as connection:
+            attempts = "SELECT count(*) FROM rounds WHERE outcome IS NULL AND params != x''"
+            count: int = connection.execute(attempts).fetchone()[0]
+        return count > 0
+
     def is_last(self, number: int) -> bool:
         """Return whether no later round has begun."""
         with errors_of(self._file), self._lock.use() as connection:

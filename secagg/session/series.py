@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, field
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
+from secagg.journal.lock import errors_of
 from secagg.oneshot import OneShotParams
 from secagg.protocol import RoundParams
 from secagg.server import RoundResult
@@ -101,7 +102,8 @@ class Series:
         outcome, begun = await self.thread.run(lambda: store.begin(number, wanted))
         if outcome is None:
             return None, begun
-        result = outcomes.read_result(outcome, params)
+        with errors_of(store.path):
+            result = outcomes.read_result(outcome, params)
         if result is not None:
             place = Place(self.name, number, begun.attempt if begun else 0)
             self._finished(place, result, 0.0, stored=True)

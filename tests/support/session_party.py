@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from secagg import RoundParams
-from secagg.session import Clock, Event, LocalLink, Session, take_part
+from secagg.session import (
+    Clock,
+    Event,
+    LocalLink,
+    PhaseClosed,
+    PhaseOpened,
+    Session,
+    TaskTaken,
+    take_part,
+)
 from secagg.session.wire import Answer, Declined, encode, read_answer, read_task
 from secagg.testing import make_identity, toy_policy
 
@@ -20,6 +29,7 @@ class HandClock:
 
     def __init__(self) -> None:
         self.time = 0.0
+        self.began: Callable[[], object] = lambda: None
         self._sleepers: list[asyncio.Future[None]] = []
 
     @property
@@ -29,6 +39,7 @@ class HandClock:
     async def sleep(self, seconds: float) -> None:
         one = asyncio.get_running_loop().create_future()
         self._sleepers.append(one)
+        asyncio.get_running_loop().call_soon(self.began)
         try:
             await one
         finally:
@@ -56,6 +67,7 @@ class Link:
         self.answers: list[Any] = []
 
     async def next_task(self, after: bytes) -> bytes | None:
+        self.party._expire_if_quiet()
         data = await self.link.next_task(after)
         if data is not None:
             task = read_task(data)
@@ -77,8 +89,11 @@ class Party:
 
     def __init__(self, members: Collection[int], **options: Any) -> None:
         self.hand = HandClock()
+        self.hand.began = self._check
         self.events: list[Event] = []
         self.silent: set[int] = set()
+        self.helping = False
+        self.taken: set[int] = set()
         self.on_event: Callable[[Event], object] = lambda event: None
         self.links: dict[int, Link] = {}
         self.running: dict[int, asyncio.Task[int]] = {}
@@ -125,6 +140,12 @@ class Party:
 
     def _noted(self, event: Event) -> None:
         self.events.append(event)
+        if isinstance(event, PhaseOpened | PhaseClosed):
+            helpers = event.phase in ("check", "reserve", "open")
+            self.helping = helpers and isinstance(event, PhaseOpened)
+            self.taken.clear()
+        elif isinstance(event, TaskTaken):
+            self.taken.add(event.client)
         self.on_event(event)
         self._expire_if_quiet()
 
@@ -132,11 +153,15 @@ class Party:
         asyncio.get_running_loop().call_soon(self._check)
 
     def _check(self) -> None:
-        exchange = self.session._desk._exchange
-        awaited = frozenset() if exchange is None else exchange.awaited
-        # a phase that has just opened has no deadline yet
-        if awaited and awaited <= self.silent and not self.hand.expire():
-            self._expire_if_quiet()
+        desk = self.session._desk
+        if desk._exchange is not None:
+            awaited = desk._exchange.awaited
+            gone = {u for u in awaited & self.taken if desk._polls[u]}  # it sent something else
+            quiet = bool(awaited) and awaited <= self.silent | gone
+        else:  # a round gathers its members, and all that will come are there
+            quiet = not self.helping and all(desk._polls[u] for u in desk.members - self.silent)
+        if quiet:
+            self.hand.expire()
 
 
 def vector_of(u: int, length: int) -> np.ndarray:

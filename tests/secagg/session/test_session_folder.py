@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import json
 import signal
+import sqlite3
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,22 @@ import numpy as np
 import pytest
 
 import session_server
+from secagg import (
+    CohortLedger,
+    Dispute,
+    FixedPoint,
+    Integers,
+    JournalError,
+    ParameterError,
+    RemoteProtocolError,
+    RoundResult,
+    TooFewSurvivors,
+)
 from secagg.oneshot import HelperJournal, OneShotPolicy
-from secagg.session import take_part
+from secagg.session import RoundBegun, RoundFinished, Session, take_part
+from secagg.session.outcomes import read_error, read_result, write_error, write_result
 from secagg.testing import toy_policy
-from session_party import vector_of
+from session_party import Party, session_of, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
 
 
@@ -104,3 +118,154 @@ def test_a_server_may_be_killed_at_any_point(mode, kind, ram_path):
         path = ram_path / str(point)
         path.mkdir()
         assert_same_exact_sums(asyncio.run(run_killed(path, mode, kind, [point])))
+
+
+def run_rounds(folder: Path, messages: list[bytes], **options: Any) -> tuple[list[Any], Party]:
+    """Run a program of some rounds in this process; return its results or its error."""
+    again = options.pop("again", False)
+
+    async def run() -> tuple[list[Any], Party]:
+        async with session_of(N, folder=folder, **options) as party:
+            for u in () if again else range(N):
+                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+            return [await party.session.round(PARAMS, m) for m in messages], party
+
+    return asyncio.run(run())
+
+
+def test_finished_rounds_are_returned_without_any_member(ram_path):
+    first, _ = run_rounds(ram_path, [b"a", b"b"])
+    second, party = run_rounds(ram_path, [b"a", b"b"], again=True)
+    for one, two in zip(first, second, strict=True):
+        for name in ("survivors", "weight", "clipped", "disputes"):
+            assert getattr(one, name) == getattr(two, name)
+        assert (one.sum == two.sum).all()
+        assert (one.integers == two.integers).all()
+    assert [event.stored for event in party.of(RoundFinished)] == [True, True]
+
+
+def test_another_program_in_the_same_folder_is_an_error(ram_path):
+    run_rounds(ram_path, [b"a"])
+    with pytest.raises(ParameterError, match="another message"):
+        run_rounds(ram_path, [b"b"], again=True)
+    with pytest.raises(ParameterError, match="session 'session'"):
+        run_rounds(ram_path, [b"a"], name="other", again=True)
+
+
+def test_a_second_process_on_the_folder_is_rejected(ram_path):
+    async def run() -> None:
+        async with Session(range(N), folder=ram_path):
+            with pytest.raises(JournalError, match="open already"):
+                Session(range(N), folder=ram_path)
+        await Session(range(N), folder=ram_path).close()
+
+    asyncio.run(run())
+
+
+def test_altered_results_are_found(ram_path):
+    run_rounds(ram_path, [b"a"])
+    (outcome,) = in_database(ram_path, "SELECT outcome FROM rounds")
+    for place in (0, 40, len(outcome) - 1):
+        wrong = outcome[:place] + bytes([outcome[place] ^ 1]) + outcome[place + 1 :]
+        in_database(ram_path, "UPDATE rounds SET outcome = ?", wrong)
+        with pytest.raises(JournalError, match="altered"):
+            run_rounds(ram_path, [b"a"], again=True)
+
+
+def in_database(folder: Path, statement: str, *values: object) -> Any:
+    with closing(sqlite3.connect(folder / "session")) as database, database:
+        return database.execute(statement, values).fetchone()
+
+
+def join_all(party: Party, lost: dict[int, Any] | None = None) -> None:
+    for u in range(N):
+        train = lambda m, p, u=u: vector_of(u, LENGTH)  # noqa: E731
+        party.join(u, train, (lost or {}).get(u), policy=toy_policy(PARAMS))
+
+
+LOST = {u: {(0, 0, "masked_input"): "answer"} for u in range(3)}
+
+
+def test_a_failed_round_is_tried_again_if_it_was_the_last(ram_path):
+    async def run(lost: dict[int, Any]) -> Any:
+        async with session_of(N, folder=ram_path, attempts=1) as party:
+            join_all(party, lost)
+            result = await party.session.round(PARAMS)
+            return result, party.of(RoundBegun)[-1].place.attempt
+
+    with pytest.raises(TooFewSurvivors):
+        asyncio.run(run(LOST))
+    result, attempt = asyncio.run(run({}))
+    assert len(result.survivors) == N
+    assert attempt == 1  # no member is in an attempt twice
+
+
+def test_a_failure_that_the_program_met_before_is_met_again(ram_path):
+    async def run(lost: dict[int, Any]) -> Any:
+        async with session_of(N, folder=ram_path, attempts=1) as party:
+            join_all(party, lost)
+            with pytest.raises(TooFewSurvivors) as caught:
+                await party.session.round(PARAMS)
+            join_all(party)
+            error = caught.value
+            result = await party.session.round(PARAMS)
+            return str(error), error.phase, error.survivors, error.needed, result.survivors
+
+    assert asyncio.run(run(LOST)) == asyncio.run(run({}))
+
+
+def test_a_remote_error_is_stored_with_all_that_it_names():
+    error = RemoteProtocolError(
+        "it is so: or not",
+        sender=3,
+        phase="unmasking",
+        check="shares",
+        disputes=(Dispute(1, 2), Dispute(3, 4)),
+        helpers=(2,),
+    )
+    found = read_error(write_error(error))
+    assert isinstance(found, RemoteProtocolError)
+    assert str(found) == str(error)
+    assert vars(found) == vars(error)
+
+
+def test_the_ledger_survives_its_process(ram_path):
+    async def run(cohorts: list[Any]) -> None:
+        ledger = CohortLedger(min_difference=3)
+        async with session_of(N, folder=ram_path, ledger=ledger, attempts=1) as party:
+            join_all(party)
+            for cohort in cohorts:
+                await party.session.round(PARAMS, cohort=cohort)
+
+    asyncio.run(run([None]))
+    with pytest.raises(TooFewSurvivors, match="earlier sum"):
+        asyncio.run(run([None, range(4)]))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        replace(PARAMS, max_weight=9, count_clipped=True),
+        replace(PARAMS, modulus=(1 << 40) + 15),
+        replace(PARAMS, encoding=Integers(1 << 40), modulus_bits=64),
+        replace(PARAMS, modulus_bits=23),
+    ],
+    ids=["weighted", "modulus", "integers", "23 bits"],
+)
+def test_results_are_the_same_when_read_again(params):
+    signed = isinstance(params.encoding, FixedPoint)
+    encoded = np.array([-524288 * N, 3, 0, 7] if signed else [1 << 42, 3, 0, 7])
+    result = RoundResult(
+        sum=encoded / 65536 if signed else encoded,
+        integers=encoded,
+        survivors=tuple(range(N)),
+        weight=None if params.max_weight is None else 44,
+        clipped=3 if params.count_clipped else None,
+        disputes=(Dispute(1, 2),),
+    )
+    found = read_result(write_result(result, params), params)
+    for name in ("survivors", "weight", "clipped", "disputes"):
+        assert getattr(found, name) == getattr(result, name)
+    assert (found.sum == result.sum).all()
+    assert (found.integers == result.integers).all()
+    assert found.sum.dtype == result.sum.dtype

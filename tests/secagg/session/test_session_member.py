@@ -1,0 +1,352 @@
+"""Members of a session: unsafe rounds are refused before data leaves, nothing is sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frames import leaks
+from secagg import (
+    ClientPolicy,
+    FixedPoint,
+    ParameterError,
+    RemoteProtocolError,
+    RoundParams,
+    TooFewSurvivors,
+)
+from secagg.protocol.params_bytes import pack, unpack
+from secagg.session import (
+    MemberDeclined,
+    MessageAccepted,
+    Session,
+    take_part,
+)
+from secagg.session.wire import (
+    Answer,
+    AttemptName,
+    Declined,
+    Task,
+    encode,
+    read_answer,
+    read_name,
+    read_task,
+    task_id,
+    write_name,
+)
+from secagg.testing import toy_policy
+from session_party import session_of, vector_of
+
+N, LENGTH = 5, 4
+PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
+MARK = 1.4142135623730951
+
+
+class Script:
+    """Link of one member that gets these tasks; its answers are kept."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self.tasks, self.answers = list(tasks), list[Answer | Declined]()
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        return encode(self.tasks.pop(0)) if self.tasks else None
+
+    async def send(self, answer: bytes) -> None:
+        self.answers.append(read_answer(answer, len(answer), 0, ""))
+
+
+def named(params: RoundParams, number: int = 0, attempt: int = 0, **other: Any) -> RoundParams:
+    name = AttemptName(b"the run!", number, attempt, other.get("fresh", b"8 random"))
+    return replace(params, session=write_name(b"app", name))
+
+
+def first_task(params: RoundParams, number: int = 0, attempt: int = 0) -> Task:
+    name = task_id(params.digest, number, attempt, "advertise_keys")
+    return Task(name, number, attempt, "advertise_keys", params.to_bytes(), b"", b"")
+
+
+def run_script(tasks: list[Task], **options: Any) -> list[Answer | Declined]:
+    script = Script(tasks)
+    options.setdefault("policy", toy_policy(PARAMS))
+    asyncio.run(take_part(script, 0, lambda m, p: np.zeros(p.length), **options))
+    return script.answers
+
+
+def test_a_task_is_answered_and_its_repetition_only_declined():
+    params = named(PARAMS)
+    answers = run_script([first_task(params), first_task(params)])
+    assert [type(answer) for answer in answers] == [Answer, Declined]
+
+
+@pytest.mark.parametrize(
+    ("second", "kind"),
+    [
+        ((0, 0, b"another!"), Declined),
+        ((0, 1, b"another!"), Answer),
+        ((1, 0, b"another!"), Answer),
+        ((1, 0, b"8 random"), Answer),
+    ],
+    ids=["same attempt", "next attempt", "next round", "same random bytes"],
+)
+def test_a_member_is_in_each_attempt_once(second, kind):
+    number, attempt, fresh = second
+    other = named(PARAMS, number, attempt, fresh=fresh)
+    answers = run_script([first_task(named(PARAMS)), first_task(other, number, attempt)])
+    assert [type(answer) for answer in answers] == [Answer, kind]
+
+
+def test_an_earlier_round_is_declined():
+    tasks = [first_task(named(PARAMS, number), number) for number in (3, 2)]
+    assert [type(answer) for answer in run_script(tasks)] == [Answer, Declined]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        first_task(named(PARAMS, 1), 0),
+        first_task(named(PARAMS, 0, 1), 0),
+        first_task(PARAMS),
+        Task(bytes(16), 0, 0, "advertise_keys", named(PARAMS).to_bytes(), b"", b""),
+        Task(bytes(16), 0, 0, "unmasking", b"", b"", b"now!"),
+    ],
+    ids=["other round", "other attempt", "no name", "other id", "no state"],
+)
+def test_a_task_that_does_not_belong_is_declined(task):
+    (answer,) = run_script([task])
+    assert isinstance(answer, Declined)
+
+
+UNSAFE = {
+    "two clients": (
+        RoundParams(
+            n_clients=2,
+            threshold=2,
+            length=1,
+            encoding=FixedPoint(clip=8.0),
+            allow_two_clients=True,
+        ),
+        "allow_two_clients",
+    ),
+    "low threshold": (replace(PARAMS, n_clients=40, threshold=21), "threshold of"),
+    "long": (replace(PARAMS, length=5), "max_length"),
+}
+
+
+@pytest.mark.parametrize("case", UNSAFE)
+def test_unsafe_parameters_are_refused_with_the_remedy_before_data_leaves(case):
+    params, remedy = UNSAFE[case]
+    policy = ClientPolicy(colluders=30, max_length=4) if case != "two clients" else None
+    script = Script([first_task(named(params))])
+    with pytest.raises(ParameterError, match=remedy):
+        asyncio.run(take_part(script, 0, refuse_to_train, policy=policy))
+    assert [type(answer) for answer in script.answers] == [Declined]
+
+
+def refuse_to_train(message: bytes, params: RoundParams) -> Any:
+    raise AssertionError("trained for an unsafe round")
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        ({"n_clients": 2, "threshold": 2}, "allow_two_clients=True"),
+        ({"threshold": 1}, "take more than half, 3 to 5"),
+        ({"modulus": 1 << 20}, "take modulus_bits=23 or more"),
+    ],
+    ids=["two clients", "threshold 1", "overflow"],
+)
+def test_parameters_that_no_application_can_make_are_refused_too(change, remedy):
+    data = pack(unpack(named(PARAMS).to_bytes())._replace(**change))
+    script = Script([Task(bytes(16), 0, 0, "advertise_keys", data, b"", b"")])
+    with pytest.raises(RemoteProtocolError, match=remedy) as caught:
+        asyncio.run(take_part(script, 0, refuse_to_train))
+    assert caught.value.check == "parameters"
+    assert [type(answer) for answer in script.answers] == [Declined]
+
+
+def test_a_server_cannot_ask_for_unsafe_rounds():
+    unsafe: list[dict[str, Any]] = [
+        {"n_clients": 2},
+        {"threshold": 1},
+        {"encoding": FixedPoint(clip=1e9)},
+    ]
+    for change in unsafe:
+        with pytest.raises(ParameterError, match=r"take|lower"):
+            replace(PARAMS, **change)
+
+
+def test_errors_of_training_reach_the_application_and_not_the_server(caplog):
+    secret = "patient 4711"  # noqa: S105
+
+    def train(message: bytes, params: RoundParams) -> Any:
+        raise ZeroDivisionError(secret)
+
+    async def run() -> None:
+        sent: list[bytes] = []
+        async with session_of(N) as party:
+            for u in range(1, N):
+                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+            ending = party.join(0, train, policy=toy_policy(PARAMS))
+            deliver = party.deliver
+
+            async def spy(link: Any, task: Any, answer: bytes) -> None:
+                sent.append(answer)
+                await deliver(link, task, answer)
+
+            party.deliver = spy
+            result = await party.session.round(PARAMS)
+            assert set(result.survivors) == {1, 2, 3, 4}
+            with pytest.raises(ZeroDivisionError, match=secret):
+                await ending
+            (declined,) = party.of(MemberDeclined)
+            assert (declined.client, declined.phase) == (0, "masked_input")
+        assert not any(secret.encode() in data for data in sent)
+        assert secret not in caplog.text
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("vector", [np.full(LENGTH + 1, MARK), np.array([MARK, np.nan] * 2)])
+def test_an_invalid_vector_is_an_error_without_it_in_the_frames(vector):
+    async def run() -> None:
+        async with session_of(N, attempts=1) as party:
+            for u in range(N):
+                party.join(u, lambda m, p: vector, policy=toy_policy(PARAMS))
+            with pytest.raises(TooFewSurvivors):
+                await party.session.round(PARAMS)
+            with pytest.raises(ParameterError) as caught:
+                await party.running[0]
+            party.running.clear()
+            secrets = [np.float64(MARK).tobytes()]
+            assert not leaks(caught.value, secrets, __name__)
+
+    asyncio.run(run())
+
+
+def test_coroutine_functions_train_too():
+    async def run() -> None:
+        async def train(message: bytes, params: RoundParams) -> np.ndarray:
+            await asyncio.sleep(0)
+            return vector_of(0, LENGTH)
+
+        async with session_of(N) as party:
+            for u in range(N):
+                party.join(u, train, policy=toy_policy(PARAMS))
+            result = await party.session.round(PARAMS)
+            assert (result.mean == vector_of(0, LENGTH)).all()
+
+    asyncio.run(run())
+
+
+def test_weights_are_summed():
+    async def run() -> None:
+        params = replace(PARAMS, max_weight=10)
+        async with session_of(N) as party:
+            for u in range(N):
+                party.join(
+                    u, lambda m, p, u=u: (vector_of(u, LENGTH), u), policy=toy_policy(params)
+                )
+            result = await party.session.round(params)
+            assert result.weight == sum(range(N))
+            assert (result.sum == sum(u * vector_of(u, LENGTH) for u in range(N))).all()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", ["share_keys", "masked_input", "unmasking"])
+def test_a_server_that_breaks_the_protocol_loses_the_attempt_not_the_member(step):
+    async def run() -> None:
+        async with session_of(N) as party:
+            for u in range(N):
+                party.join(u, lambda m, p, u=u: vector_of(u, LENGTH), policy=toy_policy(PARAMS))
+            link = party.links[1]
+            fetch = link.link.next_task
+
+            async def spoiled(after: bytes) -> bytes | None:
+                data = await fetch(after)
+                task = None if data is None else read_task(data)
+                if task is not None and (task.number, task.step) == (0, step):
+                    wrong = task.data[:-1] + bytes([task.data[-1] ^ 1])
+                    return encode(Task(*task_fields(task)[:-1], wrong))
+                return data
+
+            link.link.next_task = spoiled
+            result = await party.session.round(PARAMS)
+            assert len(result.survivors) == (N if step == "unmasking" else N - 1)
+            assert [event.client for event in party.of(MemberDeclined)] == [1]
+            assert len((await party.session.round(PARAMS)).survivors) == N
+
+    asyncio.run(run())
+
+
+def task_fields(task: Task) -> tuple[Any, ...]:
+    return tuple(getattr(task, name) for name in Task.__struct_fields__)
+
+
+def test_the_log_has_sizes_and_no_contents(caplog):
+    async def run() -> None:
+        async with session_of(N) as party:
+            for u in range(N):
+                party.join(u, lambda m, p: np.full(LENGTH, MARK), policy=toy_policy(PARAMS))
+            await party.session.round(PARAMS, b"a model, 4711")
+            accepted = party.of(MessageAccepted)
+            assert len({event.size for event in accepted if event.phase == "masked_input"}) == 1
+            for event in party.events:
+                assert "4711" not in repr(event)
+
+    with caplog.at_level(logging.DEBUG, logger="secagg.session"):
+        asyncio.run(run())
+    records = [r for r in caplog.records if r.name == "secagg.session"]
+    assert {"PhaseOpened", "PhaseClosed", "RoundFinished"} <= {r.event for r in records}
+    assert all(r.session == "session" and r.number == 0 for r in records)
+    assert "1.41421" not in caplog.text
+    assert "4711" not in caplog.text
+
+
+def test_frames_are_canonical_and_versioned():
+    task = first_task(named(PARAMS))
+    data = encode(task)
+    assert read_task(data) == task
+    assert read_name(named(PARAMS, 7, 2).session)[1:3] == (7, 2)
+    assert read_name(b"short") is None
+    longer = data[:1] + b"\xdc\x00\x08" + data[2:]  # array 16 for a fixarray
+    cases = {"version": b"\x02" + data[1:], "encoding": data + b"\0", "": longer}
+    for check, wrong in cases.items():
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_task(wrong)
+        assert caught.value.check == (check or "encoding")
+    answer = encode(Answer(bytes(16), b"data"))
+    for check, wrong, limit in (
+        ("size", answer, len(answer) - 1),
+        ("version", b"", 99),
+        ("encoding", data, 999),
+        ("encoding", encode(Declined(bytes(15))), 99),
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_answer(wrong, limit, 3, "masked_input")
+        assert (caught.value.check, caught.value.sender) == (check, 3)
+
+
+def test_long_prefixes_of_a_session_are_hashed():
+    name = AttemptName(b"the run!", 1, 2, b"8 random")
+    for size in (0, 42, 43, 64):
+        session = write_name(b"x" * size, name)
+        assert len(session) <= 64
+        assert session.startswith(b"x" * 42) == (size == 42)
+        assert read_name(session) == name
+
+
+def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
+    async def run() -> None:
+        session = Session(range(N))
+        with pytest.raises(RemoteProtocolError) as caught:
+            await session.accept(0, bytes(1 << 20))
+        assert caught.value.check == "size"
+        await session.close()
+
+    asyncio.run(run())

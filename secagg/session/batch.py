@@ -12,8 +12,9 @@ from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.protocol import Registry
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk, Exchange, fingerprint
+from secagg.session.desk import Desk, fingerprint
 from secagg.session.events import Place
+from secagg.session.exchange import Exchange
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
@@ -256,7 +257,9 @@ class Batch:
     def _result(self, answers: Mapping[int, bytes], wrong: dict[int, str]) -> OneShotResult:
         """Return the sum from the valid answers."""
         valid = self._valid(answers, self.accumulator.result, wrong)
-        while len(valid) >= self.params.threshold:
+        # of q answers a liar's is not the only one to a mask; see docs/sessions.md, 4
+        needed = self.params.quorum or self.params.threshold
+        while len(valid) >= needed:
             try:
                 return self.accumulator.result(valid.values())
             except RemoteProtocolError as error:
@@ -267,8 +270,8 @@ class Batch:
                     wrong[j] = error.check
                     valid.pop(j, None)
         raise RemoteProtocolError(
-            f"{len(valid)} helpers gave valid answers, and the sum takes "
-            f"{self.params.threshold}; bring the others back and try again",
+            f"{len(valid)} helpers gave valid answers, and the sum takes {needed}; bring the "
+            "others back and try again",
             sender=None,
             phase="open",
             check="helpers",

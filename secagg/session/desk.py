@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.errors import RemoteProtocolError
 from secagg.session import wire
 from secagg.session.deadlines import Clock
 from secagg.session.events import (
@@ -27,65 +25,12 @@ from secagg.session.events import (
     Place,
     TaskTaken,
 )
+from secagg.session.exchange import Exchange
+from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed
-from secagg.session.wire import Answer, Declined, Task
+from secagg.session.wire import Answer, Declined
 
-__all__ = ["GATHER", "Desk", "Exchange", "fingerprint"]
-
-GATHER = "gather"
-"""Phase before a round, in which members come."""
-_RECENT = 10.0
-"""Seconds for which a member counts as present after its last call."""
-
-
-@dataclass(eq=False, kw_only=True)
-class Exchange:
-    """One task for each of some clients, and their answers.
-
-    Attributes
-    ----------
-    phase : str
-    id : bytes
-        Id of the task, the same for all clients.
-    clients : frozenset of int
-        Clients that have a task.
-    task : callable
-        Function that makes the task of a client when it is fetched.
-    receive : callable
-        Function that validates and stores the content of an answer, in the session's thread.
-    answered : set of int
-        Clients whose answer was accepted.
-    given_up : set of int
-        Clients that declined, or whose answer failed a check; they are not awaited.
-    rejected : set of int
-        Clients whose answer failed a check.
-    failure : Exception or None
-        Error of the server itself, which ends the round.
-    """
-
-    place: Place
-    phase: str
-    id: bytes
-    clients: frozenset[int]
-    task: Callable[[int], Task]
-    receive: Callable[[int, bytes], None]
-    answered: set[int] = field(default_factory=set)
-    given_up: set[int] = field(default_factory=set)
-    rejected: set[int] = field(default_factory=set)
-    bytes_down: int = 0
-    bytes_up: int = 0
-    failure: Exception | None = None
-    done: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def awaited(self) -> frozenset[int]:
-        """Clients whose answer may still come."""
-        return self.clients - self.answered - self.given_up
-
-    def settle(self) -> None:
-        """Wake the driver if there is nothing left to wait for."""
-        if self.failure is not None or not self.awaited:
-            self.done.set()
+__all__ = ["Desk", "fingerprint"]
 
 
 class Desk:
@@ -102,6 +47,7 @@ class Desk:
     ----------
     closed : bool
     thread : Thread
+    presence : Presence
     answer_limit : int
         Largest answer in the present round, in bytes.
     """
@@ -112,15 +58,12 @@ class Desk:
         self.members = frozenset(members)
         self.closed = False
         self.answer_limit = wire.FRAME
+        self.presence = Presence(clock)
         self.thread, self._hooks, self._clock = thread, hooks, clock
         self._place = Place(name, 0, 0)
         self._exchange: Exchange | None = None
         self._opened = 0.0
         self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
-        self._polls: Counter[int] = Counter()
-        self._seen: dict[int, float] = {}
-        self._lost: set[int] = set()  # missed a deadline and were not seen since
-        self._arrival = asyncio.Event()
         self._accepted: dict[int, bytes] = {}
         self._ready = asyncio.Event()
         self._ready.set()
@@ -131,11 +74,9 @@ class Desk:
         """Return the client's task unless it is `after`; see `Session.next_task`."""
         self._check_member(client)
         news = asyncio.Event()
-        self._polls[client] += 1
         self._calls.setdefault(client, set()).add(news)
-        self._see(client)
         try:
-            with suppress(TimeoutError):
+            with self.presence.waiting(client), suppress(TimeoutError):
                 async with asyncio.timeout(None if math.isinf(wait) else wait):
                     while not self.closed:
                         task = self._task_of(client, after)
@@ -146,13 +87,11 @@ class Desk:
             return None
         finally:
             self._calls[client].discard(news)
-            self._polls[client] -= 1
-            self._see(client)
 
     async def accept(self, client: int, answer: bytes) -> None:
         """Validate and accept a client's answer; see `Session.accept`."""
         self._check_member(client)
-        self._see(client)
+        self.presence.see(client)
         await self._ready.wait()
         exchange = self._exchange
         try:
@@ -176,42 +115,6 @@ class Desk:
             raise
 
     # what the driver calls
-
-    async def gather(
-        self, pool: frozenset[int], goal: int, least: int, seconds: float
-    ) -> frozenset[int]:
-        """Wait until enough members of a pool are present, and return all that are.
-
-        Enough are `goal` of them, or all but those that missed the last deadline.
-
-        Raises
-        ------
-        TooFewSurvivors
-            Fewer than `least` are present at the deadline.
-        """
-        self._ready.set()
-        async with self._clock.deadline(seconds) as deadline:
-            while len(pool) >= least:
-                here = frozenset(filter(self._is_present, pool))
-                if len(here) >= max(least, min(goal, len(pool - self._lost))):
-                    return here
-                self._arrival.clear()
-                if not await deadline.before(self._arrival):
-                    break
-                if self.closed:
-                    raise closed()
-        here = frozenset(filter(self._is_present, pool))
-        self._lose(pool - here)
-        if len(here) < least:
-            raise TooFewSurvivors(
-                f"{len(here)} members are present after {seconds:g} seconds, and the round "
-                f"needs {least}; start more of them, or wait longer with "
-                "Deadlines(gather=…)",
-                phase=GATHER,
-                survivors=len(here),
-                needed=least,
-            )
-        return here
 
     async def run(
         self, exchange: Exchange, seconds: float, close: Callable[[], object]
@@ -241,7 +144,7 @@ class Desk:
                 await deadline.before(exchange.done)
         finally:
             self._exchange = None  # what comes from now on is late
-        self._lose(exchange.awaited)
+        self.presence.lose(exchange.awaited)
         try:
             if exchange.failure is not None:
                 raise exchange.failure
@@ -263,15 +166,19 @@ class Desk:
         """Let answers wait until the driver has resumed the attempt that they may belong to."""
         self._ready.clear()
 
+    def release(self) -> None:
+        """Let no answer wait any more."""
+        self._ready.set()
+
     def restore(self, accepted: dict[int, bytes]) -> None:
         """Take the last accepted answers, by `fingerprint`, from before a restart."""
-        self._accepted = dict(accepted)
+        self._accepted.update(accepted)
 
     def close(self) -> None:
         """End all calls of `next_task`, the later ones at once, and the round under way."""
         self.closed = True
         self._ready.set()
-        self._arrival.set()
+        self.presence.close()
         if self._exchange is not None:
             self._exchange.failure = closed()
             self._exchange.settle()
@@ -337,28 +244,13 @@ class Desk:
             return
         exchange.given_up.add(client)
         exchange.settle()
-        self._seen.pop(client, None)  # it may be about to end; if not, it calls again
+        self.presence.forget(client)
         self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))
 
     def _check_member(self, client: int) -> None:
         if client not in self.members:
             why = "no member of this session; pass its id to Session(members=…)"
             raise _violation(client, GATHER, "unknown client", why)
-
-    def _is_present(self, client: int) -> bool:
-        last = self._seen.get(client, -math.inf)
-        return self._polls[client] > 0 or self._clock.now() - last <= _RECENT
-
-    def _see(self, client: int) -> None:
-        self._seen[client] = self._clock.now()
-        self._lost.discard(client)
-        self._arrival.set()
-
-    def _lose(self, clients: Collection[int]) -> None:
-        for u in clients:
-            if not self._polls[u]:
-                self._lost.add(u)
-                self._seen.pop(u, None)
 
     def _call(self, clients: Collection[int]) -> None:
         for u in clients:

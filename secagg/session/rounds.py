@@ -11,8 +11,9 @@ from secagg.journal import Journal
 from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk, Exchange, fingerprint
+from secagg.session.desk import Desk, fingerprint
 from secagg.session.events import Place
+from secagg.session.exchange import Exchange
 from secagg.session.store import Begun, Store
 from secagg.session.wire import AttemptName, Task, answer_limit, task_id, write_name
 

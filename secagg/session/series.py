@@ -139,6 +139,8 @@ class Series:
                 await self._keep(number, outcomes.write_error(error))
                 raise
             await self._keep(number, outcomes.write_result(result, params))
+            if self.store is not None:
+                await self.thread.run(self.store.delete_files)
             self._finished(place, result, self.clock.now() - began)
             return result
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence
-from secrets import SystemRandom
+from collections.abc import Collection, Iterable, Sequence, Set
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.errors import (
-    ParameterError,
-)
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.protocol import CohortLedger, Registry, RoundParams
 from secagg.protocol.client_ids import ClientKey, Names, identify
+from secagg.protocol.identities import check_registry
 from secagg.server import RoundResult
 from secagg.session.batch import Batch
+from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place, RoundBegun
@@ -146,13 +144,15 @@ class Session:
             raise closed()
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         message = as_bytes(message)
-        size = self._size(cohort, params.min_survivors, params.n_clients)
+        registry = self._registry if params.active else None
+        check_registry(params, registry)
+        members, least, most = self._desk.members, params.min_survivors, params.n_clients
+        choice = Choice(cohort, members, least, most)
         left_out: set[int] = set()
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                pool = self._pool(cohort) - left_out
-                ids = await self._choose(pool, size, params.min_survivors)
+                ids = await self._choose(choice, left_out, least)
                 fresh = fresh_params(params, self.name, self._series.id, place)
                 await self._keep(place, fresh.to_bytes(), ids)
             else:
@@ -172,7 +172,7 @@ class Session:
                 params=fresh,
                 message=message,
                 cohort=ids,
-                registry=self._registry if params.active else None,
+                registry=registry,
                 ledger=self._ledger,
                 store=self._store,
             )
@@ -227,13 +227,16 @@ class Session:
             raise closed()
         check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
         message, links = as_bytes(message), by_number(helpers)
-        size = self._size(cohort, params.min_clients, params.n_clients)
+        registry = self._registry if params.active else None
+        check_registry(params.sums, registry)
+        members, least, most = self._desk.members, params.min_clients, params.n_clients
+        choice = Choice(cohort, members, least, most)
         batch = Batch(
             number=self._series.rounds,
             params=params,
             message=message,
             endorsements=endorsements,
-            registry=self._registry if params.active else None,
+            registry=registry,
             store=self._store,
         )
 
@@ -242,8 +245,8 @@ class Session:
                 await self._thread.run(batch.open)
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
-                pool = self._pool(cohort) - batch.left_out - batch.reported
-                ids = await self._choose(pool, size, batch.needed)
+                away = batch.left_out | batch.reported
+                ids = await self._choose(choice, away, batch.needed)
                 await self._keep(place, params.to_bytes(), ids)
             self._hooks(
                 RoundBegun(
@@ -323,32 +326,10 @@ class Session:
         if self._store is not None:
             self._store.close()
 
-    def _size(self, cohort: int | Collection[ClientKey] | None, least: int, most: int) -> int:
-        """Return the largest size of the cohort, or raise `ParameterError`."""
-        if cohort is None:
-            return most
-        if isinstance(cohort, int):
-            check_integer("cohort", cohort, least, most)
-            return cohort
-        strangers = Names().keys(cohort).keys() - self._desk.members
-        if strangers:
-            raise ParameterError(
-                f"client {min(strangers)} of the cohort is no member of the session; pass it "
-                "to Session(members=…)"
-            )
-        check_integer("the size of the cohort", len(cohort), least, most)
-        return len(cohort)
-
-    def _pool(self, cohort: int | Collection[ClientKey] | None) -> frozenset[int]:
-        if cohort is None or isinstance(cohort, int):
-            return self._desk.members
-        return frozenset(Names().keys(cohort))
-
-    async def _choose(self, pool: frozenset[int], size: int, least: int) -> tuple[int, ...]:
-        """Return a cohort of present members of the pool, at most `size`, ascending."""
-        here = await self._desk.gather(pool, size, least, self._deadlines.gather)
-        chosen = SystemRandom().sample(sorted(here), size) if len(here) > size else here
-        return tuple(sorted(chosen))
+    async def _choose(self, choice: Choice, away: Set[int], least: int) -> tuple[int, ...]:
+        """Return a cohort of members that are present, without those in `away`."""
+        self._desk.release()
+        return await choice.among(self._desk.presence, away, least, self._deadlines.gather)
 
     async def _keep(self, place: Place, params: bytes, cohort: Collection[int]) -> None:
         """Store an attempt in the folder, if there is one, before any of its tasks goes out."""

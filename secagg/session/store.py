@@ -125,6 +125,7 @@ class Store:
                         "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
                         (number, wanted),
                     )
+                self.delete_files()
                 return None, None
             had, attempt, params, cohort, outcome = rows[0]
             if had != wanted:
@@ -164,12 +165,15 @@ class Store:
         )
 
     def keep_outcome(self, number: int, outcome: bytes) -> None:
-        """Store the outcome of a round, and delete the files of its attempts then."""
+        """Store the outcome of a round.
+
+        A failed round may be tried again, with the reports that it has. So its files stay until
+        a next one begins, while `delete_files` follows a result.
+        """
         self._write(
             "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?",
             (outcome, number),
         )
-        self._delete_files("")
 
     def load_ledger(self, ledger: CohortLedger) -> None:
         """Add the stored cohorts to a ledger."""
@@ -183,9 +187,9 @@ class Store:
         self._write("UPDATE head SET ledger = ?", (ledger.to_bytes(),))
 
     def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
-        """Open the journal of an attempt, or create it; delete the files of all others."""
+        """Open the journal of an attempt, or create it; delete those of earlier attempts."""
         path = self.path / f"round-{number}-{attempt}.journal"
-        self._delete_files(path.name)
+        self.delete_files(path.name)
         return (Journal.open if path.exists() else Journal.create)(path, params)
 
     def reports(self, number: int) -> Reports:
@@ -197,7 +201,8 @@ class Store:
         if hasattr(self, "_lock"):
             self._lock.close()
 
-    def _delete_files(self, kept: str) -> None:
+    def delete_files(self, kept: str = "") -> None:
+        """Delete the files of all rounds, except those whose name begins with `kept`."""
         for path in self.path.glob("round-*"):
             if not kept or not path.name.startswith(kept):
                 path.unlink(missing_ok=True)

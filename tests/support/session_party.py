@@ -156,10 +156,14 @@ class Party:
         desk = self.session._desk
         if desk._exchange is not None:
             awaited = desk._exchange.awaited
-            gone = {u for u in awaited & self.taken if desk._polls[u]}  # it sent something else
+            gone = {
+                u for u in awaited & self.taken if desk.presence._polls[u]
+            }  # it sent something else
             quiet = bool(awaited) and awaited <= self.silent | gone
         else:  # a round gathers its members, and all that will come are there
-            quiet = not self.helping and all(desk._polls[u] for u in desk.members - self.silent)
+            quiet = not self.helping and all(
+                desk.presence._polls[u] for u in desk.members - self.silent
+            )
         if quiet:
             self.hand.expire()
 

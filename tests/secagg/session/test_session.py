@@ -338,7 +338,7 @@ def test_a_member_counts_as_present_for_a_while_after_its_last_call():
         async with session_of(3) as party:
             for u in range(3):
                 assert await party.session.next_task(u, b"", 0) is None
-            desk = party.session._desk
+            desk = party.session._desk.presence
             pool = frozenset(range(3))
             assert await desk.gather(pool, 3, 3, 1.0) == pool
             party.hand.time = 60.0
@@ -417,3 +417,28 @@ def test_arguments_are_validated():
         Session(range(3), attempts=0)
     with pytest.raises(ParameterError):
         Session([-1])
+
+
+def test_the_last_answer_of_a_round_may_come_again_in_the_next_one():
+    async def run() -> None:
+        async with session_of(N) as party:
+            start(party, SEMI)
+            await party.session.round(SEMI)
+            last = encode(party.links[3].answers[-1])
+            begun = asyncio.create_task(party.session.round(SEMI))
+            while len(party.of(RoundBegun)) < 2:
+                await asyncio.sleep(0)
+            await party.session.accept(3, last)
+            assert_plain_sum(await begun, set(range(N)))
+
+    asyncio.run(run())
+
+
+def test_a_missing_registry_is_an_error_before_anything_is_sent():
+    async def run() -> None:
+        async with session_of(N) as party:
+            with pytest.raises(ParameterError, match="registry"):
+                await party.session.round(ACTIVE)
+            assert not party.events
+
+    asyncio.run(run())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -354,3 +355,39 @@ def test_a_helper_passed_twice_is_an_error(setting):
                 await party.session.one_shot(setting.params, setting.links * 2)
 
     asyncio.run(run())
+
+
+def test_a_failed_batch_goes_on_with_the_same_list_when_the_program_runs_again(
+    setting, ram_path
+):
+    folder = ram_path / "session"
+
+    async def run(links: list[Any], join: bool) -> Any:
+        async with session_of_members(setting, folder=folder, attempts=1) as party:
+            setting.start(party) if join else None
+            return await party.session.one_shot(
+                setting.params, links, endorsements=setting.endorsements
+            )
+
+    dead = [setting.links[0], *(Broken(link, "open", "dead") for link in setting.links[1:])]
+    with pytest.raises(RemoteProtocolError) as caught:
+        asyncio.run(run(dead, True))
+    assert caught.value.check == "helpers"
+    assert_plain_sum(asyncio.run(run(setting.links, False)), set(range(N)))
+
+
+def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):
+    folder, seen = ram_path / "session", []
+
+    class Spy(Broken):
+        async def _spoil(self, step: str, answer: Any, *_: Any) -> Any:
+            copy = ram_path / f"copy {len(seen)}"  # the file itself is locked
+            copy.write_bytes((folder / "round-0.reports").read_bytes())
+            with closing(sqlite3.connect(copy)) as database:
+                seen.append((step, len(database.execute("SELECT ids FROM list").fetchall())))
+            return answer
+
+    run_batch(setting, [Spy(link, "", "") for link in setting.links], folder=folder)
+    assert set(seen) == {
+        (step, int(step != "check")) for step in STEPS[setting.params.security]
+    }

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from secagg._check import check_kind
@@ -149,23 +149,25 @@ class Journal:
                 raise spoilt(f"it was cut short or altered after entry {expected}")
 
     def append(self, number: int, entry: Entry) -> None:
-        """Append an entry; it is on the disk when the call returns.
+        """Append an entry; it is on the disk when the call returns. See `extend` for errors."""
+        self.extend(number, [entry])
+
+    def extend(self, number: int, entries: Sequence[Entry]) -> None:
+        """Append entries in one write; they are on the disk when the call returns.
 
         Parameters
         ----------
         number : int
-            Number of entries before this one, as the server counted them.
-        entry : Entry
+            Number of entries before these, as the server counted them.
+        entries : sequence of Entry
 
         Raises
         ------
         JournalError
             The journal does not have `number` entries, its file was deleted or moved, it is
             closed, or this process is a fork; nothing was written. Or the disk is full or
-            failing: the journal is then closed, and `open` shows whether the entry is in it.
+            failing: the journal is then closed, and `open` shows whether all or none are in it.
         """
-        client_id, data = entry
-        client = None if client_id is None else struct.pack("<Q", client_id)
         with errors_of(self.path), self._lock.use() as connection:
             count, chain = _head(connection, self.params)
             if count != number:
@@ -173,11 +175,12 @@ class Journal:
                     f"it has {count} entries, but the server knows {number}; use "
                     "Server.resume to continue a round",
                 )
-            chain = link(chain, entry)
             with database.transaction(connection, self.close):
-                row = (number, client, data, chain)
-                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
-                head = (number + 1, chain)
+                for place, entry in enumerate(entries, start=number):
+                    chain = link(chain, entry)
+                    row = (place, *_columns(entry), chain)
+                    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+                head = (number + len(entries), chain)
                 connection.execute("UPDATE head SET entries = ?, chain = ?", head)
 
     def close(self) -> None:
@@ -221,6 +224,12 @@ def _head(connection: sqlite3.Connection, params: RoundParams) -> tuple[int, byt
     if why:
         raise JournalError(f"it is of other parameters, {why}; open it with its own")
     return count, chain
+
+
+def _columns(entry: Entry) -> tuple[bytes | None, bytes]:
+    """Return client and data of an entry, as a row has them."""
+    client_id, data = entry
+    return None if client_id is None else struct.pack("<Q", client_id), data
 
 
 def _entry(client: object, data: object) -> Entry | None:

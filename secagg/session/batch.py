@@ -52,6 +52,7 @@ class Batch:
     left_out: set[int] = field(default_factory=set)
     _accumulator: Accumulator | None = None
     _reports: Reports | None = None
+    _unstored: list[bytes] = field(default_factory=list)
     _fixed: bool = False
 
     def open(self) -> None:
@@ -114,6 +115,7 @@ class Batch:
             clients=frozenset(cohort),
             task=lambda _: task,
             receive=self._receive,
+            store=self._store,
             answered=set(self.accumulator.ids) & set(cohort),
         )
         desk.answer_limit = FRAME + self.params.layout.report
@@ -173,7 +175,13 @@ class Batch:
             why = f"the report is of client {head.client_id}"
             raise RemoteProtocolError(why, sender=client, phase=REPORT, check="sender")
         if self.accumulator.add(report) and self._reports is not None:
-            self._reports.append(report)
+            self._unstored.append(report)
+
+    def _store(self) -> None:
+        """Store the reports that were accepted since the last call."""
+        if self._reports is not None and self._unstored:
+            self._reports.extend(self._unstored)
+            self._unstored.clear()
 
     async def _check(self, link: HelperLink, helpers: Helpers, desk: Desk) -> set[int]:
         """Send all boxes to a helper; return the ids that it rejects."""

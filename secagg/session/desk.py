@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 
 from secagg.errors import RemoteProtocolError
 from secagg.session import wire
@@ -26,6 +27,7 @@ from secagg.session.events import (
     TaskTaken,
 )
 from secagg.session.exchange import Exchange
+from secagg.session.intake import Intake
 from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import Answer, Declined
@@ -62,6 +64,7 @@ class Desk:
         self.thread, self._hooks, self._clock = thread, hooks, clock
         self._place = Place(name, 0, 0)
         self._exchange: Exchange | None = None
+        self._intake: Intake | None = None
         self._opened = 0.0
         self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
         self._accepted: dict[int, bytes] = {}
@@ -93,9 +96,9 @@ class Desk:
         self._check_member(client)
         self.presence.see(client)
         await self._ready.wait()
-        exchange = self._exchange
+        exchange, intake = self._exchange, self._intake
         try:
-            await self._accept(client, answer, exchange)
+            await self._accept(client, answer, exchange, intake)
         except RemoteProtocolError as error:
             # slow is no offence, and a long answer can be one of an earlier round
             offence = error.check not in ("late", "size")
@@ -127,6 +130,7 @@ class Desk:
             The error of `close`, or the one with which the server ended.
         """
         self._place, self._exchange = exchange.place, exchange
+        self._intake = intake = Intake(exchange, self.thread)
         self._ready.set()
         self._opened = self._clock.now()
         exchange.settle()
@@ -144,11 +148,12 @@ class Desk:
                 await deadline.before(exchange.done)
         finally:
             self._exchange = None  # what comes from now on is late
-        self.presence.lose(exchange.awaited)
         try:
+            await intake.join()  # answers that were on their way count
+            self.presence.lose(exchange.awaited)
             if exchange.failure is not None:
                 raise exchange.failure
-            await self.thread.run(close)  # behind the answers that are on their way there
+            await self.thread.run(close)
         finally:
             self._hooks(
                 PhaseClosed(
@@ -196,14 +201,16 @@ class Desk:
         )
         return data
 
-    async def _accept(self, client: int, answer: bytes, exchange: Exchange | None) -> None:
+    async def _accept(
+        self, client: int, answer: bytes, exchange: Exchange | None, intake: Intake | None
+    ) -> None:
         phase = GATHER if exchange is None else exchange.phase
         frame = wire.read_answer(answer, self.answer_limit, client, phase)
         if isinstance(frame, Answer):
             known = self._accepted.get(client)
             if known is not None and known == fingerprint(frame.task, frame.data):
                 return
-        if exchange is None or frame.task != exchange.id:
+        if exchange is None or intake is None or frame.task != exchange.id:
             raise _violation(client, phase, "late", "the task of this answer is not open")
         if client not in exchange.clients:
             why = "this client was not chosen, or an earlier answer of it was missing"
@@ -211,18 +218,10 @@ class Desk:
         if isinstance(frame, Declined):
             self._decline(client, exchange)
             return
-        # a transport that cancels its call must not lose an answer that the server has
-        await asyncio.shield(self._take(client, frame, len(answer), exchange))
+        accepted = partial(self._accepted_now, client, frame, len(answer), exchange)
+        await intake.put(client, frame.data, accepted)
 
-    async def _take(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
-        try:
-            await self.thread.run(lambda: exchange.receive(client, frame.data))
-        except RemoteProtocolError:
-            raise
-        except Exception as error:  # the server has ended
-            exchange.failure = exchange.failure or error
-            exchange.settle()
-            raise
+    def _accepted_now(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
         self._accepted[client] = fingerprint(frame.task, frame.data)
         if client in exchange.answered:  # it came twice at the same time
             return

@@ -26,7 +26,9 @@ class Exchange:
     task : callable
         Function that makes the task of a client when it is fetched.
     receive : callable
-        Function that validates and stores the content of an answer, in the session's thread.
+        Function that validates and takes the content of an answer, in the session's thread.
+    store : callable
+        Function that writes the taken answers to the disk, in the session's thread.
     answered : set of int
         Clients whose answer was accepted.
     given_up : set of int
@@ -43,6 +45,7 @@ class Exchange:
     clients: frozenset[int]
     task: Callable[[int], Task]
     receive: Callable[[int, bytes], None]
+    store: Callable[[], None]
     answered: set[int] = field(default_factory=set)
     given_up: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)

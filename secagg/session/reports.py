@@ -6,7 +6,7 @@ It has no sum; masked vectors and sealed boxes hide every input from its reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from secagg.journal import database
@@ -49,13 +49,13 @@ class Reports:
             self.close()
             raise
 
-    def append(self, report: bytes) -> None:
-        """Append a report; it is on the disk when the call returns."""
-        self._write("INSERT INTO reports (report) VALUES (?)", report)
+    def extend(self, reports: Sequence[bytes]) -> None:
+        """Append reports; they are on the disk when the call returns."""
+        self._write("INSERT INTO reports (report) VALUES (?)", reports)
 
     def fix(self, ids: tuple[int, ...]) -> None:
         """Store the list of clients before the first helper gets it."""
-        self._write("INSERT INTO list VALUES (?)", pack_ids(ids))
+        self._write("INSERT INTO list VALUES (?)", [pack_ids(ids)])
 
     def stored(self) -> Iterator[bytes]:
         """Yield all reports, in the order in which they came."""
@@ -86,10 +86,10 @@ class Reports:
         if hasattr(self, "_lock"):
             self._lock.close()
 
-    def _write(self, statement: str, value: bytes) -> None:
+    def _write(self, statement: str, values: Sequence[bytes]) -> None:
         with (
             errors_of(self.path),
             self._lock.use() as connection,
             database.transaction(connection, self.close),
         ):
-            connection.execute(statement, (value,))
+            connection.executemany(statement, [(value,) for value in values])

@@ -14,6 +14,7 @@ from secagg.session.deadlines import Deadlines
 from secagg.session.desk import Desk, fingerprint
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange
+from secagg.session.grouped import GroupedJournal
 from secagg.session.store import Begun, Store
 from secagg.session.wire import AttemptName, Task, answer_limit, task_id, write_name
 
@@ -57,6 +58,7 @@ class Attempt:
     store: Store | None
     left_out: set[int] = field(default_factory=set)
     _journal: Journal | None = None
+    _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
     _answered: set[int] = field(default_factory=set)
 
@@ -103,9 +105,10 @@ class Attempt:
             return Server(self.params, registry=self.registry, ledger=self.ledger)
         number, attempt = self.place.number, self.place.attempt
         self._journal = self.store.journal(number, attempt, self.params)
-        server = Server.resume(self._journal, registry=self.registry, ledger=self.ledger)
+        self._log = GroupedJournal(self._journal)
+        server = Server.resume(self._log, registry=self.registry, ledger=self.ledger)
+        self._store()
         self._read(self._journal)
-        self._keep_ledger()
         return server
 
     def _read(self, journal: Journal) -> None:
@@ -121,13 +124,21 @@ class Attempt:
                 self._answered.clear()
 
     def _close(self, server: Server) -> None:
-        server.close_round()
-        self._keep_ledger()  # before its answers go out
+        try:
+            server.close_round()
+        finally:
+            self._store()  # before its answers go out
         self._answered.clear()
 
-    def _keep_ledger(self) -> None:
+    def _store(self) -> None:
+        """Write the journal's entries, and the ledger."""
+        self._flush()
         if self.store is not None and self.ledger is not None:
             self.store.keep_ledger(self.ledger)
+
+    def _flush(self) -> None:
+        if self._log is not None:
+            self._log.flush()
 
     def _task_id(self, phase: Phase) -> bytes:
         return task_id(self.params.digest, self.place.number, self.place.attempt, phase)
@@ -147,6 +158,7 @@ class Attempt:
             clients=frozenset(data),
             task=lambda u: Task(name, number, attempt, phase.value, about, message, data[u]),
             receive=server.receive,
+            store=self._flush,
             answered=self._answered & data.keys(),
         )
 

@@ -72,6 +72,18 @@ def test_check28_written_entries_are_read_back(path: Path) -> None:
     assert read(path) == ENTRIES * 2
 
 
+def test_check28_entries_written_together_are_all_there_or_none(path: Path) -> None:
+    with Journal.open(path, PARAMS) as opened:
+        opened.extend(len(ENTRIES), ENTRIES)
+        assert list(opened.entries()) == ENTRIES * 2
+        with pytest.raises(JournalError):
+            opened.extend(len(ENTRIES), ENTRIES)
+        wrong = [*ENTRIES[:2], (1, bytes(1 << 20))]
+        with pytest.raises(JournalError):
+            opened.extend(2 * len(ENTRIES), wrong)  # the last one is too long for a row
+    assert read(path) == ENTRIES * 2
+
+
 def test_check28_entry_is_in_the_file_when_append_returns(ram_path: Path) -> None:
     """Without its write-ahead log, on which no acknowledged entry depends."""
     with Journal.create(ram_path / "round", PARAMS) as made:

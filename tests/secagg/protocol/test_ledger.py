@@ -234,6 +234,18 @@ def test_ledger_comes_back_from_its_bytes(entries: list[tuple[str, set[int]]]) -
     assert other.to_bytes() == data
 
 
+def test_included_cohorts_count_and_are_not_compared() -> None:
+    ledger, other = ledger_of({1, 2, 3}), ledger_of({1, 2, 3, 4}, kind="x")
+    ledger.include(other)
+    ledger.include(ledger_of({1, 2}))
+    assert ledger.record({1, 2, 3, 5}, "x") == 2
+    assert ledger.record({1, 2, 9, 8}) == 2
+    assert ledger.record({1, 2, 3}) == 0
+    for wrong in (ledger_of(least=4), None):
+        with pytest.raises(ParameterError):
+            ledger.include(wrong)
+
+
 def test_layout_of_the_bytes() -> None:
     ledger = ledger_of({1, 258}, kind="ab", least=4)
     ids = struct.pack("<QQ", 1, 258)

@@ -22,14 +22,23 @@ from secagg import (
     Dispute,
     FixedPoint,
     Integers,
+    Journal,
     JournalError,
     ParameterError,
     RemoteProtocolError,
+    RoundParams,
     RoundResult,
     TooFewSurvivors,
 )
 from secagg.oneshot import HelperJournal, OneShotPolicy
-from secagg.session import RoundBegun, RoundFinished, Session, take_part
+from secagg.session import (
+    MessageAccepted,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+    Session,
+    take_part,
+)
 from secagg.session.outcomes import read_error, read_result, write_error, write_result
 from secagg.testing import toy_policy
 from session_party import Party, session_of, vector_of
@@ -269,3 +278,39 @@ def test_results_are_the_same_when_read_again(params):
     assert (found.sum == result.sum).all()
     assert (found.integers == result.integers).all()
     assert found.sum.dtype == result.sum.dtype
+
+
+def test_a_failing_disk_ends_the_round_and_acknowledges_nothing(ram_path, monkeypatch):
+    extend = Journal.extend
+
+    def full(self: Journal, number: int, entries: Any) -> None:
+        if number > 7:
+            raise JournalError("the disk is full")
+        extend(self, number, entries)
+
+    async def run() -> int:
+        async with session_of(N, folder=ram_path) as party:
+            join_all(party)
+            with pytest.raises(JournalError, match="full"):
+                await party.session.round(PARAMS)
+            assert not party.of(RoundFailed)  # it is no attempt of the members that failed
+            return len(party.of(MessageAccepted))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "extend", full)
+        accepted = asyncio.run(run())
+    with Journal.open(ram_path / "round-0-0.journal", stored_params(ram_path)) as journal:
+        assert sum(client is not None for client, _ in journal.entries()) >= accepted
+
+
+def stored_params(folder: Path) -> RoundParams:
+    (data,) = in_database(folder, "SELECT params FROM rounds")
+    return RoundParams.from_bytes(data)
+
+
+def test_members_of_a_round_whose_disk_failed_go_on_after_a_restart(ram_path, monkeypatch):
+    test_a_failing_disk_ends_the_round_and_acknowledges_nothing(ram_path, monkeypatch)
+    results, party = run_rounds(ram_path, [b""], deadlines=5)
+    # these members are new, so all decline what is under way, and a second attempt begins
+    assert set(results[0].survivors) == set(range(N))
+    assert [event.resumed for event in party.of(RoundBegun)] == [True, False]

@@ -78,7 +78,7 @@ async def take_part(
     policy : ClientPolicy, optional
         Demands on every round; by default those of ``ClientPolicy()``.
     identity, registry, ledger
-        See `Client`; for all rounds.
+        See `Client`; for all rounds. The ledger is in memory: nothing stores it here.
     one_shot_policy : OneShotPolicy, optional
         Demands on every one-shot sum, with the `helpers` that this client trusts. None: it
         reports to none.

@@ -33,7 +33,6 @@ from secagg.session.wire import (
     Task,
     encode,
     read_answer,
-    read_name,
     read_task,
     task_id,
     write_name,
@@ -306,39 +305,6 @@ def test_the_log_has_sizes_and_no_contents(caplog):
     assert all(r.session == "session" and r.number == 0 for r in records)
     assert "1.41421" not in caplog.text
     assert "4711" not in caplog.text
-
-
-def test_frames_are_canonical_and_versioned():
-    task = first_task(named(PARAMS))
-    data = encode(task)
-    assert read_task(data) == task
-    assert read_name(named(PARAMS, 7, 2).session)[1:3] == (7, 2)
-    assert read_name(b"short") is None
-    longer = data[:1] + b"\xdc\x00\x08" + data[2:]  # array 16 for a fixarray
-    cases = {"version": b"\x02" + data[1:], "encoding": data + b"\0", "": longer}
-    for check, wrong in cases.items():
-        with pytest.raises(RemoteProtocolError) as caught:
-            read_task(wrong)
-        assert caught.value.check == (check or "encoding")
-    answer = encode(Answer(bytes(16), b"data"))
-    for check, wrong, limit in (
-        ("size", answer, len(answer) - 1),
-        ("version", b"", 99),
-        ("encoding", data, 999),
-        ("encoding", encode(Declined(bytes(15))), 99),
-    ):
-        with pytest.raises(RemoteProtocolError) as caught:
-            read_answer(wrong, limit, 3, "masked_input")
-        assert (caught.value.check, caught.value.sender) == (check, 3)
-
-
-def test_long_prefixes_of_a_session_are_hashed():
-    name = AttemptName(b"the run!", 1, 2, b"8 random")
-    for size in (0, 42, 43, 64):
-        session = write_name(b"x" * size, name)
-        assert len(session) <= 64
-        assert session.startswith(b"x" * 42) == (size == 42)
-        assert read_name(session) == name
 
 
 def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():

@@ -1,0 +1,150 @@
+"""Frames of a session: canonical, versioned, and rejected with a named check otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import struct
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from effort import examples
+from secagg import FixedPoint, ParameterError, RemoteProtocolError, RoundParams
+from secagg.protocol import Phase
+from secagg.protocol.messages import max_bytes
+from secagg.session import Session, take_part
+from secagg.session.wire import (
+    _ANSWERS,
+    FRAME,
+    Answer,
+    AttemptName,
+    Declined,
+    Task,
+    answer_limit,
+    encode,
+    read_answer,
+    read_name,
+    read_task,
+    task_id,
+    write_name,
+)
+
+PARAMS = RoundParams(n_clients=5, threshold=3, length=4, encoding=FixedPoint(clip=8.0))
+NAME = AttemptName(b"the run!", 7, 2, b"8 random")
+TASK = Task(bytes(range(16)), 7, 2, "advertise_keys", PARAMS.to_bytes(), b"message", b"data")
+FRAMES = [encode(TASK), encode(Answer(bytes(16), b"data")), encode(Declined(bytes(16)))]
+CHECKS = {"version", "encoding", "size"}
+
+
+def test_frames_are_canonical_and_versioned():
+    data = FRAMES[0]
+    assert read_task(data) == TASK
+    longer = data[:1] + b"\xdc\x00\x08" + data[2:]  # array 16 for a fixarray
+    cases = {"version": b"\x02" + data[1:], "encoding": data + b"\0", "": longer}
+    for check, wrong in cases.items():
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_task(wrong)
+        assert caught.value.check == (check or "encoding")
+    answer = encode(Answer(bytes(16), b"data"))
+    for check, wrong, limit in (
+        ("size", answer, len(answer) - 1),
+        ("version", b"", 99),
+        ("encoding", data, 999),
+        ("encoding", encode(Declined(bytes(15))), 99),
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_answer(wrong, limit, 3, "masked_input")
+        assert (caught.value.check, caught.value.sender) == (check, 3)
+
+
+def test_long_prefixes_of_a_session_are_hashed():
+    assert read_name(b"short") is None
+    for size in (0, 42, 43, 64):
+        session = write_name(b"x" * size, NAME)
+        assert len(session) <= 64
+        assert session.startswith(b"x" * 42) == (size == 42)
+        assert read_name(session) == NAME
+
+
+def test_layout_of_the_frames():
+    """As docs/sessions.md, 2 and 3, state it."""
+    packed = PARAMS.to_bytes()
+    expected = b"\x01\x98\x01\xc4\x10" + bytes(range(16)) + b"\x07\x02\xaeadvertise_keys"
+    expected += b"\xc4" + bytes([len(packed)]) + packed + b"\xc4\x07message\xc4\x04data"
+    assert expected == FRAMES[0]
+    assert FRAMES[1] == b"\x01\x93\x02\xc4\x10" + bytes(16) + b"\xc4\x04data"
+    assert FRAMES[2] == b"\x01\x92\x03\xc4\x10" + bytes(16)
+    place = struct.pack("<IH", 7, 2) + b"unmasking"
+    digest = hashlib.sha256(b"secagg/1 session task" + PARAMS.digest + place).digest()
+    assert task_id(PARAMS.digest, 7, 2, "unmasking") == digest[:16]
+    name = b"the run!" + struct.pack("<IH", 7, 2) + b"8 random"
+    assert write_name(b"app", NAME) == b"app" + name
+    assert write_name(b"x" * 43, NAME) == hashlib.sha256(b"x" * 43).digest()[:16] + name
+
+
+def test_answers_of_the_largest_messages_are_within_the_limit():
+    for phase in Phase:
+        if phase in _ANSWERS:
+            largest = max_bytes(_ANSWERS[phase], PARAMS)
+            answer = encode(Answer(bytes(16), bytes(largest)))
+            assert len(answer) <= answer_limit(PARAMS, phase) == largest + FRAME
+
+
+@st.composite
+def altered(draw: st.DrawFn) -> bytes:
+    frame = bytearray(draw(st.sampled_from(FRAMES) | st.binary(max_size=40)))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(frame)))
+        frame[at : at + draw(st.integers(0, 9))] = draw(st.binary(max_size=9))
+    return bytes(frame)
+
+
+@given(altered())
+@examples(500)
+def test_any_bytes_are_a_frame_in_its_own_bytes_or_rejected(data):
+    for read in (read_task, lambda data: read_answer(data, 300, 3, "masked_input")):
+        try:
+            assert encode(read(data)) == data
+        except RemoteProtocolError as error:
+            assert error.check in CHECKS
+            assert len(str(error)) < 200
+
+
+class Once:
+    """Link with one task."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.sent = data, list[bytes]()
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        return None if after else self.data
+
+    async def send(self, answer: bytes) -> None:
+        self.sent.append(answer)
+
+
+@given(altered(), st.sampled_from(["", "advertise_keys", "masked_input", "report", "x"]))
+@examples(200)
+def test_any_task_is_declined_or_an_error_for_the_application(data, step):
+    if step:
+        data = encode(Task(bytes(16), 0, 0, step, data, data, data))
+    link = Once(data)
+    with suppress(ParameterError, RemoteProtocolError):
+        assert asyncio.run(take_part(link, 0, lambda m, p: np.zeros(4))) == 0
+    for answer in link.sent:
+        assert isinstance(read_answer(answer, len(answer), 0, ""), Declined)
+
+
+@given(altered())
+@examples(100)
+def test_any_answer_to_an_idle_session_is_rejected(data):
+    async def run() -> None:
+        async with Session(range(3)) as session:
+            with pytest.raises(RemoteProtocolError):
+                await session.accept(0, data)
+
+    asyncio.run(run())

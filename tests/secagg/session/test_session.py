@@ -24,6 +24,7 @@ from secagg.protocol import NEXT
 from secagg.session import (
     Deadlines,
     MemberDeclined,
+    MessageAccepted,
     MessageRejected,
     PhaseClosed,
     RoundBegun,
@@ -156,6 +157,9 @@ def test_the_same_answer_again_is_accepted_and_changes_nothing():
         await asyncio.gather(*party.later)
         closed = party.of(PhaseClosed)
         assert [event.answered for event in closed] == [N] * 4
+        accepted = party.of(MessageAccepted)
+        assert len(accepted) == 4 * N
+        assert sum(e.bytes_up for e in closed) == sum(e.size for e in accepted)
         assert not party.of(MessageRejected)
         await party.end()
 
@@ -440,5 +444,27 @@ def test_a_missing_registry_is_an_error_before_anything_is_sent():
             with pytest.raises(ParameterError, match="registry"):
                 await party.session.round(ACTIVE)
             assert not party.events
+
+    asyncio.run(run())
+
+
+class Stale(Party):
+    """Party in which client 1 first sends an answer of an earlier step."""
+
+    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+        if link._client == 1 and (task.attempt, task.step) == (0, "masked_input"):
+            answer = encode(Answer(bytes(16), b"\x02stale"))
+        await link.send(answer)
+
+
+def test_a_late_client_is_in_the_next_attempt():
+    async def run() -> None:
+        params = replace(SEMI, threshold=5)
+        party = Stale(range(N))
+        start(party, params)
+        assert_plain_sum(await party.session.round(params), set(range(N)))
+        assert [event.check for event in party.of(MessageRejected)] == ["late"]
+        assert [event.left_out for event in party.of(RoundFailed)] == [()]
+        await party.end()
 
     asyncio.run(run())

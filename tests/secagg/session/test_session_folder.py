@@ -24,6 +24,7 @@ from secagg import (
     Integers,
     Journal,
     JournalError,
+    LocalProtocolError,
     ParameterError,
     RemoteProtocolError,
     RoundParams,
@@ -33,6 +34,7 @@ from secagg import (
 from secagg.oneshot import HelperJournal, OneShotPolicy
 from secagg.session import (
     MessageAccepted,
+    PhaseOpened,
     RoundBegun,
     RoundFailed,
     RoundFinished,
@@ -40,6 +42,7 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.outcomes import read_error, read_result, write_error, write_result
+from secagg.session.wire import read_task
 from secagg.testing import toy_policy
 from session_party import Party, session_of, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
@@ -314,3 +317,77 @@ def test_members_of_a_round_whose_disk_failed_go_on_after_a_restart(ram_path, mo
     # these members are new, so all decline what is under way, and a second attempt begins
     assert set(results[0].survivors) == set(range(N))
     assert [event.resumed for event in party.of(RoundBegun)] == [True, False]
+
+
+class Hub:
+    """The present session of members that outlive it."""
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.changed = asyncio.Event()
+
+    def put(self, session: Session) -> None:
+        self.session = session
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class Patient:
+    """Link of a member that waits for the next session when one has ended."""
+
+    def __init__(self, hub: Hub, u: int, held: asyncio.Event) -> None:
+        self.hub, self.u, self.held = hub, u, held
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        while True:
+            session, changed = self.hub.session, self.hub.changed
+            task = None if session is None else await session.next_task(self.u, after)
+            if task is not None:
+                self.step = read_task(task).step
+                return task
+            await changed.wait()
+
+    async def send(self, answer: bytes) -> None:
+        if self.step == "masked_input":
+            await self.held.wait()
+        await self.hub.session.accept(self.u, answer)
+
+
+def test_acknowledged_answers_are_not_awaited_again_after_a_restart(ram_path):
+    async def run() -> None:
+        hub, now, later = Hub(), asyncio.Event(), asyncio.Event()
+        now.set()
+        members = [
+            asyncio.create_task(
+                take_part(
+                    Patient(hub, u, now if u < 3 else later),
+                    u,
+                    lambda m, p, u=u: vector_of(u, LENGTH),
+                    policy=toy_policy(PARAMS),
+                )
+            )
+            for u in range(N)
+        ]
+        first = Party(range(N), folder=ram_path)
+        first.hand.expire = lambda: False
+        hub.put(first.session)
+        ending = asyncio.create_task(first.session.round(PARAMS))
+        while len(first.of(MessageAccepted)) < 2 * N + 3:
+            await asyncio.sleep(0)
+        await first.session.close()
+        with pytest.raises(LocalProtocolError):
+            await ending
+        second = Party(range(N), folder=ram_path)
+        second.hand.expire = lambda: False
+        hub.put(second.session)
+        ending = asyncio.create_task(second.session.round(PARAMS))
+        while not second.of(PhaseOpened):
+            await asyncio.sleep(0)
+        assert second.of(PhaseOpened)[0].awaited == 2
+        later.set()
+        assert set((await ending).survivors) == set(range(N))
+        await second.session.close()
+        for one in members:
+            one.cancel()
+
+    asyncio.run(run())

@@ -28,8 +28,9 @@ from secagg.session import (
     MemberDeclined,
     MessageRejected,
     RoundFailed,
+    take_part,
 )
-from secagg.session.wire import Answer, encode
+from secagg.session.wire import Answer, Declined, Task, encode, read_answer
 from secagg.testing import make_identity
 from session_party import Party, session_of, vector_of
 
@@ -189,9 +190,8 @@ def test_a_failing_helper_does_not_stop_a_batch_that_the_others_open(setting, fa
             assert (failed.helper, failed.phase) == (1, step)
 
 
+@pytest.mark.parametrize("setting", ["semi-honest"], indirect=True)
 def test_holders_that_contradict_each_other_end_the_batch(setting):
-    if setting.params.active:
-        pytest.skip("three holders outvote one")
     links = [Broken(setting.links[0], "open", "lies"), *setting.links[1:]]
     with pytest.raises(RemoteProtocolError) as caught:
         run_batch(setting, links, attempts=1)
@@ -391,3 +391,45 @@ def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):
     assert set(seen) == {
         (step, int(step != "check")) for step in STEPS[setting.params.security]
     }
+
+
+def test_a_member_reports_once_in_a_session_of_the_helpers(setting):
+    params = setting.params
+    tasks = [
+        Task(bytes([attempt]) * 16, 0, attempt, "report", params.to_bytes(), b"", endorsed)
+        for attempt in (0, 1)
+        for endorsed in [b"".join(setting.endorsements)]
+    ]
+    sent: list[Any] = []
+
+    class Script:
+        async def next_task(self, after: bytes) -> bytes | None:
+            return encode(tasks[len(sent)]) if len(sent) < len(tasks) else None
+
+        async def send(self, answer: bytes) -> None:
+            sent.append(read_answer(answer, len(answer), 0, "report"))
+
+    train = lambda m, p: vector_of(0, LENGTH)  # noqa: E731
+    assert asyncio.run(take_part(Script(), 0, train, **setting.options(0))) == 1
+    assert [type(answer) for answer in sent] == [Answer, Declined]
+
+
+@pytest.mark.parametrize("setting", ["active"], indirect=True)
+def test_too_few_honest_answers_are_an_error_rather_than_a_wrong_sum(setting):
+    liar = Broken(setting.links[0], "open", "lies")
+    dead = [Broken(link, "open", "dead") for link in setting.links[2:]]
+    with pytest.raises(RemoteProtocolError) as caught:
+        run_batch(setting, [liar, setting.links[1], *dead], attempts=1)
+    assert caught.value.check == "helpers"
+
+
+def test_a_helper_that_answers_for_another_one_is_left_out(setting):
+    class Forger(Broken):
+        async def open(self, request: bytes) -> bytes:
+            answer = await self.link.open(request)
+            return answer[:34] + (2).to_bytes(2, "little") + answer[36:]
+
+    links = [Forger(setting.links[0], "", ""), *setting.links[1:]]
+    result, party = run_batch(setting, links)
+    assert_plain_sum(result, set(range(N)))
+    assert [(e.helper, e.check) for e in party.of(HelperFailed)] == [(1, "helper")]

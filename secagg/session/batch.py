@@ -11,14 +11,15 @@ from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.protocol import Registry
+from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk, fingerprint
+from secagg.session.desk import Desk
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
-from secagg.session.wire import FRAME, REPORT, Task, task_id
+from secagg.session.wire import REPORT, Task, task_id
 
 __all__ = ["Batch"]
 
@@ -118,10 +119,9 @@ class Batch:
             store=self._store,
             answered=set(self.accumulator.ids) & set(cohort),
         )
-        desk.answer_limit = FRAME + self.params.layout.report
         stored = () if self._reports is None else self._reports.stored()
         known = await desk.thread.run(lambda: {_id(r): fingerprint(name, r) for r in stored})
-        desk.restore(known)
+        desk.answers.update(known)
         try:
             await desk.run(exchange, seconds, lambda: None)
         finally:

@@ -7,7 +7,6 @@ deadline; later answers are rejected with the check "late" and change nothing.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -15,6 +14,7 @@ from functools import partial
 
 from secagg.errors import RemoteProtocolError
 from secagg.session import wire
+from secagg.session.answers import Answers, fingerprint
 from secagg.session.deadlines import Clock
 from secagg.session.events import (
     Hooks,
@@ -32,7 +32,7 @@ from secagg.session.presence import GATHER, Presence
 from secagg.session.thread import Thread, closed
 from secagg.session.wire import Answer, Declined
 
-__all__ = ["Desk", "fingerprint"]
+__all__ = ["Desk"]
 
 
 class Desk:
@@ -50,8 +50,8 @@ class Desk:
     closed : bool
     thread : Thread
     presence : Presence
-    answer_limit : int
-        Largest answer in the present round, in bytes.
+    answers : Answers
+        The answers that were accepted.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Desk:
     ) -> None:
         self.members = frozenset(members)
         self.closed = False
-        self.answer_limit = wire.FRAME
+        self.answers = Answers()
         self.presence = Presence(clock)
         self.thread, self._hooks, self._clock = thread, hooks, clock
         self._place = Place(name, 0, 0)
@@ -67,7 +67,6 @@ class Desk:
         self._intake: Intake | None = None
         self._opened = 0.0
         self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
-        self._accepted: dict[int, bytes] = {}
         self._ready = asyncio.Event()
         self._ready.set()
 
@@ -175,10 +174,6 @@ class Desk:
         """Let no answer wait any more."""
         self._ready.set()
 
-    def restore(self, accepted: dict[int, bytes]) -> None:
-        """Take the last accepted answers, by `fingerprint`, from before a restart."""
-        self._accepted.update(accepted)
-
     def close(self) -> None:
         """End all calls of `next_task`, the later ones at once, and the round under way."""
         self.closed = True
@@ -205,11 +200,10 @@ class Desk:
         self, client: int, answer: bytes, exchange: Exchange | None, intake: Intake | None
     ) -> None:
         phase = GATHER if exchange is None else exchange.phase
-        frame = wire.read_answer(answer, self.answer_limit, client, phase)
-        if isinstance(frame, Answer):
-            known = self._accepted.get(client)
-            if known is not None and known == fingerprint(frame.task, frame.data):
-                return
+        frame = wire.read_answer(answer, self.answers.limit, client, phase)
+        given = fingerprint(frame.task, frame.data) if isinstance(frame, Answer) else b""
+        if given and self.answers.has(client, given):
+            return
         if exchange is None or intake is None or frame.task != exchange.id:
             raise _violation(client, phase, "late", "the task of this answer is not open")
         if client not in exchange.clients:
@@ -222,7 +216,7 @@ class Desk:
         await intake.put(client, frame.data, accepted)
 
     def _accepted_now(self, client: int, frame: Answer, size: int, exchange: Exchange) -> None:
-        self._accepted[client] = fingerprint(frame.task, frame.data)
+        self.answers.add(client, fingerprint(frame.task, frame.data))
         if client in exchange.answered:  # it came twice at the same time
             return
         exchange.answered.add(client)
@@ -255,11 +249,6 @@ class Desk:
         for u in clients:
             for news in self._calls.get(u, ()):
                 news.set()
-
-
-def fingerprint(task: bytes, data: bytes) -> bytes:
-    """Return a hash that recognises an answer which comes again."""
-    return hashlib.sha256(task + data).digest()
 
 
 def _violation(client: int, phase: str, check: str, why: str) -> RemoteProtocolError:

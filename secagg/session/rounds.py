@@ -10,15 +10,21 @@ from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.journal import Journal
 from secagg.protocol import NEXT, CohortLedger, Phase, Registry, RoundParams
 from secagg.server import RoundResult, Server
+from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Deadlines
-from secagg.session.desk import Desk, fingerprint
+from secagg.session.desk import Desk
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange
 from secagg.session.grouped import GroupedJournal
 from secagg.session.store import Begun, Store
 from secagg.session.wire import AttemptName, Task, answer_limit, task_id, write_name
 
-__all__ = ["Attempt", "fresh_params"]
+__all__ = ["Attempt", "begun_params", "fresh_params", "largest_answer"]
+
+
+def largest_answer(params: RoundParams) -> int:
+    """Return an upper bound on the bytes of an answer in a round."""
+    return max(answer_limit(params, phase) for phase in NEXT[params.security])
 
 
 def fresh_params(params: RoundParams, name: str, run: bytes, place: Place) -> RoundParams:
@@ -75,8 +81,7 @@ class Attempt:
         phases = NEXT[self.params.security]
         try:
             server = await desk.thread.run(self._open)
-            desk.answer_limit = max(answer_limit(self.params, phase) for phase in phases)
-            desk.restore(self._accepted)
+            desk.answers.update(self._accepted)
             while server.phase in phases:
                 exchange = self._exchange(server)
                 deadline = deadlines.in_phase(server.phase)

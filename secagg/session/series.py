@@ -17,9 +17,9 @@ from secagg.protocol import RoundParams
 from secagg.server import RoundResult
 from secagg.session import outcomes
 from secagg.session.deadlines import Clock
+from secagg.session.desk import Desk
 from secagg.session.events import Hooks, Place, RoundFailed, RoundFinished
 from secagg.session.store import Begun, Store, program
-from secagg.session.thread import Thread
 
 __all__ = ["Series"]
 
@@ -45,7 +45,7 @@ class Series:
 
     name: str
     attempts: int
-    thread: Thread
+    desk: Desk
     hooks: Hooks
     clock: Clock
     store: Store | None
@@ -99,7 +99,7 @@ class Series:
         self, store: Store, number: int, wanted: bytes, params: Params
     ) -> tuple[RoundResult | None, Begun | None]:
         """Return the stored result of a round, and the attempt that was under way."""
-        outcome, begun = await self.thread.run(lambda: store.begin(number, wanted))
+        outcome, begun = await self.desk.thread.run(lambda: store.begin(number, wanted))
         if outcome is None:
             return None, begun
         with errors_of(store.path):
@@ -110,7 +110,7 @@ class Series:
             return result, begun
         error = outcomes.read_error(outcome)
         # the program went on after this error, so it must meet it again
-        if error is not None and not await self.thread.run(lambda: store.is_last(number)):
+        if error is not None and not await self.desk.thread.run(lambda: store.is_last(number)):
             raise error
         return None, begun
 
@@ -140,14 +140,14 @@ class Series:
                 raise
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
-                await self.thread.run(self.store.delete_files)
+                await self.desk.thread.run(self.store.delete_files)
             self._finished(place, result, self.clock.now() - began)
             return result
 
     async def _keep(self, number: int, outcome: bytes) -> None:
-        store = self.store
+        store, known = self.store, self.desk.answers.to_bytes()
         if store is not None:
-            await self.thread.run(lambda: store.keep_outcome(number, outcome))
+            await self.desk.thread.run(lambda: store.keep_outcome(number, outcome, known))
 
     def _finished(
         self, place: Place, result: RoundResult, seconds: float, *, stored: bool = False

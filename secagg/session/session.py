@@ -19,10 +19,11 @@ from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
 from secagg.session.events import Hook, Hooks, Place, RoundBegun
 from secagg.session.helpers import HelperLink, Helpers, by_number
-from secagg.session.rounds import Attempt, begun_params, fresh_params
+from secagg.session.rounds import Attempt, begun_params, fresh_params, largest_answer
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
+from secagg.session.wire import FRAME
 
 __all__ = ["Session"]
 
@@ -89,12 +90,14 @@ class Session:
         ids = Names().keys(members)
         self._desk = Desk(name, ids, self._thread, self._hooks, self._clock)
         self._store = None if folder is None else Store(folder, name)
-        if self._store is not None and self._store.under_way:
-            self._desk.hold()
+        if self._store is not None:
+            self._desk.answers.read(self._store.answers)
+            if self._store.under_way:
+                self._desk.hold()
         if self._store is not None and ledger is not None:
             self._store.load_ledger(ledger)
         self._series = Series(
-            name, int(attempts), self._thread, self._hooks, self._clock, self._store
+            name, int(attempts), self._desk, self._hooks, self._clock, self._store
         )
 
     def __repr__(self) -> str:
@@ -154,7 +157,7 @@ class Session:
             if begun is None:
                 ids = await self._choose(choice, left_out, least)
                 fresh = fresh_params(params, self.name, self._series.id, place)
-                await self._keep(place, fresh.to_bytes(), ids)
+                await self._keep(place, fresh.to_bytes(), ids, largest_answer(fresh))
             else:
                 ids, fresh = begun.cohort, begun_params(begun, params)
             self._hooks(
@@ -247,7 +250,8 @@ class Session:
             if batch.needed and begun is None:
                 away = batch.left_out | batch.reported
                 ids = await self._choose(choice, away, batch.needed)
-                await self._keep(place, params.to_bytes(), ids)
+                largest = FRAME + params.layout.report
+                await self._keep(place, params.to_bytes(), ids, largest)
             self._hooks(
                 RoundBegun(
                     place=place,
@@ -317,7 +321,7 @@ class Session:
     @property
     def answer_limit(self) -> int:
         """Largest answer that a member can give, in bytes; a transport reads no more."""
-        return self._desk.answer_limit
+        return self._desk.answers.limit
 
     async def close(self) -> None:
         """End the session: `take_part` of all members returns."""
@@ -331,10 +335,12 @@ class Session:
         self._desk.release()
         return await choice.among(self._desk.presence, away, least, self._deadlines.gather)
 
-    async def _keep(self, place: Place, params: bytes, cohort: Collection[int]) -> None:
+    async def _keep(
+        self, place: Place, params: bytes, cohort: Collection[int], largest: int
+    ) -> None:
         """Store an attempt in the folder, if there is one, before any of its tasks goes out."""
-        store = self._store
+        store, answers = self._store, self._desk.answers
+        answers.limit = max(answers.limit, largest)  # the last round's may come again
         if store is not None:
-            await self._thread.run(
-                lambda: store.keep_attempt(place.number, place.attempt, params, cohort)
-            )
+            begun, known = Begun(place.attempt, params, tuple(cohort)), answers.to_bytes()
+            await self._thread.run(lambda: store.keep_attempt(place.number, begun, known))

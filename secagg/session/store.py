@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from secagg.session.reports import Reports
 __all__ = ["Begun", "Store", "program"]
 
 _SCHEMA = (
-    "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB)",
+    "CREATE TABLE head (name TEXT, run BLOB, ledger BLOB, answers BLOB)",
     "CREATE TABLE rounds (number INTEGER PRIMARY KEY, program BLOB, attempt INTEGER, "
     "params BLOB, cohort BLOB, outcome BLOB)",
 )
@@ -153,27 +152,31 @@ class Store:
             count: int = connection.execute(later, (number,)).fetchone()[0]
         return count == 0
 
-    def keep_attempt(
-        self, number: int, attempt: int, params: bytes, cohort: Collection[int]
-    ) -> None:
-        """Store an attempt before its tasks go out, and forget the outcome of earlier ones."""
-        ids = pack_ids(sorted(cohort))
-        self._write(
-            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
-            "WHERE number = ?",
-            (attempt, params, ids, number),
-        )
+    @property
+    def answers(self) -> bytes:
+        """Bytes of the session's `Answers`, as they were last stored; none in a new folder."""
+        with errors_of(self._file), self._lock.use() as connection:
+            (data,) = connection.execute("SELECT answers FROM head").fetchone()
+        return bytes(data)
 
-    def keep_outcome(self, number: int, outcome: bytes) -> None:
-        """Store the outcome of a round.
+    def keep_attempt(self, number: int, begun: Begun, answers: bytes) -> None:
+        """Store an attempt before its tasks go out, and forget the outcome of earlier ones."""
+        row = (begun.attempt, begun.params, pack_ids(begun.cohort), number)
+        statement = (
+            "UPDATE rounds SET attempt = ?, params = ?, cohort = ?, outcome = NULL "
+            "WHERE number = ?"
+        )
+        self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
+
+    def keep_outcome(self, number: int, outcome: bytes, answers: bytes) -> None:
+        """Store the outcome of a round, and the last answers in it.
 
         A failed round may be tried again, with the reports that it has. So its files stay until
         a next one begins, while `delete_files` follows a result.
         """
-        self._write(
-            "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?",
-            (outcome, number),
-        )
+        statement = "UPDATE rounds SET params = x'', cohort = x'', outcome = ? WHERE number = ?"
+        row = (outcome, number)
+        self._write((statement, row), ("UPDATE head SET answers = ?", (answers,)))
 
     def load_ledger(self, ledger: CohortLedger) -> None:
         """Add the stored cohorts to a ledger."""
@@ -184,7 +187,7 @@ class Store:
 
     def keep_ledger(self, ledger: CohortLedger) -> None:
         """Store a ledger before the answers of a close go out."""
-        self._write("UPDATE head SET ledger = ?", (ledger.to_bytes(),))
+        self._write(("UPDATE head SET ledger = ?", (ledger.to_bytes(),)))
 
     def journal(self, number: int, attempt: int, params: RoundParams) -> Journal:
         """Open the journal of an attempt, or create it; delete those of earlier attempts."""
@@ -207,14 +210,15 @@ class Store:
             if not kept or not path.name.startswith(kept):
                 path.unlink(missing_ok=True)
 
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+    def _write(self, *statements: tuple[str, tuple[object, ...]]) -> None:
         with (
             errors_of(self._file),
             self._lock.use() as connection,
             database.transaction(connection, self.close),
         ):
-            connection.execute(statement, values)
+            for statement, values in statements:
+                connection.execute(statement, values)
 
 
 def _fill(new: sqlite3.Connection, name: str) -> None:
-    new.execute("INSERT INTO head VALUES (?, ?, x'')", (name, os.urandom(8)))
+    new.execute("INSERT INTO head VALUES (?, ?, x'', x'')", (name, os.urandom(8)))

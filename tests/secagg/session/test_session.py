@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from secagg.session import (
     MessageAccepted,
     MessageRejected,
     PhaseClosed,
+    PhaseOpened,
     RoundBegun,
     RoundFailed,
     RoundFinished,
@@ -465,6 +467,37 @@ def test_a_late_client_is_in_the_next_attempt():
         assert_plain_sum(await party.session.round(params), set(range(N)))
         assert [event.check for event in party.of(MessageRejected)] == ["late"]
         assert [event.left_out for event in party.of(RoundFailed)] == [()]
+        await party.end()
+
+    asyncio.run(run())
+
+
+class Counted(Party):
+    """Party that counts the masked inputs on their way to the session."""
+
+    sent = 0
+
+    async def deliver(self, link: Any, task: Any, answer: bytes) -> None:
+        self.sent += task.step == "masked_input"
+        await link.send(answer)
+
+
+def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
+    async def run() -> None:
+        party, free = Counted(range(N)), threading.Event()
+        start(party, SEMI)
+        ending = asyncio.create_task(party.session.round(SEMI))
+        while not any(e.phase == "masked_input" for e in party.of(PhaseOpened)):
+            await asyncio.sleep(0)
+        busy = asyncio.create_task(party.session._thread.run(free.wait))
+        while party.sent < N:
+            await asyncio.sleep(0)
+        party.hand.expire()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        free.set()
+        await busy
+        assert_plain_sum(await ending, set(range(N)))
         await party.end()
 
     asyncio.run(run())

@@ -42,7 +42,7 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.outcomes import read_error, read_result, write_error, write_result
-from secagg.session.wire import read_task
+from secagg.session.wire import encode, read_task
 from secagg.testing import toy_policy
 from session_party import Party, session_of, vector_of
 from session_server import HELPERS, LENGTH, PARAMS, ROUNDS, N, SocketLink
@@ -389,5 +389,23 @@ def test_acknowledged_answers_are_not_awaited_again_after_a_restart(ram_path):
         await second.session.close()
         for one in members:
             one.cancel()
+
+    asyncio.run(run())
+
+
+def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram_path):
+    async def run() -> None:
+        async with session_of(N, folder=ram_path) as party:
+            join_all(party)
+            await party.session.round(PARAMS)
+            last = {u: encode(party.links[u].answers[-1]) for u in range(N)}
+            limit = party.session.answer_limit
+        async with Session(range(N), folder=ram_path) as session:
+            assert session.answer_limit == limit
+            for u in range(N):
+                await session.accept(u, last[u])
+            with pytest.raises(RemoteProtocolError) as caught:
+                await session.accept(0, last[1])
+            assert caught.value.check == "late"
 
     asyncio.run(run())

@@ -484,7 +484,7 @@ class Counted(Party):
 
 def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy():
     async def run() -> None:
-        party, free = Counted(range(N)), threading.Event()
+        party, free = Counted(range(N), attempts=1), threading.Event()
         start(party, SEMI)
         ending = asyncio.create_task(party.session.round(SEMI))
         while not any(e.phase == "masked_input" for e in party.of(PhaseOpened)):

@@ -35,6 +35,7 @@ from secagg.session import (
     Session,
     TaskTaken,
 )
+from secagg.session.thread import Thread
 from secagg.session.wire import Answer, Declined, encode
 from secagg.testing import make_identity
 from session_party import Party, member_options, session_of, vector_of
@@ -499,5 +500,16 @@ def test_answers_that_came_before_the_deadline_count_also_if_the_thread_is_busy(
         await busy
         assert_plain_sum(await ending, set(range(N)))
         await party.end()
+
+    asyncio.run(run())
+
+
+def test_a_closed_thread_makes_no_call():
+    async def run() -> None:
+        thread = Thread()
+        assert await thread.run(lambda: 3) == 3
+        thread.close()
+        with pytest.raises(LocalProtocolError):
+            await thread.run(lambda: 3)
 
     asyncio.run(run())

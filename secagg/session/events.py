@@ -247,6 +247,10 @@ class Hooks:
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self._hooks = tuple(hooks)
 
+    def add(self, hook: Hook) -> None:
+        """Add a hook, which is called with the events from now on."""
+        self._hooks = (*self._hooks, hook)
+
     def __call__(self, event: Event) -> None:
         """Log an event and pass it to all hooks."""
         if logger.isEnabledFor(event.level):

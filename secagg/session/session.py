@@ -323,6 +323,10 @@ class Session:
         """Largest answer that a member can give, in bytes; a transport reads no more."""
         return self._desk.answers.limit
 
+    def watch(self, hook: Hook) -> None:
+        """Call `hook` with every event from now on, like the functions of `on_event`."""
+        self._hooks.add(hook)
+
     async def close(self) -> None:
         """End the session: `take_part` of all members returns."""
         self._desk.close()

@@ -6,11 +6,11 @@ READY  := $(VENV)/.ready
 TESTS  := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal
 SMALL  := -m "not slow and not large"
 KERNELS := tests/secagg/_fast tests/fedmf/_fast tests/secagg/protocol
-UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks, \
+UNITS  := $(filter-out %/__pycache__ %/cli %/bench %/journal %/testing %/attacks %/http, \
           $(patsubst %/,%,$(wildcard tests/secagg/*/ tests/fedmf/*/)))
 KERNEL := setup.py $(wildcard */_fast/*.pyx */_fast/*.px? */_fast/src/*)
 UV     := $(BIN)/uv -q
-EXTRAS := --extra fedmf --extra privacy --extra cli
+EXTRAS := --extra fedmf --extra privacy --extra cli --extra http
 COPY   := git ls-files -z | xargs -0 cp --parents -t
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
 SANITIZE := CC=gcc CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"

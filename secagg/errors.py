@@ -13,6 +13,7 @@ __all__ = [
     "ClippingWarning",
     "Dispute",
     "JournalError",
+    "LinkError",
     "LocalProtocolError",
     "MissingExtra",
     "ParameterError",
@@ -35,6 +36,20 @@ class JournalError(SecAggError):
 
     A server ends if its write fails; every message that it acknowledged is stored.
     """
+
+
+class LinkError(SecAggError):
+    """A server cannot be reached, or refuses a party for good.
+
+    Attributes
+    ----------
+    check : str
+        A short stable name of the reason, e.g. ``"patience"``, ``"client"`` or ``"signature"``.
+    """
+
+    def __init__(self, message: str, *, check: str) -> None:
+        self.check = check
+        super().__init__(message)
 
 
 class LocalProtocolError(SecAggError, RuntimeError):

@@ -28,6 +28,7 @@ secagg.public_key.MAX_BITS secagg.public_key.MIN_BITS secagg.public_key.short_ex
 secagg.rounds.NEXT secagg.set_threads secagg.shamir.LIMB_BYTES secagg.simulate_round
 secagg.testing secagg.threshold secagg.threshold_key.MAX_TRUSTEES
 """
+HTTP = ["httpx", "starlette", "uvicorn", "prometheus_client", "http_message_signatures"]
 IMPORTS = """
 fedmf.FedMF fedmf.FedMMF fedmf.LocalHead fedmf.PaillierSum fedmf.PlainSum fedmf.RidgeMask
 fedmf.SecAggSum fedmf.Trainer fedmf.from_triples fedmf.load
@@ -80,13 +81,28 @@ def test_unknown_names_are_attribute_errors():
 @pytest.mark.parametrize(
     ("package", "heavy"),
     [
-        ("secagg", ["gmpy2", "scipy"]),
+        ("secagg", ["gmpy2", "scipy", *HTTP]),
+        ("secagg.session", HTTP),
         ("fedmf", ["joblib", "matplotlib", "pooch", "requests", "scipy", "sklearn"]),
     ],
 )
 def test_import_loads_no_heavy_library(package, heavy, pure):
     code = f"import {package}, sys; print([m for m in {heavy} if m in sys.modules])"
     assert run(code, SECAGG_PURE=pure) == "[]\n"
+
+
+@pytest.mark.parametrize("package", HTTP)
+def test_http_without_its_extra_names_it(package):
+    run(
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "import secagg\n"
+        "try:\n"
+        "    secagg.http\n"
+        "except secagg.MissingExtra as error:\n"
+        f"    assert error.name == {package!r} and 'secagg[http]' in str(error)\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
 
 
 def test_experiments_of_0_4_print_their_replacement():

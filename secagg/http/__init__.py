@@ -1,0 +1,45 @@
+"""HTTP transport for sessions: signed requests over TLS, limits, metrics and a status page.
+
+`serve` carries a `secagg.session.Session` to its members, and `join` takes part in one. For
+one-shot sums `serve_helper` is a helper, and `reach_helper` the aggregator's link to it.
+Members sign their requests with the identities that the server's `Registry` has (RFC 9421). TLS
+keeps the channel confidential and intact, which all sums need; plain HTTP is for loopback.
+docs/deployment.md states what the operator can see and how to size a server.
+"""
+
+from __future__ import annotations
+
+from secagg.errors import MissingExtra
+
+try:
+    from secagg.http.bodies import Limits
+    from secagg.http.helper import serve_helper
+    from secagg.http.helper_link import HttpHelper, reach_helper
+    from secagg.http.link import HttpLink, join
+    from secagg.http.server import Serving, serve
+except ModuleNotFoundError as error:
+    package = str(error.name).partition(".")[0]
+    if package not in (
+        "http_message_signatures",
+        "http_sf",
+        "httpx",
+        "prometheus_client",
+        "starlette",
+        "uvicorn",
+    ):
+        raise
+    raise MissingExtra(
+        f"secagg.http needs {package}, which is not installed: pip install 'secagg[http]'",
+        name=package,
+    ) from None
+
+__all__ = [
+    "HttpHelper",
+    "HttpLink",
+    "Limits",
+    "Serving",
+    "join",
+    "reach_helper",
+    "serve",
+    "serve_helper",
+]

@@ -1,0 +1,73 @@
+"""Addresses of servers: TLS everywhere but on loopback, unless asked for explicitly."""
+
+from __future__ import annotations
+
+import ssl
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from secagg.errors import ParameterError
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for localhost and for addresses that do not leave the machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_url(url: str, *, allow_plain_http: bool) -> str:
+    """Return a server's base URL without a slash at the end.
+
+    Raises
+    ------
+    ParameterError
+        It is not the URL of a server, or plain HTTP would leave the machine: masked vectors and
+        helpers' answers need a confidential, intact channel.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise _not_a_url(url) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise _not_a_url(url)
+    if parts.query or parts.fragment or parts.username or parts.path not in ("", "/"):
+        raise ParameterError(f"the URL {url!r} must end after the host and port")
+    if parts.scheme == "http" and not allow_plain_http and not is_loopback(parts.hostname):
+        raise ParameterError(
+            f"{url} is not encrypted, and the messages need a confidential channel; take "
+            "https://, or allow_plain_http=True where a tunnel or a proxy encrypts"
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def check_host(host: str, *, encrypted: bool, allow_plain_http: bool) -> None:
+    """Raise `ParameterError` if a server would offer plain HTTP to other machines."""
+    if not encrypted and not allow_plain_http and not is_loopback(host):
+        raise ParameterError(
+            f"without TLS the server may listen on loopback only, not on {host!r}; pass "
+            "tls=(certificate, key), or allow_plain_http=True behind a proxy that ends TLS"
+        )
+
+
+def client_context(authority: Path | str | None) -> ssl.SSLContext:
+    """Return a context that trusts the system's authorities, or only the one in a file.
+
+    Raises
+    ------
+    ParameterError
+        The file cannot be read or is no certificate in PEM.
+    """
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except (OSError, ssl.SSLError) as error:
+        raise ParameterError(
+            f"cannot read certificates from {authority}: {error}; pass a file in PEM"
+        ) from None
+
+
+def _not_a_url(url: str) -> ParameterError:
+    return ParameterError(f"{url!r} is not the URL of a server, such as https://host:8443")

@@ -1,0 +1,184 @@
+"""Service of a session's members: their polls for tasks, and their answers.
+
+A request is checked in the order of what the checks cost: the client's id, the signature over
+the headers, the session's name, the declared length, and only then the body. So a stranger can
+make the server read headers, and nothing else.
+
+A post is idempotent, since the session accepts the same bytes again and answers alike. So a
+request that an attacker replays changes nothing. An answer is bound to its task, and a task to
+one attempt. The signature is bound to this session's name and to five minutes. In that time a
+replayed poll lets a member appear to be there; its response is of use without TLS only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from secagg._check import check_kind
+from secagg.errors import RemoteProtocolError, SecAggError
+from secagg.http import asgi, bodies, openapi
+from secagg.http.bodies import Budget, Bytes, Limits
+from secagg.http.problems import Problem
+from secagg.protocol import Registry
+from secagg.session import Event, PhaseOpened, Session
+
+_POLLS_OF_CLIENT = 4
+_AFTER = re.compile(r"([0-9a-f]{32})?\Z")
+_STATUS = {"late": 409, "unknown client": 403, "size": 413}
+"""Statuses of failed checks; that of all others is 422."""
+
+
+class Members:
+    """Members' side of a session over HTTP.
+
+    Parameters
+    ----------
+    session : Session
+    registry : Registry
+        Public keys of all members. Nobody else can send anything.
+    limits : Limits
+    """
+
+    def __init__(self, session: Session, registry: Registry, limits: Limits) -> None:
+        check_kind("session", session, Session, "a secagg.session.Session")
+        check_kind("registry", registry, Registry, "a secagg.Registry")
+        check_kind("limits", limits, Limits, "a secagg.http.Limits")
+        self._session, self._registry, self._limits = session, registry, limits
+        # what members answer to an earlier process comes too early while one resumes
+        self._begun = False
+        session.watch(self._note)
+        self._polls: Counter[int] = Counter()
+        self._here: set[int] = set()
+        self._left = asyncio.Event()
+        self.budget = Budget(limits.bytes_in_flight)
+
+    @property
+    def polls(self) -> int:
+        """Number of requests that wait for a task."""
+        return self._polls.total()
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the application."""
+        return [
+            Route("/health", asgi.health),
+            Route("/openapi.json", self.openapi),
+            Route("/v1/session", self.about),
+            Route("/v1/sessions/{session:path}/task", self.task),
+            Route("/v1/sessions/{session:path}/answer", self.answer, methods=["POST"]),
+        ]
+
+    def _note(self, event: Event) -> None:
+        self._begun = self._begun or isinstance(event, PhaseOpened)
+
+    async def openapi(self, _: Request) -> Response:
+        """Respond with the description of the interface."""
+        return JSONResponse(openapi.members())
+
+    async def about(self, _: Request) -> Response:
+        """Respond with the session's name, which the members' signatures cover."""
+        return JSONResponse({"session": self._session.name})
+
+    async def task(self, request: Request) -> Response:
+        """Respond with the member's next task, or with 204 if there is none for a while."""
+        client, _ = self._member(request)
+        after = request.query_params.get("after", "")
+        if not _AFTER.match(after):
+            raise Problem(
+                400, "after", "after must be the id of a task in hexadecimal, or none"
+            )
+        with self._poll(client):
+            task = await self._next_task(request, client, bytes.fromhex(after))
+        if task is not None:
+            return Bytes(task, self.budget, self._limits.body_seconds)
+        if self._session.closed:
+            self._leave(client)
+            raise Problem(410, "ended", "the session has ended")
+        return Response(status_code=204)
+
+    async def answer(self, request: Request) -> Response:
+        """Pass a member's answer to the session."""
+        client, digest = self._member(request)
+        if self._session.closed:
+            self._leave(client)
+            raise Problem(410, "ended", "the session has ended")
+        if not self._begun:
+            raise bodies.busy("no round has begun yet")
+        length = bodies.content_length(request, self._session.answer_limit)
+        with self.budget.hold(length):
+            body = await bodies.read(request, length, self._limits.body_seconds, digest)
+            try:
+                await self._session.accept(client, body)
+            except RemoteProtocolError as error:
+                raise _rejected(error) from None
+            except SecAggError:
+                why = "the server cannot store answers; its operator has the reason"
+                raise Problem(503, "server", why, retry_after=10) from None
+        return Response(status_code=204)
+
+    async def farewell(self, seconds: float) -> None:
+        """Wait until all members that are here know that the session has ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._here:
+                    self._left.clear()
+                    await self._left.wait()
+
+    def _member(self, request: Request) -> tuple[int, str]:
+        """Return the client that signed a request, and the digest of its body."""
+        client, digest = asgi.authenticate(request, self._registry)
+        if request.path_params["session"] != self._session.name:
+            why = "another session runs here; join again"
+            raise Problem(404, "session", why)
+        self._here.add(client)
+        return client, digest
+
+    @contextmanager
+    def _poll(self, client: int) -> Iterator[None]:
+        if self.polls >= self._limits.polls or self._polls[client] >= _POLLS_OF_CLIENT:
+            raise bodies.busy("too many requests wait for a task")
+        self._polls[client] += 1
+        try:
+            yield
+        finally:
+            self._polls[client] -= 1
+            if not self._polls[client]:
+                del self._polls[client]
+
+    async def _next_task(self, request: Request, client: int, after: bytes) -> bytes | None:
+        """Return the member's next task; stop waiting if the member hangs up."""
+        wait = self._limits.poll_seconds
+        poll = asyncio.ensure_future(self._session.next_task(client, after, wait))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait((poll, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not poll.done():
+                self._leave(client)
+                return None
+            return poll.result()
+        except RemoteProtocolError as error:
+            raise _rejected(error) from None
+        finally:
+            for one in (poll, gone):
+                one.cancel()
+            await asyncio.gather(poll, gone, return_exceptions=True)
+
+    def _leave(self, client: int) -> None:
+        self._here.discard(client)
+        self._left.set()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _rejected(error: RemoteProtocolError) -> Problem:
+    return Problem(_STATUS.get(error.check, 422), error.check, str(error))

@@ -1,0 +1,207 @@
+"""Service of a helper of one-shot sums over HTTPS: check, reserve and open.
+
+Only the aggregator may call it, since a stranger could spend clients, and its identity signs
+every request. Answers give the sum to everybody who has the aggregator's total, so they travel
+over TLS. Every call can be repeated: the helper's journal gives the same answer again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from secagg._check import check_integer, check_kind
+from secagg.errors import JournalError, ParameterError, RemoteProtocolError
+from secagg.http import asgi, bodies, openapi
+from secagg.http.address import check_host
+from secagg.http.bodies import Budget, Bytes, Limits
+from secagg.http.problems import Problem
+from secagg.http.server import Certificate, listening
+from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot.layout import ID_BYTES, START_BYTES
+from secagg.oneshot.reports import CHUNK
+from secagg.protocol import Registry
+from secagg.protocol.identities import SIGNATURE_BYTES
+from secagg.session.thread import Thread
+
+T = TypeVar("T")
+AGGREGATOR = 0
+"""Id under which the aggregator signs."""
+_PARAMS_BYTES = 1 << 16
+"""More than the bytes of any parameters: 16 helpers' keys take 20 kB."""
+_COUNTS_BYTES = 16
+"""Batch and number of clients of a request; a chunk has less."""
+_SUMS = 4
+"""Sums whose checked boxes are kept at once; an older one is checked again."""
+
+
+class HelperService:
+    """Helper of any number of one-shot sums, one call at a time.
+
+    Parameters
+    ----------
+    journal : HelperJournal
+    aggregator : bytes
+        ``Identity.public`` of the aggregator, 32 bytes.
+    registry : Registry, optional
+        Public keys of all clients, for sums with ``security="active"``.
+    min_clients : int
+        The smallest list that this helper opens, 2 to 2^20.
+    """
+
+    def __init__(
+        self,
+        journal: HelperJournal,
+        aggregator: bytes,
+        *,
+        registry: Registry | None = None,
+        min_clients: int = 3,
+    ) -> None:
+        check_kind("journal", journal, HelperJournal, "a secagg.oneshot.HelperJournal")
+        check_integer("min_clients", min_clients, 2, 1 << 20)
+        self._journal, self._registry, self._least = journal, registry, min_clients
+        self._keys = Registry({AGGREGATOR: aggregator})
+        self._limits = Limits()
+        self._budget = Budget(self._limits.bytes_in_flight)
+        self._thread = Thread()
+        self._sums: dict[str, Helper] = {}
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the application."""
+        return [
+            Route("/health", asgi.health),
+            Route("/openapi.json", self.openapi),
+            Route("/v1/sums", self.begin, methods=["POST"]),
+            Route("/v1/sums/{sum}/check", self.check, methods=["POST"]),
+            Route("/v1/sums/{sum}/reserve", self.reserve, methods=["POST"]),
+            Route("/v1/sums/{sum}/open", self.open, methods=["POST"]),
+        ]
+
+    async def openapi(self, _: Request) -> Response:
+        """Respond with the description of the interface."""
+        return JSONResponse(openapi.helper())
+
+    async def begin(self, request: Request) -> Response:
+        """Take the parameters of a sum, and respond with the endorsement."""
+        _, digest = asgi.authenticate(request, self._keys)
+        data = await self._body(request, _PARAMS_BYTES, digest)
+
+        def begin() -> bytes:
+            params = OneShotParams.from_bytes(data)
+            helper = Helper(
+                params,
+                self._journal,
+                registry=self._registry if params.active else None,
+                min_clients=self._least,
+            )
+            # the same parameters again must not forget which boxes were checked
+            self._sums.setdefault(params.digest.hex(), helper)
+            while len(self._sums) > _SUMS:
+                del self._sums[next(iter(self._sums))]
+            return helper.endorse()
+
+        return self._bytes(await self._run(begin))
+
+    async def check(self, request: Request) -> Response:
+        """Check a chunk of boxes, and respond with the ids that are rejected."""
+        helper, body = await self._called(request)
+        rejected = await self._run(lambda: helper.check(body))
+        return JSONResponse({"rejected": rejected})
+
+    async def reserve(self, request: Request) -> Response:
+        """Reserve the list of a request."""
+        helper, body = await self._called(request)
+        return self._bytes(await self._run(lambda: helper.reserve(body)))
+
+    async def open(self, request: Request) -> Response:
+        """Open the list of a request."""
+        helper, body = await self._called(request)
+        return self._bytes(await self._run(lambda: helper.open(body)))
+
+    def close(self) -> None:
+        """End the thread of the helper."""
+        self._thread.close()
+
+    async def _called(self, request: Request) -> tuple[Helper, bytes]:
+        _, digest = asgi.authenticate(request, self._keys)
+        helper = self._sums.get(request.path_params["sum"])
+        if helper is None:
+            why = "this helper has no such parameters; send them first"
+            raise Problem(404, "parameters", why)
+        return helper, await self._body(request, _longest(helper), digest)
+
+    async def _body(self, request: Request, limit: int, digest: str) -> bytes:
+        length = bodies.content_length(request, limit)
+        with self._budget.hold(length):
+            return await bodies.read(request, length, self._limits.body_seconds, digest)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        """Return the result of a call in the helper's thread; its errors are problems."""
+        try:
+            return await self._thread.run(call)
+        except RemoteProtocolError as error:
+            raise Problem(422, error.check, str(error)) from None
+        except ParameterError as error:
+            raise Problem(422, "parameters", str(error)) from None
+        except JournalError:
+            why = "the helper's journal failed; its operator has the reason"
+            raise Problem(503, "journal", why, retry_after=10) from None
+
+    def _bytes(self, content: bytes) -> Response:
+        return Bytes(content, self._budget, self._limits.body_seconds)
+
+
+@asynccontextmanager
+async def serve_helper(
+    journal: HelperJournal,
+    aggregator: bytes,
+    *,
+    registry: Registry | None = None,
+    min_clients: int = 3,
+    host: str = "127.0.0.1",
+    port: int = 8444,
+    tls: Certificate | None = None,
+    allow_plain_http: bool = False,
+) -> AsyncIterator[str]:
+    """Serve a helper of one-shot sums while the block runs; yields its base URL.
+
+    Parameters
+    ----------
+    journal : HelperJournal
+        Journal with the helper's keys, open in this process.
+    aggregator : bytes
+        ``Identity.public`` of the aggregator, 32 bytes; requests of others are rejected.
+    registry : Registry, optional
+        Public keys of all clients, for sums with ``security="active"``.
+    min_clients : int
+        The smallest list that this helper opens, 2 to 2^20.
+    host, port, tls, allow_plain_http
+        See `serve`.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or plain HTTP would leave the machine.
+    OSError
+        The port is in use, or a file cannot be read.
+    """
+    check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
+    service = HelperService(journal, aggregator, registry=registry, min_clients=min_clients)
+    try:
+        async with listening(asgi.build(service.routes()), host, port, tls) as url:
+            yield url
+    finally:
+        service.close()
+
+
+def _longest(helper: Helper) -> int:
+    """Return an upper bound on the bytes of a chunk of boxes and of a request."""
+    params = helper.params
+    chunk = CHUNK * params.layout.record(helper.number)
+    signed = len(params.helpers) * (2 + SIGNATURE_BYTES)
+    return START_BYTES + _COUNTS_BYTES + max(chunk, params.n_clients * ID_BYTES + signed)

@@ -1,0 +1,138 @@
+"""Link of an aggregator to a helper of one-shot sums over HTTPS."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from secagg._check import check_kind
+from secagg.errors import RemoteProtocolError
+from secagg.http.connection import Connection, problem_of, refused
+from secagg.http.helper import AGGREGATOR
+from secagg.oneshot import OneShotParams
+from secagg.oneshot.policy import endorsement
+from secagg.protocol import Identity
+
+
+class HttpHelper:
+    """Helper of a one-shot sum over HTTP; see `secagg.session.HelperLink`.
+
+    Attributes
+    ----------
+    number : int
+        Number of the helper, from 1 on.
+    endorsement : bytes
+        The helper's signature of the parameters, 64 bytes.
+    """
+
+    number: int
+    endorsement: bytes
+
+    def __init__(self, connection: Connection, params: OneShotParams) -> None:
+        self._connection, self._params = connection, params
+        self._path = f"/v1/sums/{params.digest.hex()}"
+
+    async def begin(self) -> None:
+        """Send the parameters, and find the helper's number by its signature.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "signature": it is no helper of these parameters. Or a check of its own.
+        """
+        body = self._params.to_bytes()
+        found = _accepted(await self._connection.request("POST", "/v1/sums", body), "begin")
+        self.endorsement, statement = found.content, endorsement(self._params)
+        for number in self._params.identities:
+            if self._params.identities.verifies(number, statement, self.endorsement):
+                self.number = number
+                return
+        raise _wrong("begin", "signature", "its signature is no helper's of these parameters")
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        """Return the rejected clients of a chunk; see `secagg.oneshot.Helper.check`."""
+        found = await self._call("check", boxes)
+        try:
+            return tuple(int(u) for u in found.json()["rejected"])
+        except (ValueError, KeyError, TypeError):
+            raise _wrong("check", "encoding", "its answer is no list of clients") from None
+
+    async def reserve(self, request: bytes) -> bytes:
+        """Return a reservation; see `secagg.oneshot.Helper.reserve`."""
+        return (await self._call("reserve", request)).content
+
+    async def open(self, request: bytes) -> bytes:
+        """Return an answer; see `secagg.oneshot.Helper.open`."""
+        return (await self._call("open", request)).content
+
+    async def _call(self, step: str, body: bytes) -> httpx.Response:
+        path = f"{self._path}/{step}"
+        found = await self._connection.request("POST", path, body)
+        if found.status_code == 404:  # it was restarted
+            await self.begin()
+            found = await self._connection.request("POST", path, body)
+        return _accepted(found, step)
+
+
+@asynccontextmanager
+async def reach_helper(
+    url: str,
+    params: OneShotParams,
+    *,
+    identity: Identity,
+    tls: ssl.SSLContext | None = None,
+    allow_plain_http: bool = False,
+    patience: float = 30.0,
+) -> AsyncIterator[HttpHelper]:
+    """Yield a link to a helper, for `secagg.session.Session.one_shot`.
+
+    Parameters
+    ----------
+    url : str
+        Base URL of the helper, such as "https://host:8444".
+    params : OneShotParams
+        Parameters of the sum; the helper judges and endorses them.
+    identity : Identity
+        Key of the aggregator, whose public key the helper knows.
+    tls, allow_plain_http
+        See `join`.
+    patience : float
+        Seconds without an answer, > 0, after which the helper counts as missing.
+
+    Raises
+    ------
+    LinkError
+        The helper cannot be reached, or refuses this aggregator.
+    RemoteProtocolError
+        It is no helper of these parameters, or rejects them.
+    ParameterError
+        An argument is invalid.
+    """
+    check_kind("params", params, OneShotParams, "a secagg.oneshot.OneShotParams")
+    check_kind("identity", identity, Identity, "a secagg.Identity")
+    async with Connection(
+        url,
+        AGGREGATOR,
+        identity,
+        tls=tls,
+        allow_plain_http=allow_plain_http,
+        patience=patience,
+    ) as connection:
+        link = HttpHelper(connection, params)
+        await link.begin()
+        yield link
+
+
+def _accepted(response: httpx.Response, phase: str) -> httpx.Response:
+    if response.status_code == 422:
+        raise _wrong(phase, *problem_of(response))
+    if response.status_code != 200:
+        raise refused(response)
+    return response
+
+
+def _wrong(phase: str, check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase=phase, check=check)

@@ -1,0 +1,135 @@
+"""Members of a session over HTTP: `join`, and the link below it."""
+
+from __future__ import annotations
+
+import ssl
+from urllib.parse import quote
+
+from secagg._check import check_kind
+from secagg._secrets import without_frames
+from secagg.encoding import Encoding
+from secagg.errors import LinkError, RemoteProtocolError
+from secagg.http.connection import Connection, problem_of, refused
+from secagg.oneshot import OneShotPolicy
+from secagg.protocol import ClientPolicy, CohortLedger, Identity, Registry
+from secagg.protocol.client_ids import ClientKey, identify
+from secagg.session import take_part
+from secagg.session.member import Train
+
+_REJECTED = (403, 409, 413, 422)
+"""Statuses of an answer that fails a check; the member stays in the session."""
+
+
+class HttpLink:
+    """Link of one member to a session over HTTP; see `secagg.session.Link`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._path = ""
+
+    async def next_task(self, after: bytes) -> bytes | None:
+        """Wait for the next task; see `secagg.session.Link.next_task`."""
+        path = f"{await self._session()}/task?after={after.hex()}"
+        while (found := await self._connection.request("GET", path)).status_code == 204:
+            pass
+        if found.status_code == 410:
+            return None
+        if found.status_code != 200:
+            raise refused(found)
+        return found.content
+
+    async def send(self, answer: bytes) -> None:
+        """Send an answer; see `secagg.session.Link.send`."""
+        path = f"{await self._session()}/answer"
+        found = await self._connection.request("POST", path, answer)
+        if found.status_code in _REJECTED:
+            check, detail = problem_of(found)
+            raise RemoteProtocolError(detail, sender=None, phase="answer", check=check)
+        if found.status_code not in (204, 410):  # the next poll sees the end of the session
+            raise refused(found)
+
+    async def _session(self) -> str:
+        """Return the path of the session, whose name the server has."""
+        if not self._path:
+            found = await self._connection.request("GET", "/v1/session")
+            try:
+                name = found.json()["session"]
+            except (ValueError, KeyError, TypeError):
+                name = None
+            if found.status_code != 200 or not isinstance(name, str):
+                raise LinkError(
+                    f"{self._connection.url} has no session of secagg; check the URL",
+                    check="session",
+                )
+            self._path = f"/v1/sessions/{quote(name, safe='')}"
+        return self._path
+
+
+@without_frames
+async def join(
+    url: str,
+    client_id: ClientKey,
+    train: Train,
+    *,
+    identity: Identity,
+    policy: ClientPolicy | None = None,
+    registry: Registry | None = None,
+    ledger: CohortLedger | None = None,
+    one_shot_policy: OneShotPolicy | None = None,
+    encoding: Encoding | None = None,
+    tls: ssl.SSLContext | None = None,
+    allow_plain_http: bool = False,
+    patience: float = 600.0,
+) -> int:
+    """Take part in all rounds of a session over HTTP until it ends; return those completed.
+
+    Parameters
+    ----------
+    url : str
+        Base URL of the server, such as "https://host:8443".
+    client_id : int or str
+    train : callable
+        See `secagg.session.take_part`.
+    identity : Identity
+        Key that signs every request; the server's registry has its public key.
+    policy, ledger, one_shot_policy, encoding
+        See `secagg.session.take_part`.
+    registry : Registry, optional
+        Public keys of all members, for rounds and sums with ``security="active"``.
+    tls : ssl.SSLContext, optional
+        Trusted authorities. None: those of the system.
+    allow_plain_http : bool
+        Accept a URL without TLS that is not on loopback.
+    patience : float
+        Seconds without an answer of the server, > 0, after which `LinkError` is raised. Within
+        them a server that restarts finds this member again.
+
+    Raises
+    ------
+    LinkError
+        The server refuses this member, e.g. "client" for an unknown one. Or it does not answer.
+    ParameterError, RemoteProtocolError
+        See `secagg.session.take_part`. Or the URL has no TLS.
+    Exception
+        An error of `train`.
+    """
+    check_kind("identity", identity, Identity, "a secagg.Identity")
+    async with Connection(
+        url,
+        identify(client_id)[0],
+        identity,
+        tls=tls,
+        allow_plain_http=allow_plain_http,
+        patience=patience,
+    ) as connection:
+        return await take_part(
+            HttpLink(connection),
+            client_id,
+            train,
+            policy=policy,
+            identity=None if registry is None else identity,  # semi-honest rounds sign nothing
+            registry=registry,
+            ledger=ledger,
+            one_shot_policy=one_shot_policy,
+            encoding=encoding,
+        )

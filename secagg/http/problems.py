@@ -1,0 +1,90 @@
+"""Problem details of RFC 9457: every error of the HTTP surface, with the check that failed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from secagg.errors import SecAggError
+
+MEDIA_TYPE = "application/problem+json"
+BODY_READ = "secagg.http.body_read"
+"""Key of an ASGI scope: True once all of the request's body was read."""
+_LINGER_SECONDS, _LINGER_BYTES = 2.0, 1 << 20
+
+
+class Problem(SecAggError):
+    """A request cannot be served.
+
+    Parameters
+    ----------
+    status : int
+        Status code of HTTP.
+    check : str
+        Short stable name of the check that failed, e.g. "signature".
+    detail : str
+        Sentence with the mistake and the remedy. It goes to a stranger, so it has no secret.
+    retry_after : int, optional
+        Seconds after which the same request may succeed.
+    """
+
+    def __init__(
+        self, status: int, check: str, detail: str, *, retry_after: int | None = None
+    ) -> None:
+        self.status = status
+        self.check = check
+        self.detail = detail
+        self.retry_after = retry_after
+        super().__init__(detail)
+
+
+def response(problem: Problem, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the response that states a problem.
+
+    The type is "about:blank" (RFC 9457, §4.2.1), and the member "check" tells problems apart.
+    """
+    document = {
+        "type": "about:blank",
+        "title": HTTPStatus(problem.status).phrase,
+        "status": problem.status,
+        "detail": problem.detail,
+        "check": problem.check,
+    }
+    more = {**(headers or {}), "Connection": "close"}
+    if problem.retry_after is not None:
+        more["Retry-After"] = str(problem.retry_after)
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        more["WWW-Authenticate"] = "Signature"  # RFC 9110, §11.6.1
+    return _Rejection(json.dumps(document), problem.status, more, MEDIA_TYPE)
+
+
+class _Rejection(Response):
+    """Response to a request whose body may still be on its way.
+
+    A connection that is kept would have to read all of the body. One that is closed at once is
+    reset, and the client may lose the response. So a bounded part of the body is read and
+    dropped before the close.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response, then read the body for a while."""
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        dropped = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while not scope.get(BODY_READ) and dropped < _LINGER_BYTES:
+                    dropped += len((await receive()).get("body", b""))
+        await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,164 @@
+"""Server of a session over HTTPS, on uvicorn, in the event loop of the application."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from secagg.errors import ParameterError
+from secagg.http import asgi
+from secagg.http.address import check_host
+from secagg.http.application import Members
+from secagg.http.bodies import Limits
+from secagg.http.operator import Operator
+from secagg.protocol import Registry
+from secagg.session import Session
+
+_GRACE = 10
+"""Seconds that requests under way have to end."""
+_FAREWELL = 5.0
+"""Seconds in which members that compute can come to hear that the session has ended."""
+_BACKLOG = 2048
+
+Certificate = tuple[Path | str, Path | str]
+"""Files in PEM: a certificate with its chain, and its private key."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Addresses of a server.
+
+    Attributes
+    ----------
+    url : str
+        Base URL for the members.
+    operator_url : str
+        URL of the status page.
+    """
+
+    url: str
+    operator_url: str
+
+
+@asynccontextmanager
+async def serve(
+    session: Session,
+    registry: Registry,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8443,
+    tls: Certificate | None = None,
+    operator_port: int = 0,
+    allow_plain_http: bool = False,
+    limits: Limits | None = None,
+) -> AsyncIterator[Serving]:
+    """Serve a session's members while the block runs, then end the session.
+
+    If the block raises an error, the session does not end: its members reconnect to the next
+    server with its folder, for as long as their patience lasts.
+
+    Parameters
+    ----------
+    session : Session
+    registry : Registry
+        Public keys of all members. Requests of others are rejected.
+    host : str
+        Address to listen on.
+    port : int
+        Port, 0 for any free one.
+    tls : (path, path), optional
+        Files in PEM with the certificate and with its private key.
+    operator_port : int
+        Port of the status page and of the metrics, which are served on loopback only.
+    allow_plain_http : bool
+        Serve other machines without TLS, where a proxy or a tunnel encrypts.
+    limits : Limits, optional
+
+    Yields
+    ------
+    Serving
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or plain HTTP would leave the machine.
+    OSError
+        A port is in use, or a file cannot be read.
+    """
+    members = Members(session, registry, limits or Limits())
+    operator = Operator(session, members)
+    check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
+    public = listening(asgi.build(members.routes()), host, port, tls)
+    private = listening(operator.application(), "127.0.0.1", operator_port, None)
+    async with public as url, private as operator_url:
+        yield Serving(url, operator_url)
+        await session.close()
+        await members.farewell(_FAREWELL)
+
+
+@asynccontextmanager
+async def listening(
+    app: ASGIApp, host: str, port: int, tls: Certificate | None
+) -> AsyncIterator[str]:
+    """Serve an application while the block runs; yields its base URL."""
+    certificate, key = tls or (None, None)
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=_GRACE,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    try:
+        config.load()
+    except ssl.SSLError as error:
+        raise ParameterError(
+            f"{certificate} and {key} are no certificate and its key: {error}; pass both in PEM"
+        ) from None
+    with _listener(host, port) as listener:
+        server = _Server(config)
+        running = asyncio.ensure_future(server.serve(sockets=[listener]))
+        try:
+            yield _url(listener, host, encrypted=tls is not None)
+        finally:
+            server.should_exit = True
+            await running
+
+
+class _Server(uvicorn.Server):
+    """Server that leaves signals to the application, whose event loop it runs in."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot listen on {host} port {port}: {error.strerror}"
+        ) from None
+
+
+def _url(listener: socket.socket, host: str, *, encrypted: bool) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http{'s' if encrypted else ''}://{name}:{listener.getsockname()[1]}"

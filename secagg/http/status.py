@@ -1,0 +1,142 @@
+"""State of a session for its operator, from its events: what the status page shows."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct, to_builtins
+
+from secagg.session import (
+    Event,
+    HelperFailed,
+    MemberDeclined,
+    MessageAccepted,
+    MessageRejected,
+    PhaseClosed,
+    PhaseOpened,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+    TaskTaken,
+)
+
+_KEPT = 50
+"""Attempts that the page lists."""
+_NAMED = 20
+"""Clients that dropped out which an attempt lists by their ids."""
+
+
+class Phase(Struct):
+    """Phase of an attempt. `seconds` is None while it is open."""
+
+    name: str
+    awaited: int
+    deadline: float
+    answered: int = 0
+    rejected: int = 0
+    seconds: float | None = None
+    bytes_down: int = 0
+    bytes_up: int = 0
+
+
+class Attempt(Struct):
+    """Attempt at a round. `outcome` is "running", "finished" or the class of its error."""
+
+    number: int
+    attempt: int
+    kind: str
+    cohort: int
+    needed: int
+    outcome: str = "running"
+    survivors: int | None = None
+    seconds: float | None = None
+    dropped: int = 0
+    dropped_ids: list[str] = []
+    declined: int = 0
+    helpers_failed: list[int] = []
+    phases: list[Phase] = []
+
+
+class Status:
+    """Cohort, phase, drop-outs, bytes and seconds of the last attempts of a session.
+
+    Parameters
+    ----------
+    session : str
+        Name of the session.
+    clock : callable
+        Seconds of a monotonic clock.
+    """
+
+    def __init__(self, session: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._session, self._clock = session, clock
+        self._opened = 0.0
+        self._finished = self._failed = 0
+        self._attempts: deque[Attempt] = deque(maxlen=_KEPT)
+
+    def document(self) -> dict[str, object]:
+        """Return the state as an object for JSON, the last attempt first."""
+        attempts = [to_builtins(one) for one in reversed(self._attempts)]
+        running = self._open()
+        return {
+            "session": self._session,
+            "finished": self._finished,
+            "failed": self._failed,
+            "phase": running.name if running else None,
+            "phase_seconds": round(self._clock() - self._opened, 3) if running else None,
+            "attempts": attempts,
+        }
+
+    def __call__(self, event: Event) -> None:
+        """Take note of an event."""
+        if isinstance(event, RoundBegun):
+            self._attempts.append(
+                Attempt(
+                    event.place.number,
+                    event.place.attempt,
+                    event.kind,
+                    event.cohort,
+                    event.needed,
+                )
+            )
+        elif self._attempts:
+            self._note(self._attempts[-1], event)
+
+    def _note(self, running: Attempt, event: Event) -> None:
+        phase = self._open()
+        match event:
+            case PhaseOpened():
+                running.phases.append(Phase(event.phase, event.awaited, event.deadline))
+                self._opened = self._clock()
+            case TaskTaken() if phase:
+                phase.bytes_down += event.size
+            case MessageAccepted() if phase:
+                phase.answered += 1
+                phase.bytes_up += event.size
+            case MessageRejected() if phase:
+                phase.rejected += 1
+            case MemberDeclined():
+                running.declined += 1
+            case HelperFailed():
+                running.helpers_failed.append(event.helper)
+            case PhaseClosed() if phase:
+                phase.seconds, phase.answered = event.seconds, event.answered
+                phase.bytes_down, phase.bytes_up = event.bytes_down, event.bytes_up
+                if event.phase not in ("check", "reserve", "open"):  # of helpers, not clients
+                    running.dropped += len(event.missing)
+                    running.dropped_ids += map(str, event.missing)
+                    del running.dropped_ids[_NAMED:]
+            case RoundFinished():
+                running.outcome, running.seconds = "finished", event.seconds
+                running.survivors = event.survivors
+                self._finished += 1
+            case RoundFailed():
+                running.outcome = event.error
+                self._failed += 1
+
+    def _open(self) -> Phase | None:
+        phases = self._attempts[-1].phases if self._attempts else []
+        running = self._attempts and self._attempts[-1].outcome == "running"
+        return phases[-1] if running and phases and phases[-1].seconds is None else None

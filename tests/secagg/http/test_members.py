@@ -1,0 +1,370 @@
+"""Members over HTTP: exact sums though every request comes twice, retries, and refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import trustme
+
+from http_party import MEMBERS, PARAMS, REGISTRY, party_of, vector_of
+from secagg import ClientPolicy, LinkError, ParameterError
+from secagg.http import connection, join, serve
+from secagg.http.connection import Connection
+from secagg.session import MemberDeclined, MessageAccepted, MessageRejected, Session
+from secagg.testing import make_identity
+
+ACTIVE = replace(PARAMS, security="active", threshold=3)
+
+
+def assert_plain_sum(result: Any, survivors: set[int]) -> None:
+    assert set(result.survivors) == survivors
+    assert (result.sum == sum(vector_of(u, PARAMS.length) for u in survivors)).all()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def certificate(authority: trustme.CA, tmp_path: Any) -> tuple[str, str]:
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    files = (str(tmp_path / "chain.pem"), str(tmp_path / "key.pem"))
+    for blob in issued.cert_chain_pems:
+        blob.write_to_path(files[0], append=True)
+    issued.private_key_pem.write_to_path(files[1])
+    return files
+
+
+@pytest.fixture
+def twice(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Send every request twice at once; return the statuses of both responses."""
+    send, statuses = Connection._send, []
+
+    async def both(self: Connection, method: str, path: str, body: bytes) -> httpx.Response:
+        first, second = await asyncio.gather(*[send(self, method, path, body) for _ in "ab"])
+        statuses.append((first.status_code, second.status_code))
+        return first
+
+    monkeypatch.setattr(Connection, "_send", both)
+    return statuses
+
+
+@pytest.mark.parametrize("params", [PARAMS, ACTIVE], ids=["semi-honest", "active"])
+def test_rounds_over_https_with_every_request_sent_twice(params, authority, certificate, twice):
+    async def test() -> None:
+        events: list[Any] = []
+        session = Session(REGISTRY, registry=REGISTRY, on_event=[events.append])
+        trusted = ssl.create_default_context()
+        authority.configure_trust(trusted)
+        async with party_of(session, tls=certificate) as party:
+            assert party.serving.url.startswith("https://")
+            registry = REGISTRY if params.active else None
+            members = party.join_all(registry=registry, tls=trusted)
+            for _ in range(3):
+                assert_plain_sum(await session.round(params), set(range(MEMBERS)))
+            await session.close()
+            assert await asyncio.gather(*members) == [3] * MEMBERS
+        phases = 5 if params.active else 4
+        accepted = [event for event in events if isinstance(event, MessageAccepted)]
+        assert len(accepted) == 3 * phases * MEMBERS
+        assert not any(isinstance(event, MessageRejected) for event in events)
+        assert (204, 204) in twice
+
+    asyncio.run(test())
+
+
+def test_certificate_of_another_authority_is_not_trusted(certificate, monkeypatch):
+    async def test() -> None:
+        async with party_of(tls=certificate) as party:
+            with pytest.raises(LinkError) as caught:
+                await party.join(0, tls=ssl.create_default_context(), patience=1e-9)
+            assert caught.value.check == "patience"
+            assert "CERTIFICATE_VERIFY_FAILED" in str(caught.value)
+
+    asyncio.run(test())
+
+
+def test_member_that_leaves_is_no_survivor():
+    async def test() -> None:
+        async with party_of() as party:
+            left = asyncio.Event()
+
+            async def leave(*_: object) -> Any:
+                left.set()
+                await asyncio.get_running_loop().create_future()
+
+            members = [party.join(u) for u in range(3)] + [party.join(3, train=leave)]
+            running = asyncio.create_task(party.session.round(PARAMS))
+            await left.wait()
+            members.pop().cancel()
+            # the round waits for its deadline, or for word of the member
+            party.session._desk._exchange.given_up.add(3)
+            party.session._desk._exchange.settle()
+            assert_plain_sum(await running, {0, 1, 2})
+            await party.session.close()
+            assert await asyncio.gather(*members) == [1, 1, 1]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("u", "identity", "check"),
+    [(9, make_identity(9), "client"), (2, make_identity(3), "signature")],
+    ids=["unregistered", "wrong key"],
+)
+def test_refused_members_get_an_error_with_the_check(u, identity, check):
+    async def test() -> None:
+        async with party_of() as party:
+            with pytest.raises(LinkError) as caught:
+                await party.join(u, identity=identity)
+            assert caught.value.check == check
+
+    asyncio.run(test())
+
+
+def test_server_without_sessions_is_named():
+    async def test() -> None:
+        async with party_of() as party:
+            with pytest.raises(LinkError) as caught:
+                await join(party.serving.operator_url, 1, print, identity=make_identity(1))
+            assert caught.value.check == "session"
+
+    asyncio.run(test())
+
+
+def test_unsafe_parameters_are_rejected_before_data_leaves():
+    """Two clients, and a threshold that the colluders reach; an overflow is no parameter."""
+    calls: list[object] = []
+
+    def train(*about: object) -> Any:
+        calls.append(about)
+        return np.zeros(PARAMS.length)
+
+    async def refused(params: Any, policy: ClientPolicy) -> str:
+        events: list[Any] = []
+        session = Session(REGISTRY, attempts=1, on_event=[events.append])
+        async with party_of(session) as party:
+            members = party.join_all(train=train, policy=policy)
+            running = asyncio.create_task(session.round(params))
+            done, _ = await asyncio.wait(members, return_when=asyncio.FIRST_EXCEPTION)
+            error = next(iter(done)).exception()
+            assert isinstance(error, ParameterError)
+            for one in members:
+                one.cancel()
+            running.cancel()
+        assert any(isinstance(event, MemberDeclined) for event in events)
+        assert not any(isinstance(event, MessageAccepted) for event in events)
+        return str(error)
+
+    async def test() -> None:
+        two = replace(PARAMS, n_clients=2, threshold=2, allow_two_clients=True)
+        assert "allow_two_clients" in await refused(two, ClientPolicy())
+        assert "threshold" in await refused(PARAMS, ClientPolicy(colluders=3))
+
+    asyncio.run(test())
+    assert not calls
+    with pytest.raises(ParameterError, match="modulus_bits"):
+        replace(PARAMS, encoding=replace(PARAMS.encoding, clip=2.0**40))
+    with pytest.raises(ParameterError, match="threshold"):
+        replace(PARAMS, threshold=1)
+
+
+class Script:
+    """Server that answers by a list of responses or errors, and the pauses in between."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
+        self.answers, self.pauses = list(answers), []
+        self.requests: list[httpx.Request] = []
+        self.time = 0.0
+        monkeypatch.setattr(connection.asyncio, "sleep", self.sleep)
+        monkeypatch.setattr(connection.time, "monotonic", lambda: self.time)
+        monkeypatch.setattr(connection.random, "uniform", lambda low, high: high)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.time += seconds
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def request(self, body: bytes = b"x", **options: Any) -> httpx.Response:
+        options = {"tls": None, "allow_plain_http": False, "patience": 60.0} | options
+        async with Connection("http://127.0.0.1:1", 1, make_identity(1), **options) as one:
+            one._http = httpx.AsyncClient(
+                base_url=one.url, transport=httpx.MockTransport(self.answer)
+            )
+            return await one.request("POST", "/answer", body)
+
+
+def test_failed_requests_are_repeated_with_growing_pauses(monkeypatch):
+    lost = httpx.ConnectError("connection refused")
+    script = Script(monkeypatch, lost, httpx.ReadTimeout(""), httpx.Response(500), lost,
+                    httpx.Response(204))  # fmt: skip
+    assert asyncio.run(script.request()).status_code == 204
+    assert script.pauses == [0.1, 0.2, 0.4, 0.8]
+    assert {request.content for request in script.requests} == {b"x"}
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("86400", 60),
+        ("-1", 0),
+        ("soon", 0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
+        ("Sun, 06 Nov 2994 08:49:37 GMT", 60),
+        ("Sun, 06 Nov 2994 08:49:37", 0),
+    ],
+)
+def test_retry_after_is_honoured_up_to_a_minute(monkeypatch, value, seconds):
+    busy = httpx.Response(503, headers={"Retry-After": value})
+    script = Script(monkeypatch, busy, httpx.Response(204))
+    assert asyncio.run(script.request()).status_code == 204
+    assert script.pauses == [pytest.approx(seconds + 0.1)]
+
+
+def test_silent_server_is_an_error_when_patience_ends(monkeypatch):
+    script = Script(monkeypatch, httpx.ConnectError("connection refused"))
+    with pytest.raises(LinkError, match="connection refused") as caught:
+        asyncio.run(script.request())
+    assert caught.value.check == "patience"
+    assert max(script.pauses) == 10
+    assert 60 < sum(script.pauses) < 80
+
+
+@pytest.mark.parametrize("status", [200, 204, 400, 401, 404, 409, 410, 413, 422])
+def test_other_statuses_are_final(monkeypatch, status):
+    script = Script(monkeypatch, httpx.Response(status))
+    assert asyncio.run(script.request()).status_code == status
+    assert script.pauses == []
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("http://example.org", "https://"),
+        ("http://192.0.2.1:8443", "https://"),
+        ("ftp://127.0.0.1", "such as"),
+        ("127.0.0.1:8443", "such as"),
+        ("https://", "such as"),
+        ("https://host:port", "such as"),
+        ("https://host:0", "such as"),
+        ("https://host/path", "end after"),
+        ("https://user@host", "end after"),
+        ("https://host?a=b", "end after"),
+    ],
+)
+def test_urls_that_are_not_safe_are_rejected(url, remedy):
+    with pytest.raises(ParameterError, match=remedy):
+        asyncio.run(join(url, 1, print, identity=make_identity(1)))
+
+
+def test_plain_http_elsewhere_is_possible_on_request(monkeypatch):
+    async def test() -> None:
+        with pytest.raises(LinkError):
+            await join(
+                "http://192.0.2.1:1",
+                1,
+                print,
+                identity=make_identity(1),
+                allow_plain_http=True,
+                patience=1e-9,
+            )
+
+    async def unreachable(*_: object, **__: object) -> httpx.Response:
+        raise httpx.ConnectError("no route")
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", unreachable)
+    asyncio.run(test())
+
+
+def test_arguments_of_join_are_validated():
+    for wrong in ({"identity": b"x" * 32}, {"patience": 0}, {"patience": float("nan")}):
+        given = {"identity": make_identity(1)} | wrong
+        with pytest.raises(ParameterError):
+            asyncio.run(join("http://127.0.0.1:1", 1, print, **given))
+
+
+def test_plain_http_to_loopback_uses_no_proxy(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:3128")
+    monkeypatch.setenv("ALL_PROXY", "http://192.0.2.1:3128")
+
+    async def test() -> None:
+        async with party_of() as party:
+            members = party.join_all()
+            assert_plain_sum(await party.session.round(PARAMS), set(range(MEMBERS)))
+            await party.session.close()
+            await asyncio.gather(*members)
+
+    asyncio.run(test())
+
+
+def test_members_of_a_failed_program_are_not_told_that_the_session_has_ended():
+    """They find the server that resumes it."""
+
+    class Failed(Exception):
+        pass
+
+    async def test() -> None:
+        session = Session(REGISTRY)
+        with pytest.raises(Failed):
+            async with serve(session, REGISTRY, port=0):
+                raise Failed
+        assert not session.closed
+        await session.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.large
+def test_server_killed_twice_is_resumed_and_members_find_it(ram_path, twice):
+    """It is killed in the first and in the second round, in the middle of a phase."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    support = Path(__file__).parents[2] / "support"
+
+    async def serve_until(dies_after: int) -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(support / "http_server.py"),
+            str(ram_path / "folder"),
+            str(port),
+            str(dies_after),
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [*sys.path, support]))},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out, _ = await process.communicate()
+        return process.returncode, out.decode()
+
+    async def test() -> None:
+        url, train = f"http://127.0.0.1:{port}", vector_of
+        members = [
+            asyncio.create_task(
+                join(url, u, lambda _, p, u=u: train(u, p.length), identity=make_identity(u))
+            )
+            for u in range(MEMBERS)
+        ]
+        assert await serve_until(6) == (-signal.SIGKILL, "")
+        assert await serve_until(21) == (-signal.SIGKILL, "4 1.5\n")
+        assert await serve_until(-1) == (0, "4 1.5\n" * 3)
+        assert await asyncio.gather(*members) == [3] * MEMBERS
+
+    asyncio.run(test())

@@ -1,0 +1,341 @@
+"""Requests of members: every rejection has a status and a check, at bounded cost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import pytest
+
+from http_party import GARBAGE, REGISTRY, Party, party_of
+from secagg import ParameterError, Registry
+from secagg.http import Limits, bodies, serve
+from secagg.http.bodies import Budget
+from secagg.http.problems import Problem
+from secagg.http.signatures import sign
+from secagg.session import Session
+from secagg.testing import make_identity
+
+
+def run(test: Any, **options: Any) -> None:
+    async def inside() -> None:
+        async with party_of(**options) as party:
+            await test(party)
+
+    asyncio.run(inside())
+
+
+def assert_problem(response: Any, status: int, check: str) -> None:
+    assert (response.status_code, response.json()["check"]) == (status, check)
+    assert response.headers["content-type"] == "application/problem+json"
+    document = response.json()
+    assert document["status"] == status
+    assert set(document) == {"type", "title", "status", "detail", "check"}
+    assert response.headers["connection"] == "close"  # the rest of a body is never read
+
+
+REJECTED = {
+    "unsigned": ((401, "unsigned"), {"headers": {"Signature": ""}}),
+    "wrong signature": ((401, "signature"), {"identity": make_identity(9)}),
+    "unregistered": ((401, "client"), {"u": 9}),
+    "old session": ((404, "session"), {"session": "yesterday"}),
+    "other body": ((400, "digest"), {"sent": b"x" * len(GARBAGE)}),
+    "garbage": ((422, "encoding"), {"body": b"\x01garbage"}),
+    "empty": ((422, "version"), {"body": b"", "sent": b""}),
+    "of no task": ((409, "late"), {}),
+    "too large": ((413, "length"), {"body": bytes(1 << 16)}),
+    "negative length": ((411, "length"), {"headers": {"Content-Length": "-1"}}),
+}
+
+
+@pytest.mark.parametrize(("expected", "changes"), REJECTED.values(), ids=list(REJECTED))
+def test_answers_that_fail_a_check(expected, changes):
+    async def test(party: Party) -> None:
+        await party.begin()
+        for _ in range(2):  # again, and alike
+            if "headers" in changes and "Content-Length" in changes["headers"]:
+                status = await raw(party, b"", changes["headers"])
+                assert status in (400, 411)  # h11 rejects what is not a number
+                continue
+            response = await party.answer(**({"u": 1, "body": GARBAGE} | changes))
+            if expected == (401, "unsigned"):
+                assert response.json()["check"] in ("unsigned", "signature")
+                assert response.status_code == 401
+            else:
+                assert_problem(response, *expected)
+
+    run(test)
+
+
+def test_missing_length_is_rejected():
+    async def test(party: Party) -> None:
+        await party.begin()
+
+        async def chunks() -> Any:
+            yield GARBAGE
+
+        assert_problem(await party.answer(1, GARBAGE, sent=chunks()), 411, "length")
+
+    run(test)
+
+
+def test_polls_that_fail_a_check():
+    async def test(party: Party) -> None:
+        assert_problem(await party.request("GET", "/task?after=0", 1), 400, "after")
+        assert_problem(await party.request("GET", "/task?after=" + "g" * 32, 1), 400, "after")
+        assert_problem(await party.task(1, session="yesterday"), 404, "session")
+        assert_problem(await party.task(1, identity=make_identity(2)), 401, "signature")
+        assert_problem(await party.task(1, sent=b"body"), 413, "length")
+        assert_problem(await party.http.get("/nothing"), 404, "path")
+        assert_problem(await party.http.put("/v1/sessions/session/answer"), 405, "method")
+        assert_problem(await party.http.post("/health", content=b"x"), 405, "method")
+
+    run(test)
+
+
+def test_client_of_the_registry_that_is_no_member_is_rejected():
+    async def test(party: Party) -> None:
+        assert_problem(await party.task(3), 403, "unknown client")
+
+    run(test, session=Session([0, 1, 2]))
+
+
+def test_ended_session_is_gone():
+    async def test(party: Party) -> None:
+        await party.session.close()
+        assert_problem(await party.task(1), 410, "ended")
+        assert_problem(await party.answer(1, GARBAGE), 410, "ended")
+
+    run(test)
+
+
+def test_task_is_given_while_it_is_open_and_not_twice_after_its_id():
+    async def test(party: Party) -> None:
+        await party.begin()
+        first, again = await party.task(1), await party.task(1)
+        assert first.status_code == again.status_code == 200
+        assert first.content == again.content
+        after = first.content[5:21].hex()  # version, array, tag, length, id
+        assert (await party.request("GET", f"/task?after={after}", 1)).status_code == 204
+
+    run(test, limits=Limits(poll_seconds=0.01))
+
+
+async def raw(party: Party, body: bytes, headers: dict[str, str], path: str = "/answer") -> int:
+    """Send a request whose headers h11 or httpx would not send, and return the status."""
+    target = f"/v1/sessions/session{path}"
+    signed = sign(make_identity(1), 1, "POST", target, b"") | {"Host": "h"} | headers
+    lines = [f"POST {target} HTTP/1.1", *(f"{k}: {v}" for k, v in signed.items()), "", ""]
+    reader, writer = await connect(party)
+    writer.write("\r\n".join(lines).encode() + body)
+    status = int((await reader.readline()).split()[1])
+    writer.close()
+    return status
+
+
+async def connect(party: Party) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", int(party.serving.url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["member", "stranger"])
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
+@pytest.mark.parametrize("path", ["/answer", "/task"])
+def test_ten_gigabytes_are_rejected_before_they_are_read(known, declared, path):
+    size = 10 * 10**9
+
+    async def test(party: Party) -> None:
+        await party.begin()
+        method = "POST" if path == "/answer" else "GET"
+        target = f"/v1/sessions/session{path}"
+        signed = sign(make_identity(1 if known else 9), 1, method, target, b"")
+        how = f"Content-Length: {size}" if declared else "Transfer-Encoding: chunked"
+        lines = [f"{method} {target} HTTP/1.1", "Host: h", how]
+        lines += [f"{name}: {value}" for name, value in signed.items()]
+        reader, writer = await connect(party)
+        # as little as possible waits in the kernel, so that what was sent was read
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        sent, piece = 0, bytes(1 << 16)
+        chunk = piece if declared else b"10000\r\n" + piece + b"\r\n"
+        status = asyncio.ensure_future(reader.readline())
+        try:
+            while sent < size and not reader.at_eof():
+                writer.write(chunk)
+                await writer.drain()
+                sent += len(piece)
+                if status.done():
+                    break
+        except ConnectionError:
+            pass
+        code = int((await status).split()[1])
+        assert code == (
+            413 if path == "/task" else 401 if not known else 413 if declared else 411
+        )
+        assert sent < 50 << 20
+        assert party.session.answer_limit < 1 << 20
+        writer.close()
+
+    run(test)
+
+
+def test_body_is_read_up_to_its_limit_only():
+    """An ASGI server that does not enforce Content-Length gains nothing."""
+
+    class Endless:
+        read = 0
+
+        async def stream(self) -> Any:
+            while True:
+                self.read += 1
+                yield bytes(100)
+
+    async def test() -> None:
+        request = Endless()
+        with pytest.raises(Problem) as caught:
+            await bodies.read(request, 250, 60.0, "")  # type: ignore[arg-type]
+        assert (caught.value.status, request.read) == (413, 3)
+
+    asyncio.run(test())
+
+
+def test_body_that_does_not_come_in_time_ends_with_a_status():
+    async def test(party: Party) -> None:
+        await party.begin()
+        assert await raw(party, b"", {"Content-Length": "5"}) == 408
+
+    run(test, limits=Limits(body_seconds=0.05))
+
+
+def test_polls_are_limited_for_all_and_for_each():
+    async def test(party: Party) -> None:
+        waiting = [asyncio.create_task(party.task(u)) for u in (0, 0, 0, 0, 1)]
+        await party.until_polls(5)
+        response = await party.task(0)  # one more of a client
+        assert_problem(response, 503, "busy")
+        assert response.headers["retry-after"] == "1"
+        waiting.append(asyncio.create_task(party.task(2)))
+        await party.until_polls(6)
+        assert_problem(await party.task(3), 503, "busy")  # one more of all
+        await party.session.close()
+        assert [(await one).status_code for one in waiting] == [410] * 6
+        await party.until_polls(0)
+
+    run(test, limits=Limits(polls=6))
+
+
+def test_member_that_hangs_up_stops_waiting(caplog):
+    async def test(party: Party) -> None:
+        waiting = asyncio.create_task(party.task(0))
+        await party.until_polls(1)
+        waiting.cancel()
+        await party.until_polls(0)  # forever, if the server does not notice
+        assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
+
+    run(test)
+
+
+def test_bytes_in_flight_are_limited_but_one_body_always_fits():
+    budget = Budget(10)
+    with budget.hold(20):
+        with pytest.raises(Problem) as caught, budget.hold(1):
+            pass
+        assert (caught.value.status, caught.value.retry_after) == (503, 1)
+    with budget.hold(4), budget.hold(6):
+        assert budget.held == 10
+    assert budget.held == 0
+
+
+def test_answer_before_the_first_round_is_to_be_sent_again():
+    """A server that resumes would otherwise lose the answer to its earlier process."""
+
+    async def test(party: Party) -> None:
+        assert_problem(await party.answer(1, GARBAGE), 503, "busy")
+
+    run(test)
+
+
+def test_errors_of_the_server_have_no_text_of_it(monkeypatch, caplog):
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a secret")
+
+    async def test(party: Party) -> None:
+        await party.begin()
+        monkeypatch.setattr(party.session, "accept", broken)
+        response = await party.answer(1, GARBAGE)
+        assert_problem(response, 500, "server")
+        assert "secret" not in response.text
+
+    caplog.set_level(logging.CRITICAL, "uvicorn.error")
+    run(test)
+
+
+def test_journal_that_fails_is_no_fault_of_the_member(monkeypatch):
+    async def full(*_: object) -> None:
+        raise ParameterError("/the/folder is full")
+
+    async def test(party: Party) -> None:
+        await party.begin()
+        monkeypatch.setattr(party.session, "accept", full)
+        response = await party.answer(1, GARBAGE)
+        assert_problem(response, 503, "server")
+        assert "folder" not in response.text
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"polls": 0}, {"bytes_in_flight": 0}, {"poll_seconds": 0}, {"body_seconds": float("nan")}],
+    ids=str,
+)
+def test_limits_are_positive(bad):
+    with pytest.raises(ParameterError):
+        Limits(**bad)
+
+
+@pytest.mark.parametrize(
+    ("host", "plain", "accepted"),
+    [
+        ("0.0.0.0", False, False),  # noqa: S104
+        ("192.0.2.1", False, False),
+        ("example.org", False, False),
+        ("127.8.8.8", False, True),
+        ("localhost", False, True),
+        ("0.0.0.0", True, True),  # noqa: S104
+    ],
+)
+def test_plain_http_is_served_on_loopback_unless_asked_for(host, plain, accepted):
+    async def test() -> None:
+        async with serve(
+            Session(REGISTRY), REGISTRY, host=host, port=0, allow_plain_http=plain
+        ):
+            pass
+
+    if accepted:
+        asyncio.run(test())
+        return
+    with pytest.raises(ParameterError, match="tls="):
+        asyncio.run(test())
+
+
+@pytest.mark.parametrize("wrong", [{"registry": {}}, {"session": "s"}, {"limits": 3}], ids=str)
+def test_arguments_of_serve_are_validated(wrong):
+    async def test() -> None:
+        given = {"session": Session([0, 1, 2]), "registry": Registry({})} | wrong
+        async with serve(port=0, **given):
+            pass
+
+    with pytest.raises(ParameterError):
+        asyncio.run(test())
+
+
+def test_port_in_use_is_named():
+    async def test(party: Party) -> None:
+        port = int(party.serving.url.rpartition(":")[2])
+        with pytest.raises(OSError, match=str(port)):
+            async with serve(Session([0, 1, 2]), REGISTRY, port=port):
+                pass
+
+    run(test)

@@ -119,15 +119,15 @@ def test_over_sockets_goes_on_without_silent_clients() -> None:
     assert run("-c", silent) == "1\ngoing on without clients [0]: their time is up\n"
 
 
-def test_own_model_takes_45_lines() -> None:
+def test_own_model_takes_25_lines() -> None:
     """Blank lines and comments do not count."""
     lines = (ROOT / "examples" / "own_model.py").read_text().splitlines()
-    assert sum(bool(line.partition("#")[0].strip()) for line in lines) <= 45
+    assert sum(bool(line.partition("#")[0].strip()) for line in lines) <= 25
 
 
 @pytest.mark.large
 @pure_repeats
-def test_own_model_is_as_good_as_the_pooled_one_with_a_client_killed_and_one_late() -> None:
+def test_own_model_is_as_good_as_the_pooled_one_though_a_client_dies_and_one_is_late() -> None:
     pooled = """
 import sys
 sys.path.insert(0, "examples")
@@ -135,12 +135,16 @@ import numpy as np
 from own_model import _examples_of
 from sklearn.linear_model import LogisticRegression
 
-inputs, labels = map(np.concatenate, zip(*map(_examples_of, range(20))))
-print(LogisticRegression().fit(inputs, labels).score(inputs, labels))
+signed = np.vstack([*map(_examples_of, range(20))])
+both, labels = np.vstack([signed, -signed]), np.repeat([1, 0], len(signed))
+print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labels))
 """
     printed = run("examples/own_model.py").splitlines()
     survivors = [int(re.search(r"(\d+) survivors", line)[1]) for line in printed]
-    assert survivors == [20, 20, 19, 19, 18, *[19] * 15]  # client 3 leaves, client 7 returns
+    assert survivors[:5] == [20, 20, 19, 19, 18]
+    late = survivors[5:].count(18)  # client 4 is back when it has slept
+    assert survivors[5:] == [18] * late + [19] * (15 - late)
+    assert late < 15
     accuracy = float(printed[-1].rpartition(" ")[2])
     assert abs(accuracy - float(run("-c", pooled))) < 0.02
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from secagg.cli import bench, helper, params, simulate
+    from secagg.cli import bench, helper, identity, join, params, serve, simulate
     from secagg.cli.console import App, Version
 except ModuleNotFoundError as error:
     missing = str(error.name).partition(".")[0]
@@ -23,13 +23,16 @@ app = App(no_args_is_help=True)
 
 @app.callback()
 def root(version: Version = False) -> None:
-    """Estimate, try and measure secure aggregation."""
+    """Estimate, try, measure and run secure aggregation."""
 
 
 app.command(epilog=params.EXAMPLES)(params.params)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=bench.EXAMPLES)(bench.bench)
+app.command(epilog=serve.EXAMPLES)(serve.serve)
+app.command(epilog=join.EXAMPLES)(join.join)
 app.add_typer(helper.app, name="helper")
+app.add_typer(identity.app, name="identity")
 
 
 def main() -> None:

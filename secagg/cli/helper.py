@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,17 @@ from typing import Annotated, Literal
 import typer
 
 from secagg.bench.table import as_json as to_json
-from secagg.bench.table import write_atomically
+from secagg.cli.addresses import (
+    CertificateFile,
+    Host,
+    KeyFile,
+    PlainHttp,
+    Port,
+    as_certificate,
+    as_key,
+)
 from secagg.cli.console import App, Document, Json, command
+from secagg.cli.files import read, read_registry, write_private
 from secagg.cli.one_shot import as_suite
 from secagg.errors import ParameterError, SecAggError
 from secagg.oneshot import Helper, HelperJournal, OneShotParams
@@ -35,6 +43,10 @@ RESERVE = (
 OPEN = (
     _START + "secagg helper open helper.journal --params session.params --request request "
     "--out answer boxes-1 boxes-2\n"
+)
+SERVE = (
+    _START + "secagg helper serve helper.journal --aggregator 3b6a… --registry clients.json "
+    "--host 0.0.0.0 --certificate chain.pem --key key.pem\n"
 )
 
 Journal = Annotated[Path, typer.Argument(metavar="JOURNAL", help="File with keys and lists.")]
@@ -91,7 +103,7 @@ def endorse(journal: Journal, params: Params, as_json: Json = False) -> None:
     OneShotPolicy(helpers=...) need those of all helpers.
     """
     with command():
-        known = OneShotParams.from_bytes(_read(params))
+        known = OneShotParams.from_bytes(read(params))
         # an endorsement is of keys alone, and may come before there is a registry
         nobody = Registry({}) if known.active else None
         with HelperJournal.open(journal) as opened:
@@ -160,6 +172,47 @@ def open_(
         _reply(helper, "open", journal, boxes, request, out, json=as_json)
 
 
+@app.command(epilog=SERVE)
+def serve(
+    journal: Journal,
+    aggregator: Annotated[
+        str, typer.Option(metavar="HEX", help="Ed25519 key of the aggregator.")
+    ],
+    registry: Clients = None,
+    min_clients: Least = 3,
+    host: Host = "127.0.0.1",
+    port: Port = 8444,
+    certificate: CertificateFile = None,
+    key: KeyFile = None,
+    allow_plain_http: PlainHttp = False,
+) -> None:
+    """Act as a helper over HTTPS, until Ctrl-C; only the aggregator is served.
+
+    Never copy or restore the journal: a helper with an older copy could open twice.
+    """
+
+    async def run() -> None:
+        from secagg import http
+
+        with HelperJournal.open(journal) as opened:
+            service = http.serve_helper(
+                opened,
+                as_key(aggregator, "--aggregator"),
+                registry=None if registry is None else read_registry(registry),
+                min_clients=min_clients,
+                host=host,
+                port=port,
+                tls=as_certificate(certificate, key),
+                allow_plain_http=allow_plain_http,
+            )
+            async with service as url:
+                typer.echo(f"helper: {url}", err=True)
+                await asyncio.get_running_loop().create_future()
+
+    with command():
+        asyncio.run(run())
+
+
 def _reply(
     helper: Helper,
     step: Literal["reserve", "open"],
@@ -173,12 +226,8 @@ def _reply(
     if out.exists() and out.samefile(journal):
         raise ParameterError(f"{out} is the journal with the helper's keys; take another --out")
     rejected = _check(helper, boxes)
-    answer = (helper.reserve if step == "reserve" else helper.open)(_read(request))
-    mask = os.umask(0o077)
-    try:
-        write_atomically(out, answer)
-    finally:
-        os.umask(mask)
+    answer = (helper.reserve if step == "reserve" else helper.open)(read(request))
+    write_private(out, answer)
     document: Document = {
         "helper": helper.number,
         "rejected": rejected,
@@ -193,8 +242,8 @@ def _helper(
     journal: Path, params: Path, registry: Path | None, min_clients: int = 3
 ) -> Iterator[Helper]:
     """Yield the helper of a journal, which is closed at the end."""
-    known = OneShotParams.from_bytes(_read(params))
-    clients = None if registry is None else _registry(registry)
+    known = OneShotParams.from_bytes(read(params))
+    clients = None if registry is None else read_registry(registry)
     with HelperJournal.open(journal) as opened:
         yield Helper(known, opened, registry=clients, min_clients=min_clients)
 
@@ -204,34 +253,10 @@ def _check(helper: Helper, boxes: list[Path]) -> list[int]:
     rejected: set[int] = set()
     for path in boxes:
         try:
-            rejected.update(helper.check(_read(path)))
+            rejected.update(helper.check(read(path)))
         except SecAggError as error:
             raise ParameterError(f"{path}: {error}") from None
     return sorted(rejected)
-
-
-def _registry(path: Path) -> Registry:
-    try:
-        # pairs: a dict would silently keep one of two keys under the same id
-        pairs = json.loads(_read(path), object_pairs_hook=tuple)
-        if not isinstance(pairs, tuple):  # a JSON array is a list
-            raise TypeError
-        keys = [(int(u), bytes.fromhex(key)) for u, key in pairs]
-    except (ValueError, TypeError, RecursionError):
-        raise ParameterError(
-            f"{path} is not a JSON object of client ids to keys in hexadecimal"
-        ) from None
-    registered = dict(keys)
-    if len(registered) != len(keys):
-        raise ParameterError(f"{path} has a client id twice; give every client one key")
-    return Registry(registered)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _echo(document: Document, *, json: bool) -> None:

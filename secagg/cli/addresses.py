@@ -1,0 +1,65 @@
+"""Options of the commands that serve or call others over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secagg.errors import ParameterError
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(help="Port to listen on, 0 for any free one.")]
+CertificateFile = Annotated[
+    Path | None, typer.Option("--certificate", metavar="FILE", help="Certificate, in PEM.")
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", metavar="FILE", help="Private key of it, in PEM.")
+]
+PlainHttp = Annotated[
+    bool,
+    typer.Option(
+        "--allow-plain-http",
+        metavar="",
+        help="Use no TLS beyond loopback, where a proxy or a tunnel encrypts.",
+    ),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Certificates to trust, in PEM.",
+        show_default="those of the system",
+    ),
+]
+HelpersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--helpers",
+        metavar="FILE",
+        help='JSON array of helpers: "url", and what secagg helper keygen --json prints.',
+    ),
+]
+
+
+def as_certificate(certificate: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """Return a certificate and its key, or None if neither is given."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ParameterError("--certificate and --key need each other; give both or neither")
+    return certificate, key
+
+
+def as_key(text: str, option: str) -> bytes:
+    """Return a public key of 32 bytes from hexadecimal."""
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise ParameterError(
+            f"{option} must be an Ed25519 key, 64 hexadecimal digits, not {text[:80]!r}"
+        )
+    return key

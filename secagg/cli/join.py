@@ -1,0 +1,87 @@
+"""Command ``secagg join``: a client of private sums over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secagg.bench.table import as_json as to_json
+from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
+from secagg.cli.console import Json, command
+from secagg.cli.files import as_client, read_helpers, read_identity, read_registry, read_vector
+from secagg.encoding import Vector
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotPolicy
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+secagg join https://sums.example:8443 --client alice --identity alice.pem --vector v.npy
+
+secagg join http://127.0.0.1:8443 --client 7 --identity 7.pem --vector mon.npy --vector tue.npy
+"""
+
+
+def join(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Server of the session.")],
+    client: Annotated[str, typer.Option(help="Name or id of this client.")],
+    identity: Annotated[
+        Path, typer.Option(metavar="FILE", help="Private key, of secagg identity keygen.")
+    ],
+    vector: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Vector in numpy's format; again for each next sum."),
+    ],
+    registry: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Registry of all clients, if security is active."),
+    ] = None,
+    helpers: HelpersFile = None,
+    authority: Authority = None,
+    patience: Annotated[
+        float, typer.Option(help="Seconds to wait for a server that does not answer.")
+    ] = 600.0,
+    allow_plain_http: PlainHttp = False,
+    as_json: Json = False,
+) -> None:
+    """Add a vector to each of the server's sums, until its session ends.
+
+    Each sum gets a vector of its own: the difference of two sums over almost the same clients
+    can be a single vector.
+    """
+    with command():
+        left = [read_vector(path) for path in vector]
+
+        def train(*_: object) -> Vector:
+            if not left:
+                raise ParameterError(
+                    f"the server asks for more sums than the {len(vector)} of --vector; end "
+                    "here, or join again with a new vector"
+                )
+            return left.pop(0)
+
+        async def run() -> int:
+            from secagg import http
+            from secagg.http.address import client_context
+
+            policy = None
+            if helpers is not None:
+                trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
+                policy = OneShotPolicy(helpers=trusted)
+            return await http.join(
+                url,
+                as_client(client),
+                train,
+                identity=read_identity(identity),
+                registry=None if registry is None else read_registry(registry),
+                one_shot_policy=policy,
+                tls=client_context(authority) if url.startswith("https:") else None,
+                allow_plain_http=allow_plain_http,
+                patience=patience,
+            )
+
+        sums = asyncio.run(run())
+        typer.echo(to_json({"client": client, "sums": sums}) if as_json else f"sums: {sums}")

@@ -1,0 +1,210 @@
+"""Private sums as a service: keys, a registry, a server, clients and helpers as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from secagg.cli import app
+from secagg.cli.files import read_identity, read_registry
+
+ROOT = Path(__file__).parents[3]
+MAIN = "from secagg.cli import main; main()"
+NAMES = ("alice", "bob", "Zoë", "7")
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@contextmanager
+def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    started = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", MAIN, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def address(started: subprocess.Popen[str], what: str) -> str:
+    """Return the URL that a server prints on its standard error."""
+    assert started.stderr is not None
+    for line in started.stderr:
+        if found := re.fullmatch(rf"{what}: (http\S+)\n", line):
+            return found[1]
+    raise AssertionError("the server has ended")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """Folder with identities, a registry and vectors."""
+    for u, name in enumerate(NAMES):
+        made = invoke("identity", "keygen", tmp_path / f"{name}.pem")
+        added = invoke("identity", "register", tmp_path / "r.json", name, made.stdout.strip())
+        assert (made.exit_code, added.exit_code) == (0, 0)
+        np.save(tmp_path / f"{name}.npy", np.full(5, u / 4))
+    return tmp_path
+
+
+def joined(folder: Path, url: str, name: str, *more: object) -> list[object]:
+    files = ("--identity", folder / f"{name}.pem", "--vector", folder / f"{name}.npy")
+    return ["join", url, "--client", name, *files, *more]
+
+
+def sum_over_http(folder: Path, *more: object, member: tuple[object, ...] = ()) -> None:
+    size = ("--length", 5, "--clip", 8, "--out", folder / "sums")
+    ports = ("--port", 0, "--operator-port", 0, "--json")
+    with process("serve", folder / "r.json", *size, *ports, *more) as server:
+        url = address(server, "members")
+        members = [process(*joined(folder, url, name, *member)) for name in NAMES]
+        running = [one.__enter__() for one in members]
+        for one in running:
+            out, error = one.communicate()
+            assert (one.returncode, out) == (0, "sums: 1\n"), error
+        for one in members:
+            one.__exit__(None, None, None)
+        out, error = server.communicate()
+        assert server.returncode == 0, error
+    path = str(folder / "sums" / "sum-0.npy")
+    assert json.loads(out)["sums"] == [{"out": path, "survivors": 4}]
+    assert np.load(path).tolist() == [1.5] * 5
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_service_writes_the_sum_of_its_clients(keys, security):
+    registry = ("--registry", keys / "r.json") if security == "active" else ()
+    sum_over_http(keys, "--security", security, "--folder", keys / "state", member=registry)
+
+
+@pytest.mark.large
+def test_service_opens_sums_with_helpers(keys):
+    invoke("identity", "keygen", keys / "aggregator.pem")
+    public = read_identity(keys / "aggregator.pem").public.hex()
+    entries = []
+    for j in (1, 2):
+        journal = keys / f"{j}.journal"
+        made = invoke("helper", "keygen", journal, "--suite", "x25519", "--json")
+        entries.append(json.loads(made.stdout))
+    serve = ("helper", "serve", keys / "1.journal", "--aggregator", public, "--port", 0)
+    other = ("helper", "serve", keys / "2.journal", "--aggregator", public, "--port", 0)
+    with process(*serve) as first, process(*other) as second:
+        entries[0]["url"], entries[1]["url"] = (
+            address(first, "helper"),
+            address(second, "helper"),
+        )
+        (keys / "helpers.json").write_text(json.dumps(entries))
+        helpers = ("--helpers", keys / "helpers.json")
+        sum_over_http(keys, *helpers, "--identity", keys / "aggregator.pem", member=helpers)
+
+
+def test_keys_are_private_files_that_are_not_overwritten(tmp_path):
+    path = tmp_path / "key.pem"
+    made = json.loads(invoke("identity", "keygen", path, "--json").stdout)
+    assert read_identity(path).public.hex() == made["ed25519"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+    again = invoke("identity", "keygen", path)
+    assert (again.exit_code, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+    assert path.read_bytes() == before
+
+
+def test_registry_has_names_and_ids(keys):
+    registry = read_registry(keys / "r.json")
+    assert registry["alice"] == read_identity(keys / "alice.pem").public
+    assert registry[7] == read_identity(keys / "7.pem").public
+    same = invoke("identity", "register", keys / "r.json", "eve", registry["alice"].hex())
+    assert same.exit_code == 2
+    assert len(read_registry(keys / "r.json")) == 4
+
+
+ERRORS = {
+    "no registry": (["serve", "nothing.json"], "cannot read"),
+    "no key": (["serve", "r.json", "--certificate", "c.pem"], "--certificate and --key"),
+    "plain": (["serve", "r.json", "--host", "192.0.2.1"], "tls="),
+    "security": (["serve", "r.json", "--security", "high"], "--security must be"),
+    "helpers alone": (["serve", "r.json", "--helpers", "r.json"], "--helpers and --identity"),
+    "no helpers": (
+        ["serve", "r.json", "--helpers", "r.json", "--identity", "7.pem"],
+        "JSON array of helpers",
+    ),
+    "threshold": (["serve", "r.json", "--threshold", "9"], "threshold"),
+    "url": (["join", "example.org"], "such as https://"),
+    "plain url": (["join", "http://example.org"], "https://"),
+    "vector": (["join", "http://127.0.0.1:1", "--vector", "r.json"], "numpy.save"),
+    "identity": (["join", "http://127.0.0.1:1", "--identity", "r.json"], "identity keygen"),
+    "authority": (["join", "https://127.0.0.1:1", "--authority", "r.json"], "PEM"),
+    "patience": (["join", "http://127.0.0.1:1", "--patience", "1e-9"], "did not answer"),
+    "aggregator": (["helper", "serve", "j", "--aggregator", "xyz"], "--aggregator"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS.values(), ids=list(ERRORS))
+def test_errors_are_one_line(keys, monkeypatch, arguments, message):
+    monkeypatch.chdir(keys)
+    if arguments[0] == "serve":
+        ports = ["--port", "0", "--operator-port", "0"]
+        arguments = [*arguments, "--length", "5", "--clip", "8", "--out", "sums", *ports]
+    elif arguments[0] == "join":
+        defaults = {"--client": "7", "--identity": "7.pem", "--vector": "7.npy"}
+        missing = [item for item in defaults.items() if item[0] not in arguments]
+        arguments = [*arguments, *(word for item in missing for word in item)]
+    else:
+        invoke("helper", "keygen", "j", "--suite", "x25519")
+    ran = invoke(*arguments)
+    assert message in ran.stderr
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "helper"])
+def test_ctrl_c_ends_a_server(keys, command):
+    ports = ("--port", 0, "--operator-port", 0)
+    arguments = ("serve", keys / "r.json", "--length", 5, "--clip", 8, "--out", keys, *ports)
+    if command == "helper":
+        invoke("helper", "keygen", keys / "j", "--suite", "x25519")
+        public = read_identity(keys / "7.pem").public.hex()
+        arguments = ("helper", "serve", keys / "j", "--aggregator", public, "--port", 0)
+    with process(*arguments) as server:
+        address(server, "members" if command == "serve" else "helper")
+        server.send_signal(signal.SIGINT)
+        out, error = server.communicate()
+    assert (server.returncode, out) == (130, "")
+    assert error.splitlines()[-1] == "secagg: interrupted"
+    assert "Traceback" not in error
+
+
+@pytest.mark.large
+def test_client_without_a_vector_for_the_next_sum_leaves(keys):
+    size = ("--length", 5, "--clip", 8, "--out", keys / "sums", "--rounds", 2)
+    with process("serve", keys / "r.json", *size, "--port", 0, "--operator-port", 0) as server:
+        url = address(server, "members")
+        members = [process(*joined(keys, url, name)) for name in NAMES]
+        running = [one.__enter__() for one in members]
+        for one in running:
+            _, error = one.communicate()
+            assert one.returncode == 2
+            assert "join again with a new vector" in error
+        for one in members:
+            one.__exit__(None, None, None)
+    assert np.load(keys / "sums" / "sum-0.npy").tolist() == [1.5] * 5

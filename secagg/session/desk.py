@@ -67,6 +67,7 @@ class Desk:
         self._intake: Intake | None = None
         self._opened = 0.0
         self._calls: dict[int, set[asyncio.Event]] = {}  # of next_task, under way
+        self._declined: dict[int, bytes] = {}  # the last task
         self._ready = asyncio.Event()
         self._ready.set()
 
@@ -204,12 +205,15 @@ class Desk:
         given = fingerprint(frame.task, frame.data) if isinstance(frame, Answer) else b""
         if given and self.answers.has(client, given):
             return
+        if not given and self._declined.get(client) == frame.task:
+            return
         if exchange is None or intake is None or frame.task != exchange.id:
             raise _violation(client, phase, "late", "the task of this answer is not open")
         if client not in exchange.clients:
             why = "this client was not chosen, or an earlier answer of it was missing"
             raise _violation(client, phase, "unknown client", why)
         if isinstance(frame, Declined):
+            self._declined[client] = frame.task
             self._decline(client, exchange)
             return
         accepted = partial(self._accepted_now, client, frame, len(answer), exchange)

@@ -217,6 +217,24 @@ def test_a_late_answer_is_refused_and_changes_nothing():
     asyncio.run(run())
 
 
+def test_a_member_may_decline_again_after_its_task_has_closed():
+    async def run() -> None:
+        async with session_of(N) as party:
+            start(party, SEMI, {2: {(0, 0, "share_keys"): "answer"}})
+            closing = asyncio.create_task(party.session.round(SEMI))
+            while 2 not in party.silent:
+                await asyncio.sleep(0)
+            party.running[2].cancel()
+            party.join(2, train_of(2), **options_of(2, SEMI))
+            await closing
+            (declined,) = party.links[2].answers
+            assert isinstance(declined, Declined)
+            await party.session.accept(2, encode(declined))
+            assert not party.of(MessageRejected)
+
+    asyncio.run(run())
+
+
 def test_answers_of_strangers_and_of_members_outside_the_cohort_are_rejected():
     async def run() -> None:
         async with session_of(N) as party:

@@ -47,7 +47,7 @@ _TOLD = (
     RoundFailed,
     RoundFinished,
 )
-_GATHER = 30.0
+_GATHER = 120.0
 _PATIENCE = 1.0
 AGGREGATOR = 1 << 40
 """Seed of the aggregator's identity, which is no member's."""

@@ -2,7 +2,8 @@
 
 There are three ways, and in all a vector is first encoded as integers (`encoding`). With secret
 sharing, a `Client` masks its vector and a `Server` adds the masked vectors. `simulate_round`
-runs both in one process, and `journal` lets a killed server resume. In `oneshot` sums a client
+runs both in one process, and `journal` lets a killed server resume. A `vault` lets a client
+continue in another process. In `oneshot` sums a client
 sends one message, and helpers open the sum of the masks; `simulate_one_shot` runs all of them.
 With homomorphic encryption, `paillier` encrypts vectors that an aggregator adds, and
 `threshold` shares the key among trustees. `testing` has property tests for applications,
@@ -31,6 +32,7 @@ from secagg.errors import (
     RemoteProtocolError,
     SecAggError,
     TooFewSurvivors,
+    VaultError,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
         simulate_one_shot,
         simulate_round,
     )
+    from secagg.vault import Vault
 
 __all__ = [
     "Client",
@@ -85,6 +88,8 @@ __all__ = [
     "SimulatedOneShot",
     "SimulatedRound",
     "TooFewSurvivors",
+    "Vault",
+    "VaultError",
     "client_id",
     "flatten",
     "graph",
@@ -150,6 +155,7 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
                 "simulate_one_shot",
                 "simulate_round",
             ),
+            "vault": ("Vault",),
         },
     )
 

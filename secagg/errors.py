@@ -20,6 +20,7 @@ __all__ = [
     "RemoteProtocolError",
     "SecAggError",
     "TooFewSurvivors",
+    "VaultError",
 ]
 
 
@@ -135,3 +136,22 @@ class TooFewSurvivors(SecAggError):
         self.survivors = survivors
         self.needed = needed
         super().__init__(f"{phase}: {message}")
+
+
+class VaultError(SecAggError):
+    """A suspended client cannot be restored, or its vault cannot be read or written.
+
+    Nothing was answered. A client whose state is lost drops out of its round.
+
+    Attributes
+    ----------
+    check : str
+        ``"used"``: the state was restored before. ``"latest"``: it is not the vault's latest
+        one, or was altered. ``"client"``, ``"session"``, ``"parameters"``, ``"version"``: it
+        belongs to another one. ``"length"``, ``"content"``: it is damaged. ``"file"``: the
+        vault's file cannot be read or written.
+    """
+
+    def __init__(self, message: str, *, check: str) -> None:
+        self.check = check
+        super().__init__(f"{check}: {message}")

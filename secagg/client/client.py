@@ -58,7 +58,8 @@ from secagg.protocol.phases import out_of_order
 class Client(OneLife):
     """One client in one session. Pass every message of the server to `answer`.
 
-    A client cannot be copied or stored: a copy could send another vector under the same masks.
+    A client cannot be copied: a copy could send another vector under the same masks. To
+    continue in another process, `suspend` it, and `restore` its state there.
 
     Parameters
     ----------
@@ -113,11 +114,11 @@ class Client(OneLife):
         kind: str = "",
         entropy: Entropy = os.urandom,
     ) -> None:
-        self.client_id, _ = identify(client_id)
+        own_id, _ = identify(client_id)
         check_kind("params", params, RoundParams, "a secagg.RoundParams")
         if policy is not None:
             check_kind("policy", policy, ClientPolicy, "a secagg.ClientPolicy")
-        super().__init__(params)
+        super().__init__(own_id, params)
         self.policy = policy or ClientPolicy()
         self.policy.check(params)
         check_identity(self.client_id, params, identity, registry)
@@ -127,7 +128,6 @@ class Client(OneLife):
                 f"neighbours is {params.neighbours}: a client on a graph sees only its "
                 "neighbours and cannot compare cohorts; give the ledger to the server"
             )
-        self.clipped = 0
         self._identity = identity
         self._registry = registry
         self._entropy = entropy

@@ -30,9 +30,10 @@ The phase of a client is the message that it sends next, that of the server the 
 collects. The table ``NEXT`` gives the phase after it. A call that belongs to another phase
 raises `LocalProtocolError` and changes nothing.
 
-FINISHED and FAILED are final. A client fails when the server's message fails a check, and drops
-all its secrets. The server rejects an invalid message and goes on. It fails when too few
-messages arrive, too many shares are wrong or the sum is impossible. No round is retried, since
+FINISHED, FAILED and SUSPENDED are final. A client fails when the server's message fails a
+check, and drops all its secrets. The server rejects an invalid message and goes on. It fails
+when too few messages arrive, too many shares are wrong or the sum is impossible. A suspended
+client continues in another one, into which its state is restored. No round is retried, since
 two inputs under the same masks would reveal their difference. The next attempt is a new round
 with new keys.
 """
@@ -56,6 +57,7 @@ class Phase(StrEnum):
     UNMASKING = "unmasking"
     FINISHED = "finished"
     FAILED = "failed"
+    SUSPENDED = "suspended"
 
 
 NEXT: Mapping[Security, Mapping[Phase, Phase]] = {
@@ -88,6 +90,8 @@ def out_of_order(call: str, phase: Phase, *, resumable: bool = False) -> LocalPr
         remedy = "this server has ended; open its journal again and use Server.resume"
     elif phase in (Phase.FINISHED, Phase.FAILED):
         remedy = "this client or server has ended; make a new one"
+    elif phase is Phase.SUSPENDED:
+        remedy = "this client has ended; restore its state into a new one"
     else:
         remedy = f"{phase} comes next"
     return LocalProtocolError(f"{call} is out of order in phase {phase}: {remedy}")

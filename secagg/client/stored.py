@@ -1,0 +1,210 @@
+"""Bytes of a suspended client, as docs/protocol.md §13 specifies them.
+
+The head names the round and the client in clear. The secrets of the state follow, encrypted by
+AES-256-GCM under a key that a `KeySlot` keeps elsewhere. So neither place alone has a secret.
+The vector, the weight and the identity are in neither.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Protocol, runtime_checkable
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from secagg.client.states import Advertised, ClientState, Entrusted, Shared
+from secagg.errors import VaultError
+from secagg.protocol import NEXT, Phase, RoundParams, keys
+from secagg.protocol.messages import SHARE_BYTES, pack_ids, unpack_ids
+from secagg.protocol.params_bytes import compare
+
+VERSION = 1
+_LABEL = b"secagg/2 state"
+_NONCE = bytes(12)  # each key encrypts one state
+_HEAD = struct.Struct("<BQH")
+_COUNT = struct.Struct("<I")
+_ENTRUSTED = struct.Struct("<QII")
+_DUE = (
+    Phase.SHARE_KEYS,
+    Phase.MASKED_INPUT,
+    Phase.CONSISTENCY_CHECK,
+    Phase.UNMASKING,
+)
+"""Phases of a suspended client; the first byte of a state is the index of its own."""
+
+
+@runtime_checkable
+class KeySlot(Protocol):
+    """Place of one key, that of the state suspended last; `secagg.Vault` is one in a file.
+
+    All methods raise VaultError if the place cannot be read or written.
+    """
+
+    def renew(self) -> bytes:
+        """Draw a key of 32 bytes, store it in place of any other and return it.
+
+        The key must be durable when the call returns.
+        """
+        ...
+
+    def read(self) -> bytes:
+        """Return the stored key; raise VaultError ("used") if there is none."""
+        ...
+
+    def take(self, key: bytes) -> None:
+        """Remove `key`; raise VaultError unless this call has removed it, for good.
+
+        Of several calls, in whatever processes, one may succeed, and only if no power cut
+        can bring the key back.
+        """
+        ...
+
+
+def head(me: int, params: RoundParams) -> bytes:
+    """Return the first bytes of every state of client `me` in a round."""
+    packed = params.to_bytes()
+    return _HEAD.pack(VERSION, me, len(packed)) + packed
+
+
+def seal(key: bytes, me: int, params: RoundParams, content: bytes) -> bytes:
+    """Return the bytes of a state with this content."""
+    start = head(me, params)
+    return start + AESGCM(key).encrypt(_NONCE, content, _LABEL + start)
+
+
+def sealed_part(data: bytes, me: int, params: RoundParams) -> bytes:
+    """Return the encrypted part of a state of client `me`.
+
+    The checks of VaultError are "version", "length", "session", "parameters" and "client".
+    """
+    if data and data[0] != VERSION:
+        why = f"it is of version {data[0]}, and this release reads version {VERSION} only"
+        raise lost("version", f"{why}; restore it by the release that suspended it")
+    if len(data) < _HEAD.size:
+        raise lost("length", f"{len(data)} bytes end in its head; store all bytes")
+    _, client, size = _HEAD.unpack_from(data)
+    end = _HEAD.size + size
+    if len(data) < end + keys.TAG_BYTES:
+        raise lost("length", f"{len(data)} bytes end before its content; store all bytes")
+    elsewhere, why = compare(params.to_bytes(), data[_HEAD.size : end], "in the state")
+    if elsewhere:
+        raise lost("session", f"{why}; a state is for its own session only")
+    if why:
+        raise lost("parameters", f"{why}; restore it with its own parameters")
+    if client != me:
+        raise lost("client", f"it is of client {client}, and this is client {me}")
+    return data[end:]
+
+
+def unseal(key: bytes, me: int, params: RoundParams, sealed: bytes) -> bytes:
+    """Return the content that `seal` encrypted; raise VaultError ("latest") for another key."""
+    try:
+        return AESGCM(key).decrypt(_NONCE, sealed, _LABEL + head(me, params))
+    except InvalidTag:
+        raise lost(
+            "latest",
+            "it was altered, or another state was suspended later with the same vault; use "
+            "the latest state, and one vault for each client and session",
+        ) from None
+
+
+def pack(state: Advertised | Shared | Entrusted, clipped: int) -> bytes:
+    """Return the secrets of a state, not encrypted; `clipped` follows round 2."""
+    due = bytes([_DUE.index(state.phase)])
+    match state:
+        case Advertised():
+            return due + state.seal_pair.seed + state.mask_pair.seed
+        case Shared():
+            secrets = state.session + state.mask_pair.seed + state.seed + state.own_share
+            count = _COUNT.pack(len(state.mask_publics))
+            return due + secrets + count + _columns(state.mask_publics, state.opening)
+        case Entrusted():
+            signed = state.signed or b""
+            counts = _ENTRUSTED.pack(clipped, len(state.self_shares), len(signed) // 8)
+            shares = _columns(state.self_shares, state.mask_shares)
+            return due + state.session + counts + shares + signed
+
+
+def unpack(data: bytes, me: int, params: RoundParams) -> tuple[ClientState, int]:
+    """Return the state of client `me` that `pack` packed, and the number of clipped elements.
+
+    VaultError ("content") is raised for any other bytes.
+    """
+    reader = _Reader(data[1:])
+    due = _DUE[data[0]] if data and data[0] < len(_DUE) else None
+    if due is None or due not in NEXT[params.security]:
+        raise spoilt()
+    state: ClientState
+    clipped = 0
+    if due is Phase.SHARE_KEYS:
+        pairs = (keys.KeyPair(reader.take(keys.SEED_BYTES)) for _ in range(2))
+        state = Advertised(due, *pairs)
+    elif due is Phase.MASKED_INPUT:
+        session, mask_seed, seed = (reader.take(32) for _ in range(3))
+        own_share = reader.take(SHARE_BYTES)
+        (holders,) = _COUNT.unpack(reader.take(_COUNT.size))
+        columns = reader.columns(holders, me, params, 32)
+        state = Shared(due, session, keys.KeyPair(mask_seed), seed, own_share, *columns)
+    else:
+        session = reader.take(32)
+        clipped, holders, signers = _ENTRUSTED.unpack(reader.take(_ENTRUSTED.size))
+        columns = reader.columns(holders, me, params, SHARE_BYTES)
+        signed = reader.take(8 * signers)
+        ids = unpack_ids(signed)
+        if ids is None or not set(ids) <= set(columns[0]):
+            raise spoilt()
+        if bool(ids) != (params.active and due is Phase.UNMASKING):
+            raise spoilt()
+        state = Entrusted(due, session, *columns, signed or None)
+    if reader.left:
+        raise spoilt()
+    return state, clipped
+
+
+def _columns(of_all: dict[int, bytes], of_others: dict[int, bytes]) -> bytes:
+    """Return ids, their items of the first kind and those of the second, by ascending ids."""
+    ids = sorted(of_all)
+    others = [of_others[v] for v in ids if v in of_others]
+    return pack_ids(ids) + b"".join([of_all[v] for v in ids] + others)
+
+
+class _Reader:
+    """Reader of a state's content from the front; VaultError ("content") at its end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, size: int) -> bytes:
+        if size > self.left:
+            raise spoilt()
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def columns(
+        self, count: int, me: int, params: RoundParams, size: int
+    ) -> tuple[dict[int, bytes], dict[int, bytes]]:
+        """Read `_columns` of `count` ids, this client's included, and items of `size` bytes."""
+        if count > params.holders:
+            raise spoilt()
+        ids = unpack_ids(self.take(8 * count))
+        if ids is None or me not in ids:
+            raise spoilt()
+        return (
+            {v: self.take(size) for v in ids},
+            {v: self.take(size) for v in ids if v != me},
+        )
+
+
+def lost(check: str, why: str) -> VaultError:
+    """Return the error for a state that cannot be restored."""
+    return VaultError(f"this state cannot be restored: {why}", check=check)
+
+
+def spoilt() -> VaultError:
+    """Return the error for content that no client of this round suspended."""
+    return lost("content", "its content is not that of a client of this round; make a new one")

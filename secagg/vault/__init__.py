@@ -1,0 +1,7 @@
+"""Vault: the key of a suspended client's latest state in a file, so that it is used once."""
+
+from __future__ import annotations
+
+from secagg.vault.vault import Vault
+
+__all__ = ["Vault"]

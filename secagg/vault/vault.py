@@ -1,0 +1,172 @@
+"""One-time keys in a file: each opens the state of one suspended client, once.
+
+A client that is suspended encrypts its state under a fresh key, and the file has that key only.
+A key is written into a new file, which replaces the old one when it is on the disk. A key is
+taken by renaming the file to a name of the taker. So one of several processes gets it, and it
+is deleted from the disk before the client can answer. An older or used state then has no key.
+
+The key and the state must not be in the same place: only both together have the secrets. A file
+and a state that are *both* restored, as by the snapshot of a machine, defeat the vault.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from secagg._check import check_kind
+from secagg._secrets import without_frames
+from secagg.encoding import Entropy
+from secagg.encoding.encoding import take
+from secagg.errors import VaultError
+
+_KEY_BYTES = 32
+
+
+class Vault:
+    """Vault in a file of mode 600: pass it to `Client.suspend` and `Client.restore`.
+
+    Use a file for each client and session, on a local disk, and never copy or restore it.
+    Delete it when the session has ended: states that nobody restored are then unreadable. After
+    a crash, files whose names begin with the same name may be left beside it; delete them, too.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Its folder must exist; the file is made when a client is suspended.
+    entropy : callable, optional
+        Source of secret bytes.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute path of the file.
+
+    Raises
+    ------
+    ParameterError
+        `path` is neither a str nor a path.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, entropy: Entropy = os.urandom) -> None:
+        check_kind("the vault's path", path, (str, os.PathLike), "a str or a path")
+        self.path = Path(path).absolute()
+        self._entropy = entropy
+
+    def __repr__(self) -> str:
+        return f"Vault({str(self.path)!r})"
+
+    @without_frames
+    def renew(self) -> bytes:
+        """Replace the key by a fresh one and return it; it is on the disk before.
+
+        `Client.suspend` calls this. VaultError ("file") is raised if it cannot be written.
+        """
+        key = take(self._entropy, _KEY_BYTES)
+        with self._errors(), self._folder() as folder:
+            part = self._beside()
+            try:
+                _write(part, key)
+                os.replace(part, self.path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(part)
+                raise
+            os.fsync(folder)
+        return key
+
+    @without_frames
+    def read(self) -> bytes:
+        """Return the key and leave it in place.
+
+        `Client.restore` calls this. VaultError is raised with the check "used" if there is no
+        key, and "file" if the file cannot be read.
+        """
+        with self._errors():
+            key = _read(self.path)
+        if len(key) != _KEY_BYTES:
+            raise VaultError(
+                f"vault {self.path}: it is not a key of {_KEY_BYTES} bytes, so it was altered; "
+                "delete it and make a new client",
+                check="file",
+            )
+        return key
+
+    @without_frames
+    def take(self, key: bytes) -> None:
+        """Delete `key` from the disk; raise VaultError unless it was there until this call.
+
+        `Client.restore` calls this. The checks are "used", "latest" (another key) and "file".
+        """
+        with self._errors(), self._folder() as folder:
+            mine = self._beside()
+            os.rename(self.path, mine)  # one of several processes succeeds
+            try:
+                found = _read(mine)
+            finally:
+                os.unlink(mine)
+            os.fsync(folder)
+        if not hmac.compare_digest(found, key):
+            raise VaultError(
+                f"vault {self.path}: another state was suspended with it in the meantime; use "
+                "one vault for each client and session",
+                check="latest",
+            )
+
+    def _beside(self) -> str:
+        """Return a new name beside the file, of this call only."""
+        return f"{self.path}.{secrets.token_hex(8)}"
+
+    @contextmanager
+    def _folder(self) -> Iterator[int]:
+        """Yield a descriptor of the folder, with which its names can be synced to the disk."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn any error of the file in the block into a VaultError with its path."""
+        try:
+            yield
+        except OSError as error:
+            used = isinstance(error, FileNotFoundError) and self.path.parent.is_dir()
+            why = error.strerror or str(error)
+        else:
+            return
+        if used:
+            raise VaultError(
+                f"vault {self.path}: it has no key, because the state was restored before or "
+                "belongs to another vault; make a new client for a new session",
+                check="used",
+            )
+        raise VaultError(
+            f"vault {self.path}: {why}; it needs a folder on a local disk that this process "
+            "may write to",
+            check="file",
+        )
+
+
+def _write(path: str, key: bytes) -> None:
+    """Write a key into a new file of mode 600; it is on the disk when the call returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, key)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(path: str | Path) -> bytes:
+    """Return the first bytes of a file, at most one more than a key has."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _KEY_BYTES + 1)
+    finally:
+        os.close(descriptor)

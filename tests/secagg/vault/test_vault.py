@@ -1,0 +1,140 @@
+"""A vault's file: one key, of mode 600, taken once, and errors of the file system."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from frames import leaks
+from harness import Cohort, make_params
+from secagg import Client, ParameterError, Phase, Vault, VaultError
+from secagg.client import KeySlot
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "key")
+
+
+def rejects(call: Callable[[], object], check: str) -> VaultError:
+    with pytest.raises(VaultError) as caught:
+        call()
+    assert caught.value.check == check
+    return caught.value
+
+
+def test_check48_key_is_taken_once(vault: Vault) -> None:
+    key = vault.renew()
+    assert vault.read() == vault.read() == key
+    vault.take(key)
+    assert os.listdir(vault.path.parent) == []
+    for call in (vault.read, lambda: vault.take(key)):
+        rejects(call, "used")
+
+
+def test_check48_new_key_replaces_the_old_one(vault: Vault) -> None:
+    old, new = vault.renew(), vault.renew()
+    assert old != new
+    assert os.listdir(vault.path.parent) == ["key"]
+    assert vault.read() == new
+    rejects(lambda: vault.take(old), "latest")
+
+
+def test_two_vaults_of_one_file_are_one_vault(vault: Vault) -> None:
+    other = Vault(str(vault.path))
+    other.take(vault.renew())
+    rejects(vault.read, "used")
+
+
+def test_vaults_of_two_files_in_one_folder_are_apart(vault: Vault) -> None:
+    other = Vault(f"{vault.path}.other")
+    key, theirs = vault.renew(), other.renew()
+    vault.take(key)
+    assert other.read() == theirs
+
+
+@pytest.mark.parametrize("mask", [0, 0o077])
+def test_check29_file_is_for_its_owner_only(vault: Vault, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        vault.renew()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(vault.path.stat().st_mode) == 0o600
+    assert vault.path.stat().st_size == 32
+
+
+def test_key_is_of_the_given_entropy(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "key", entropy=lambda size: bytes(range(size)))
+    assert vault.renew() == bytes(range(32))
+    vault = Vault(tmp_path / "key", entropy=lambda _: b"short")
+    with pytest.raises(ParameterError):
+        vault.renew()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(31), bytes(33)])
+def test_file_that_is_no_key_is_rejected(vault: Vault, content: bytes) -> None:
+    vault.path.write_bytes(content)
+    rejects(vault.read, "file")
+
+
+def test_errors_name_the_file_and_have_no_key(vault: Vault) -> None:
+    key = vault.renew()
+    nowhere = Vault(vault.path / "no" / "folder")
+    for call in (nowhere.renew, nowhere.read, lambda: nowhere.take(key)):
+        error = rejects(call, "file")
+        assert str(nowhere.path) in str(error)
+        assert leaks(error, [key], __name__) == []
+    folder = Vault(vault.path.parent)
+    rejects(folder.renew, "file")
+    assert os.listdir(vault.path.parent) == ["key"]
+
+
+def test_failed_write_leaves_the_old_key(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = vault.renew()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for call in ("write", "fsync", "replace"):
+        with monkeypatch.context() as broken:
+            broken.setattr(os, call, full)
+            rejects(vault.renew, "file")
+        assert os.listdir(vault.path.parent) == ["key"]
+        assert vault.read() == key
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"key"])
+def test_path_of_another_type_raises(wrong: object) -> None:
+    with pytest.raises(ParameterError):
+        Vault(wrong)  # type: ignore[arg-type]
+
+
+def test_round_of_clients_that_live_for_one_message_each(tmp_path: Path) -> None:
+    cohort = Cohort(make_params(5, security="active"))
+    states: dict[int, bytes] = {}
+    while cohort.server.phase is not Phase.FINISHED:
+        sent = {}
+        for u, data in cohort.inbox.items():
+            old, vault = cohort.clients[u], Vault(tmp_path / f"{u}")
+            assert isinstance(vault, KeySlot)
+            client = Client(
+                u,
+                cohort.params,
+                policy=old.policy,
+                identity=cohort.identities[u],
+                registry=cohort.registry,
+            )
+            if u in states:
+                client.restore(states[u], vault)
+            sent[u] = client.answer(data, cohort.vectors[u])
+            if client.phase is not Phase.FINISHED:
+                states[u] = client.suspend(vault)
+        cohort.deliver(sent)
+    result = cohort.server.result()
+    assert result.integers.tolist() == cohort.expected(result.survivors)
+    assert os.listdir(tmp_path) == []

@@ -149,6 +149,13 @@ print(LogisticRegression(fit_intercept=False).fit(both, labels).score(both, labe
     assert abs(accuracy - float(run("-c", pooled))) < 0.02
 
 
+def test_suspended_clients_finish_and_an_older_state_is_rejected() -> None:
+    assert run("examples/suspended_clients.py").splitlines() == [
+        "older state of client 1: latest",
+        "survivors (0, 1, 2, 3, 4), first element of their sum 10.000",
+    ]
+
+
 def test_resumable_server_killed_once_is_resumed() -> None:
     assert run("examples/resumable_server.py").splitlines() == [
         "the server died; client 1 got no answer and sends again",

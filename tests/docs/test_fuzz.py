@@ -43,11 +43,11 @@ def test_check26_altered_messages_have_no_other_outcome(data: st.DataObject) -> 
     decoders(bytes(message))
 
 
-@pytest.mark.parametrize("target", ["paillier", "threshold", "oneshot"])
+@pytest.mark.parametrize("target", ["paillier", "threshold", "oneshot", "states"])
 @given(data=st.data())
 @examples(300)
 def test_check26_altered_bytes_have_no_other_outcome(target: str, data: st.DataObject) -> None:
-    """Altered keys, ciphertexts and messages of one-shot sums have no other outcome."""
+    """Altered keys, ciphertexts, states and messages of one-shot sums have no other outcome."""
     bytes_ = bytearray(data.draw(st.sampled_from(seeds(target))))
     for _ in range(data.draw(st.integers(0, 4))):
         at = data.draw(st.integers(0, len(bytes_)))

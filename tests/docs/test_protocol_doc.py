@@ -104,6 +104,10 @@ def test_checks_of_parameters_are_those_of_the_code() -> None:
     assert documented == protocol_doc.parameter_checks_in_code()
 
 
+def test_checks_of_states_are_those_of_the_code() -> None:
+    assert protocol_doc.documented_state_checks() == protocol_doc.state_checks_in_code()
+
+
 def test_phases_of_the_table_of_checks_exist() -> None:
     phases = {phase.value for phase in Phase}
     for text in protocol_doc.documented_checks().values():

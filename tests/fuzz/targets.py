@@ -3,8 +3,8 @@
 ``parameters`` reads the bytes as those of RoundParams. ``decoders`` reads them as one message
 and passes what comes out through the checks a client makes of it. ``transcripts`` reads them as
 a script of a network that alters, repeats, exchanges and loses the messages of a whole round.
-``paillier``, ``threshold`` and ``oneshot`` are in paillier_targets.py, threshold_targets.py and
-oneshot_targets.py.
+``paillier``, ``threshold``, ``oneshot`` and ``states`` are in files of their own, such as
+paillier_targets.py.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from fuzz.oneshot_targets import oneshot_seeds, oneshot_targets
 from fuzz.paillier_targets import paillier, paillier_seeds
+from fuzz.state_targets import state_seeds, states
 from fuzz.threshold_targets import threshold_parts, threshold_seeds
 from harness import Cohort, make_params, read
 from secagg import (
@@ -262,6 +263,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "paillier": paillier,
     "threshold": threshold_parts,
     "oneshot": oneshot_targets,
+    "states": states,
 }
 
 
@@ -273,6 +275,8 @@ def seeds(target: str) -> list[bytes]:
         return threshold_seeds()
     if target == "oneshot":
         return oneshot_seeds()
+    if target == "states":
+        return state_seeds()
     if target == "parameters":
         own = make_params(5, encoding=Integers(9), modulus=101, max_weight=2)
         return [params.to_bytes() for params in (*WORLDS, own)]

@@ -39,6 +39,8 @@ SIDES = {
     "messages": ["client", "server"],
     "params": ["parameters"],
     "params_bytes": ["parameters"],
+    "stored": ["states"],
+    "vault": ["states"],
     "paillier": ["encryption"],
     "threshold": ["encryption"],
 }
@@ -99,6 +101,16 @@ def parameter_checks_in_code() -> set[str]:
     return {check for check, side in _checks() if side == "parameters"}
 
 
+def documented_state_checks() -> set[str]:
+    """The checks of the states of suspended clients."""
+    return set(re.findall(r"^\| `([a-z]+)` \|", section("state checks"), re.M))
+
+
+def state_checks_in_code() -> set[str]:
+    """The checks of the states of suspended clients, and of their vaults."""
+    return {check for check, side in _checks() if side == "states"}
+
+
 def checks_in_code() -> set[tuple[str, str]]:
     """(check, side) of every check of the protocol's messages."""
     return {(check, side) for check, side in _checks() if side in ("client", "server")}
@@ -108,7 +120,7 @@ def _checks() -> set[tuple[str, str]]:
     """(check, side) of every literal that is passed for a parameter named `check`."""
     trees = {
         path: ast.parse(path.read_text())
-        for package in ("protocol", "client", "server", "paillier", "threshold")
+        for package in ("protocol", "client", "server", "vault", "paillier", "threshold")
         for path in (ROOT / "secagg" / package).glob("*.py")
     }
     shared: dict[str, int] = {}

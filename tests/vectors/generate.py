@@ -20,6 +20,7 @@ import numbers_vectors
 import oneshot
 import oneshot_malformed
 import paillier_vectors
+import states
 from kinds import messages
 from malformed import malformed
 from scenarios import describe, rounds
@@ -71,6 +72,7 @@ def main(folder: Path) -> None:
         ("packing", "§5.9", "Python integers", numbers_vectors.packing),
         ("messages", "§6", "Python integers", lambda: messages(by_name)),
         ("malformed", "§6.1, §8, §12", curves, lambda: malformed(by_name)),
+        ("states", "§13", curves, lambda: states.states(by_name)),
         ("rounds", "§8", curves, lambda: {"rounds": [describe(r) for r in all_rounds]}),
         ("paillier", "§2-§4", "hashlib, Python integers", paillier_vectors.paillier),
         ("oneshot", "§3-§6, §8", f"{curves}; HPKE, ML-KEM: Python integers", oneshot.oneshot),

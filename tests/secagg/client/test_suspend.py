@@ -236,7 +236,7 @@ def content_of(kind: str, phases: int) -> tuple[bytes, RoundParams]:
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)
 def test_content_is_read_strictly(kind: str, phases: int) -> None:
-    """What is read is canonical; content of another length, phase or ids is not read."""
+    """Content of another length, phase or ids is rejected, and the right one is canonical."""
     data, params = content_of(kind, phases)
     state, clipped = stored.unpack(data, ME, params)
     assert stored.pack(state, clipped) == data  # type: ignore[arg-type]

@@ -1,0 +1,315 @@
+"""Clients that live for one message, in processes of their own, there to be killed.
+
+As a script: a nursery, which forks a process for each connection to its socket. The process
+restores a client, if it is given a state, lets it answer, and suspends it. Before each system
+call of the vault it waits for its peer to let it go on, and afterwards reports the change.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Client as connect
+from multiprocessing.connection import Connection, Listener
+from typing import NamedTuple
+
+import numpy as np
+
+from harness import make_identity, registry_of
+from secagg import Client, Phase, RoundParams, SecAggError, Vault, testing
+from secagg.vault import vault as module
+
+PLAIN = "as it is"
+Call = tuple[str, ...]
+
+
+class Job(NamedTuple):
+    """One message of a client; `state` is None for a new client."""
+
+    path: str
+    params: RoundParams
+    client_id: int
+    state: bytes | None
+    data: bytes
+    vector: np.ndarray
+    mutant: str = PLAIN
+
+
+class Watched:
+    """The functions of `os` for the vault; each waits for leave and reports what it changed."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._names: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(os, name)
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> object:
+        self._connection.send(("call", function.__name__))
+        self._connection.recv()
+        return function(*arguments)
+
+    def _changed(self, *change: object) -> None:
+        self._connection.send(("changed", change))
+
+    def open(self, path: str, flags: int, mode: int = 0o777) -> int:
+        before = os.path.exists(path)
+        descriptor = self._call(os.open, path, flags, mode)
+        self._names[descriptor] = str(path)
+        if flags & os.O_CREAT and (not before or flags & os.O_TRUNC):
+            self._changed("create", str(path))
+        return descriptor
+
+    def write(self, descriptor: int, data: bytes) -> int:
+        done = self._call(os.write, descriptor, data)
+        self._changed("write", self._names[descriptor], data)
+        return done
+
+    def fsync(self, descriptor: int) -> None:
+        self._call(os.fsync, descriptor)
+        self._changed("sync", self._names[descriptor])
+
+    def rename(self, old: str, new: str) -> None:
+        self._call(os.rename, old, new)
+        self._changed("rename", str(old), str(new))
+
+    def replace(self, old: str, new: str) -> None:
+        self._call(os.replace, old, new)
+        self._changed("rename", str(old), str(new))
+
+    def unlink(self, path: str) -> None:
+        self._call(os.unlink, path)
+        self._changed("unlink", str(path))
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        return self._call(os.read, descriptor, size)
+
+    def close(self, descriptor: int) -> None:
+        self._call(os.close, descriptor)
+
+
+class Without(Vault):
+    """A vault without one of its steps."""
+
+    late: Callable[[], object] = staticmethod(lambda: None)
+    """A step that comes too late: after the answer, or after the state was stored."""
+
+
+class NoRename(Without):
+    def take(self, key: bytes) -> None:
+        with self._errors(), self._folder() as folder:
+            found = module._read(self.path)
+            if found == key:
+                module.os.unlink(self.path)
+                module.os.fsync(folder)
+                return
+        super().take(key)
+
+
+class NoComparison(Without):
+    def take(self, _: bytes) -> None:
+        with self._errors(), self._folder() as folder:
+            mine = self._beside()
+            module.os.rename(self.path, mine)
+            module.os.unlink(mine)
+            module.os.fsync(folder)
+
+
+class NoUnlink(Without):
+    def take(self, key: bytes) -> None:
+        self._skip("unlink", super().take, key)
+
+    @staticmethod
+    def _skip(name: str, call: Callable[..., object], *arguments: object) -> object:
+        setattr(module.os, name, lambda *_: None)
+        try:
+            return call(*arguments)
+        finally:
+            delattr(module.os, name)
+
+
+class NoSyncOfTheDeletion(NoUnlink):
+    def take(self, key: bytes) -> None:
+        self._skip("fsync", Vault.take, self, key)
+
+
+class NoSyncOfTheFile(Without):
+    def renew(self) -> bytes:
+        real, files = module.os.fsync, [lambda _: None]
+        module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
+        try:
+            return super().renew()
+        finally:
+            del module.os.fsync
+
+
+class NoSyncOfTheName(Without):
+    def renew(self) -> bytes:
+        real, files = module.os.fsync, [lambda _: None, module.os.fsync]
+        module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
+        try:
+            return super().renew()
+        finally:
+            del module.os.fsync
+
+
+class InPlace(Without):
+    def renew(self) -> bytes:
+        key = os.urandom(32)
+        with self._errors(), self._folder() as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            descriptor = module.os.open(self.path, flags, 0o600)
+            module.os.write(descriptor, key)
+            module.os.fsync(descriptor)
+            module.os.close(descriptor)
+            module.os.fsync(folder)
+        return key
+
+
+class StoredLate(Without):
+    def renew(self) -> bytes:
+        key = os.urandom(32)
+        self._entropy = lambda _: key
+        self.late = super().renew
+        return key
+
+
+class SameKey(Without):
+    def renew(self) -> bytes:
+        self._entropy = bytes
+        return super().renew()
+
+
+class NoDeletion(Without):
+    def take(self, _: bytes) -> None:
+        pass
+
+
+class DeletedLate(Without):
+    def take(self, key: bytes) -> None:
+        self.late = lambda: Vault.take(self, key)
+
+
+MUTANTS = {
+    kind.__name__: kind
+    for kind in (
+        NoRename,
+        NoComparison,
+        NoUnlink,
+        NoSyncOfTheDeletion,
+        NoSyncOfTheFile,
+        NoSyncOfTheName,
+        InPlace,
+        StoredLate,
+        SameKey,
+        NoDeletion,
+        DeletedLate,
+    )
+}
+
+
+class Visit:
+    """A process at work on a job, one event at a time."""
+
+    def __init__(self, address: str, job: Job) -> None:
+        self.job = job
+        self.alive = True
+        self._connection = connect(address, "AF_UNIX")
+        self._connection.send(job)
+        self._pid = self._connection.recv()
+
+    def step(self) -> list[tuple[str, object]]:
+        """Let the process go on to where it waits or ends, and return the events until then."""
+        self._connection.send("go")
+        events = []
+        while True:
+            events.append(self._connection.recv())
+            if events[-1][0] == "end":
+                self.alive = False
+                self._connection.close()
+            if events[-1][0] != "changed":
+                return events
+
+    def kill(self) -> None:
+        """Kill −9 where it waits."""
+        os.kill(self._pid, signal.SIGKILL)
+        self.alive = False
+        with self._connection:
+            try:
+                while True:
+                    self._connection.recv()
+            except (EOFError, ConnectionResetError):
+                return
+
+
+def start_nursery(address: str) -> subprocess.Popen[bytes]:
+    """Return when it listens."""
+    command = [sys.executable, __file__, address]
+    nursery = subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert nursery.stdout is not None
+    assert nursery.stdout.readline() == b"ready\n"
+    return nursery
+
+
+def serve(connection: Connection) -> None:
+    job: Job = connection.recv()
+    connection.send(os.getpid())
+    connection.recv()
+    module.os = Watched(connection)
+
+    def tell(*event: object) -> None:
+        connection.send(event)
+        connection.recv()
+
+    params, u = job.params, job.client_id
+    client = Client(
+        u,
+        params,
+        policy=testing.toy_policy(params),
+        identity=make_identity(u) if params.active else None,
+        registry=registry_of(range(params.n_clients)) if params.active else None,
+    )
+    vault = MUTANTS.get(job.mutant, Vault)(job.path)
+    try:
+        if job.state is not None:
+            client.restore(job.state, vault)
+            tell("restored", None)
+        tell("answered", client.answer(job.data, job.vector))
+        if job.mutant == "DeletedLate":
+            vault.late()
+        if client.phase is not Phase.FINISHED:
+            tell("suspended", client.suspend(vault))
+        if job.mutant == "StoredLate":
+            vault.late()
+    except SecAggError as error:
+        connection.send(("end", getattr(error, "check", type(error).__name__)))
+    else:
+        connection.send(("end", None))
+
+
+def main(address: str) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets the dead
+    with Listener(address, "AF_UNIX", backlog=8) as listener:
+        print("ready", flush=True)
+        while True:
+            with listener.accept() as connection:
+                if os.fork() == 0:
+                    try:
+                        serve(connection)
+                    except (EOFError, ConnectionError):
+                        os._exit(0)
+                    except BaseException:
+                        traceback.print_exc()
+                        os._exit(1)
+                    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

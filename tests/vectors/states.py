@@ -1,0 +1,168 @@
+"""states.json: states of suspended clients, docs/protocol.md §13, and states to reject."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import primitives as pr
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from params import FixedPoint, Params
+from parties import Round
+from primitives import draw, u8, u32le, u64le
+
+ROUNDS = [
+    "complete", "complete-counted", "two-clients", "graph", "graph-few-came", "active",
+    "active-prime", "active-counted-weighted",
+]  # fmt: skip
+FAULTY = ["two-clients", "active-prime"]  # the smallest, so that the file stays small
+DUE = ["share_keys", "masked_input", "consistency_check", "unmasking"]
+
+
+def head(params: Params, u: int, version: int = 1) -> bytes:
+    own = params.to_bytes()
+    return u8(version) + u64le(u) + len(own).to_bytes(2, "little") + own
+
+
+def state(params: Params, u: int, key: bytes, content: bytes) -> bytes:
+    """§13.1."""
+    h = head(params, u)
+    return h + AESGCM(key).encrypt(bytes(12), content, b"secagg/2 state" + h)
+
+
+def content(r: Round, u: int, due: int) -> bytes:
+    """The content of client u's state when this message is due."""
+    me = r.parties[u]
+    if due == 0:
+        return u8(0) + me.seal_seed + me.mask_seed
+    if due == 1:
+        holders = r.holders[u]
+        return b"".join([
+            u8(1), r.session, me.mask_seed, me.b, r.share(u, u)[:40], u32le(len(holders)),
+            pr.ids(holders), *(r.parties[v].mask_key for v in holders),
+            *(r.seal_key(v, u) for v in holders if v != u),
+        ])  # fmt: skip
+    u2 = r.seen(u, r.u2)
+    signed = r.u3 if due == 3 and r.params.active else []
+    return b"".join([
+        u8(due), r.session, u64le(clipped(r, u)), u32le(len(u2)), u32le(len(signed)),
+        pr.ids(u2), *(r.share(v, u)[:40] for v in u2),
+        *(r.share(v, u)[40:] for v in u2 if v != u), pr.ids(signed),
+    ])  # fmt: skip
+
+
+def clipped(r: Round, u: int) -> int:
+    encoding = r.params.encoding
+    if not isinstance(encoding, FixedPoint):
+        return 0
+    return sum(abs(x) > encoding.clip for x in r.parties[u].vector)
+
+
+def staying(r: Round) -> list[int]:
+    """The clients that send all their messages."""
+    return [u for u in sorted(r.parties) if all(u in r.sent[phase] for phase in r.phases())]
+
+
+def phases(r: Round) -> list[int]:
+    return [due for due, phase in enumerate(DUE) if phase in r.phases()]
+
+
+def states(rounds: dict[str, Round]) -> dict[str, object]:
+    good, bad = [], []
+    for name in ROUNDS:
+        r = rounds[name]
+        for u in staying(r)[:2]:
+            for due in phases(r):
+                key, inside = draw(f"state {name} {u} {due}", 32), content(r, u, due)
+                good.append({
+                    "round": name, "client": u, "phase": DUE[due], "key": key,
+                    "content": inside, "bytes": state(r.params, u, key, inside),
+                })  # fmt: skip
+    for name in FAULTY:
+        r = rounds[name]
+        u = staying(r)[1]
+        for due in phases(r):
+            key = draw(f"malformed state {name} {due}", 32)
+            for what, check, data in faults(r, u, due, key):
+                bad.append({
+                    "round": name, "client": u, "phase": DUE[due], "key": key,
+                    "name": f"{name}, {DUE[due]}: {what}", "check": check, "bytes": data,
+                })  # fmt: skip
+    return {"states": good, "refused": bad}
+
+
+def faults(r: Round, u: int, due: int, key: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """§13.3: (what is wrong, the check that it fails, bytes)."""
+    p, inside = r.params, content(r, u, due)
+    good, start = state(p, u, key, inside), len(head(p, u))
+    for version in (0, 2, 255):
+        yield f"version {version}", "version", u8(version) + good[1:]
+    sealed = AESGCM(key).encrypt(bytes(12), inside, b"secagg/2 state" + head(p, u, 2))
+    yield "version 2 as version 1", "latest", good[:start] + sealed
+    for size in (0, 1, 10, 11, start - 1, start, start + 15):
+        yield f"the first {size} bytes", "length", good[:size]
+    yield "the last byte missing", "latest", good[:-1]
+    yield "a byte more", "latest", good + b"\0"
+    for at in (start, len(good) - 1):
+        yield f"byte {at} altered", "latest", good[:at] + u8(good[at] ^ 1) + good[at + 1 :]
+    yield "of client 1000", "client", state(p, 1000, key, inside)
+    yield (
+        "of client 1000, the id put back",
+        "latest",
+        (head(p, u) + state(p, 1000, key, inside)[start:]),
+    )
+    other = replace(p, session=b"another")
+    yield "of another session", "session", state(other, u, key, inside)
+    longer = replace(p, d=p.d + 1)
+    yield "of longer vectors", "parameters", state(longer, u, key, inside)
+    yield (
+        "of longer vectors, the length put back",
+        "latest",
+        (head(p, u) + state(longer, u, key, inside)[start:]),
+    )
+    both = replace(p, d=p.d + 1, session=b"another")
+    yield "of longer vectors in another session", "parameters", state(both, u, key, inside)
+    yield "under another key", "latest", state(p, u, draw("another key", 32), inside)
+    sealed = AESGCM(key).encrypt(bytes(12), inside, head(p, u))
+    yield "without the label", "latest", head(p, u) + sealed
+    sealed = AESGCM(key).encrypt(u8(1) + bytes(11), inside, b"secagg/2 state" + head(p, u))
+    yield "under another nonce", "latest", head(p, u) + sealed
+    for what, wrong in contents(r, u, due, inside):
+        yield what, "content", state(p, u, key, wrong)
+
+
+def contents(r: Round, u: int, due: int, good: bytes) -> Iterator[tuple[str, bytes]]:
+    """Contents to reject, encrypted correctly."""
+    yield "no content", b""
+    yield "a content of one byte", good[:1]
+    yield "a content cut short", good[:-1]
+    yield "a content with a byte more", good + b"\0"
+    for first in {*range(5), 255} - {due}:
+        yield f"a content due at {first}", u8(first) + good[1:]
+    if due == 0:
+        return
+    at = 141 if due == 1 else 49  # of the first id
+    count = len(r.holders[u] if due == 1 else r.seen(u, r.u2))
+    counted = at - (4 if due == 1 else 8)
+    for wrong in (0, count - 1, count + 1, 2**32 - 1):
+        yield f"{wrong} holders", good[:counted] + u32le(wrong) + good[counted + 4 :]
+    listed = [int.from_bytes(good[at + 8 * i : at + 8 * i + 8], "little") for i in range(count)]
+    for what, ids in (
+        ("ids descending", listed[::-1]),
+        ("an id twice", [listed[0], listed[0], *listed[2:]]),
+        ("another id than the client's", [v if v != u else v + 1 for v in listed]),
+    ):
+        yield what, good[:at] + pr.ids(ids) + good[at + 8 * count :]
+    if due == 3:
+        signers = int.from_bytes(good[45:49], "little")
+        body = good[: len(good) - 8 * signers]
+        yield (
+            "signed by nobody, or in a semi-honest round",
+            (
+                body[:45]
+                + u32le(0 if signers else 1)
+                + body[49:]
+                + (b"" if signers else u64le(u))
+            ),
+        )
+        if signers:
+            yield "signed ids descending", body + pr.ids(listed[::-1])
+            yield "a stranger signed", body + pr.ids([*listed[:-1], 1000])

@@ -22,6 +22,7 @@ import numpy as np
 from harness import make_identity, registry_of
 from secagg import Client, Phase, RoundParams, SecAggError, Vault, testing
 from secagg.vault import vault as module
+from vault_mutants import MUTANTS
 
 PLAIN = "as it is"
 Call = tuple[str, ...]
@@ -91,126 +92,6 @@ class Watched:
 
     def close(self, descriptor: int) -> None:
         self._call(os.close, descriptor)
-
-
-class Without(Vault):
-    """A vault without one of its steps."""
-
-    late: Callable[[], object] = staticmethod(lambda: None)
-    """A step that comes too late: after the answer, or after the state was stored."""
-
-
-class NoRename(Without):
-    def take(self, key: bytes) -> None:
-        with self._errors(), self._folder() as folder:
-            found = module._read(self.path)
-            if found == key:
-                module.os.unlink(self.path)
-                module.os.fsync(folder)
-                return
-        super().take(key)
-
-
-class NoComparison(Without):
-    def take(self, _: bytes) -> None:
-        with self._errors(), self._folder() as folder:
-            mine = self._beside()
-            module.os.rename(self.path, mine)
-            module.os.unlink(mine)
-            module.os.fsync(folder)
-
-
-class NoUnlink(Without):
-    def take(self, key: bytes) -> None:
-        self._skip("unlink", super().take, key)
-
-    @staticmethod
-    def _skip(name: str, call: Callable[..., object], *arguments: object) -> object:
-        setattr(module.os, name, lambda *_: None)
-        try:
-            return call(*arguments)
-        finally:
-            delattr(module.os, name)
-
-
-class NoSyncOfTheDeletion(NoUnlink):
-    def take(self, key: bytes) -> None:
-        self._skip("fsync", Vault.take, self, key)
-
-
-class NoSyncOfTheFile(Without):
-    def renew(self) -> bytes:
-        real, files = module.os.fsync, [lambda _: None]
-        module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
-        try:
-            return super().renew()
-        finally:
-            del module.os.fsync
-
-
-class NoSyncOfTheName(Without):
-    def renew(self) -> bytes:
-        real, files = module.os.fsync, [lambda _: None, module.os.fsync]
-        module.os.fsync = lambda descriptor: (files.pop() if files else real)(descriptor)
-        try:
-            return super().renew()
-        finally:
-            del module.os.fsync
-
-
-class InPlace(Without):
-    def renew(self) -> bytes:
-        key = os.urandom(32)
-        with self._errors(), self._folder() as folder:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            descriptor = module.os.open(self.path, flags, 0o600)
-            module.os.write(descriptor, key)
-            module.os.fsync(descriptor)
-            module.os.close(descriptor)
-            module.os.fsync(folder)
-        return key
-
-
-class StoredLate(Without):
-    def renew(self) -> bytes:
-        key = os.urandom(32)
-        self._entropy = lambda _: key
-        self.late = super().renew
-        return key
-
-
-class SameKey(Without):
-    def renew(self) -> bytes:
-        self._entropy = bytes
-        return super().renew()
-
-
-class NoDeletion(Without):
-    def take(self, _: bytes) -> None:
-        pass
-
-
-class DeletedLate(Without):
-    def take(self, key: bytes) -> None:
-        self.late = lambda: Vault.take(self, key)
-
-
-MUTANTS = {
-    kind.__name__: kind
-    for kind in (
-        NoRename,
-        NoComparison,
-        NoUnlink,
-        NoSyncOfTheDeletion,
-        NoSyncOfTheFile,
-        NoSyncOfTheName,
-        InPlace,
-        StoredLate,
-        SameKey,
-        NoDeletion,
-        DeletedLate,
-    )
-}
 
 
 class Visit:

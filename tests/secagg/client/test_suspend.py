@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,11 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from effort import examples
 from frames import leaks
-from harness import TWO, Cohort, make_identity, make_params, registry_of
+from harness import TWO, Cohort, make_identity
 from secagg import (
     Client,
     CohortLedger,
@@ -31,44 +29,17 @@ from secagg import (
 )
 from secagg.client import stored
 from slots import Slot
-
-KINDS = {
-    "complete": make_params(5, session=b"one"),
-    "graph": make_params(7, neighbours=4, max_weight=3, modulus=(1 << 31) - 1),
-    "active": make_params(5, security="active", count_clipped=True),
-}
-ME = 2
-CASES = [
-    (kind, phases)
-    for kind, params in KINDS.items()
-    for phases in range(1, 5 if params.active else 4)
-]
+from suspended import CASES, KINDS, ME, again, refused, suspended
 
 
-class Suspending(Cohort):
+class Suspending(testing.Cohort):
     """A cohort whose clients are suspended after each message, and restored for the next."""
-
-    def __init__(self, params: RoundParams, **options: object) -> None:
-        super().__init__(params, **options)
-        self.slots = {u: Slot() for u in self.ids}
 
     def answer(self, u: int, data: bytes) -> bytes:
         message = super().answer(u, data)
         if self.clients[u].phase is not Phase.FINISHED:
-            self.clients[u] = moved(self.clients[u], self.slots[u])
+            self.clients[u] = moved(self.clients[u], Slot())
         return message
-
-
-def again(client: Client) -> Client:
-    """A new client with the same arguments."""
-    return Client(
-        client.client_id,
-        client.params,
-        policy=client.policy,
-        identity=client._identity,
-        registry=client._registry,
-        entropy=client._entropy,
-    )
 
 
 def moved(client: Client, slot: Slot) -> Client:
@@ -98,34 +69,7 @@ def run(cohort: testing.Cohort, round: testing.Round) -> object:
 @given(testing.rounds())
 def test_check48_suspended_clients_send_the_same_messages(round: testing.Round) -> None:
     """Any round: complete, graph, active, weights, dropouts in any phase."""
-    plain, other = testing.Cohort(round), testing.Cohort(round)
-    slots = {u: Slot() for u in other.ids}
-
-    def answer(u: int, data: bytes) -> bytes:
-        message = testing.Cohort.answer(other, u, data)
-        if other.clients[u].phase is not Phase.FINISHED:
-            other.clients[u] = moved(other.clients[u], slots[u])
-        return message
-
-    other.answer = answer  # type: ignore[method-assign]
-    assert run(other, round) == run(plain, round)
-
-
-def suspended(kind: str, phases: int) -> tuple[Cohort, bytes, Slot]:
-    """A cohort after some phases, and the state of its client with the slot of its key."""
-    cohort, slot = Cohort(KINDS[kind]), Slot()
-    cohort.advance(phases)
-    return cohort, cohort.clients[ME].suspend(slot), slot
-
-
-def refused(client: Client, state: bytes, slot: Slot, checks: str) -> None:
-    """Assert that the state is rejected by that check, and that the client has ended."""
-    with pytest.raises(VaultError) as caught:
-        client.restore(state, slot)
-    assert caught.value.check in checks.split("|")
-    assert client.phase is Phase.FAILED
-    with pytest.raises(LocalProtocolError):
-        client.answer(b"")
+    assert run(Suspending(round), round) == run(testing.Cohort(round), round)
 
 
 @pytest.mark.parametrize(("kind", "phases"), CASES)
@@ -185,84 +129,6 @@ def test_check48_state_of_another_client_or_round_is_rejected(kind: str, phases:
     refused(made(ME, replace(params, session=b"two")), state, slot, "session")
     refused(made(ME, replace(params, length=5)), state, slot, "parameters")
     made(ME, params).restore(state, slot)  # none of them has spoilt it
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_check48_head_is_authenticated(kind: str, phases: int) -> None:
-    """The head names the client and the round that it is restored for, but not by suspend."""
-    cohort, state, slot = suspended(kind, phases)
-    params, client = cohort.params, cohort.clients[ME]
-    sealed = stored.sealed_part(state, ME, params)
-    others = [(1, params), (ME, replace(params, session=b"two"))]
-    for u, other in others:
-        identity = make_identity(u) if params.active else None
-        registry = cohort.registry
-        copy = Client(u, other, policy=client.policy, identity=identity, registry=registry)
-        refused(copy, stored.head(u, other) + sealed, slot, "latest")
-
-
-def test_check48_head_has_the_version_under_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No later version, and no other use of a key, opens a state of this one."""
-    for name, value in (("VERSION", 2), ("_LABEL", b"secagg/2 other")):
-        cohort, state, slot = suspended("complete", 1)
-        sealed = stored.sealed_part(state, ME, cohort.params)
-        with monkeypatch.context() as changed:
-            changed.setattr(stored, name, value)
-            other = stored.head(ME, cohort.params) + sealed
-            refused(again(cohort.clients[ME]), other, slot, "latest")
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_check48_damaged_states_are_rejected(kind: str, phases: int) -> None:
-    """Truncated at any length, longer, or with any byte changed: nothing is restored."""
-    cohort, state, slot = suspended(kind, phases)
-    client = cohort.clients[ME]
-    for size in range(len(state)):
-        refused(again(client), state[:size], slot, "length|latest")
-    refused(again(client), state + b"\0", slot, "latest")
-    for at in range(len(state)):
-        flipped = state[:at] + bytes([state[at] ^ 1 << at % 8]) + state[at + 1 :]
-        checks = "version|length|client|session|parameters|latest"
-        refused(again(client), flipped, slot, checks)
-    again(client).restore(state, slot)
-
-
-def content_of(kind: str, phases: int) -> tuple[bytes, RoundParams]:
-    cohort = Cohort(KINDS[kind])
-    cohort.advance(phases)
-    client = cohort.clients[ME]
-    return stored.pack(client._state, client.clipped), cohort.params
-
-
-@pytest.mark.parametrize(("kind", "phases"), CASES)
-def test_content_is_read_strictly(kind: str, phases: int) -> None:
-    """Content of another length, phase or ids is rejected, and the right one is canonical."""
-    data, params = content_of(kind, phases)
-    state, clipped = stored.unpack(data, ME, params)
-    assert stored.pack(state, clipped) == data  # type: ignore[arg-type]
-    others = [data[:size] for size in range(len(data))]
-    others += [data + b"\0", data + bytes(72), b"\x04" + data[1:]]
-    others += [bytes([due]) + data[1:] for due in range(4) if due != data[0]]
-    for other in others:
-        with pytest.raises(VaultError) as caught:
-            stored.unpack(other, ME, params)
-        assert caught.value.check == "content"
-    if phases > 1:
-        for me in (ME + 100, 1 << 63):
-            with pytest.raises(VaultError):
-                stored.unpack(data, me, params)
-        with pytest.raises(VaultError):
-            stored.unpack(data, ME, replace(params, n_clients=3, threshold=3, neighbours=None))
-
-
-def test_content_with_foreign_or_unsorted_signers_is_not_read() -> None:
-    data, params = content_of("active", 4)
-    ids = struct.pack("<5Q", *range(5))
-    assert data.endswith(ids)
-    for signed in (struct.pack("<5Q", 0, 1, 2, 3, 9), struct.pack("<5Q", 1, 0, 2, 3, 4)):
-        with pytest.raises(VaultError) as caught:
-            stored.unpack(data.removesuffix(ids) + signed, ME, params)
-        assert caught.value.check == "content"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -402,17 +268,14 @@ def test_check48_ledger_of_a_restored_client_rejects_a_close_cohort() -> None:
     assert caught.value.check == "ledger"
 
 
-def test_restored_client_is_judged_by_its_own_policy() -> None:
-    cohort, state, slot = suspended("complete", 1)
-    with pytest.raises(ParameterError):
-        Client(ME, cohort.params, policy=replace(TWO, min_clients=6))
+def test_restored_client_judges_by_its_new_policy() -> None:
+    cohort, slot = Cohort(KINDS["complete"], ids=range(4)), Slot()
+    cohort.advance(1)
     client = Client(ME, cohort.params, policy=replace(TWO, min_clients=5))
-    client.restore(state, slot)
-    small = Cohort(KINDS["complete"], ids=[0, 1, ME, 3])
-    small.clients[ME] = client
-    sent = small.step() if client.phase is Phase.ADVERTISE_KEYS else None
-    assert sent is None
-    assert client.phase is Phase.SHARE_KEYS
+    client.restore(cohort.clients[ME].suspend(slot), slot)
+    with pytest.raises(RemoteProtocolError) as caught:
+        client.answer(cohort.inbox[ME])
+    assert caught.value.check == "size"
 
 
 def secrets_of(client: Client) -> Iterator[bytes]:
@@ -461,36 +324,13 @@ def test_check46_errors_of_states_have_no_secret_in_frames(call: str) -> None:
     assert leaks(caught.value, secrets, __name__) == []
 
 
-def test_sizes_of_states() -> None:
-    """The bytes that docs/protocol.md states, for a complete graph of 8."""
-    sizes = []
-    for params in (make_params(8), make_params(8, security="active")):
-        for phases in range(1, 5 if params.active else 4):
-            cohort = Cohort(params)
-            cohort.advance(phases)
-            sizes.append(len(cohort.clients[ME].suspend(Slot())) - len(params.to_bytes()))
-    assert sizes == [92, 712, 740, 92, 712, 740, 804]
-
-
-@examples(50)
-@given(st.binary(max_size=300), st.sampled_from(sorted(KINDS)))
-def test_check26_any_bytes_are_no_state(data: bytes, kind: str) -> None:
-    params = KINDS[kind]
-    registry = registry_of(range(params.n_clients)) if params.active else None
-    identity = make_identity(ME) if params.active else None
-    client = Client(
-        ME,
-        params,
-        policy=testing.toy_policy(params),
-        identity=identity,
-        registry=registry,
-    )
-    refused(client, data, Slot(bytes(32)), "version|length|parameters|client|latest")
-
-
-def test_vectors_are_not_needed_again() -> None:
+def test_vector_is_not_needed_again() -> None:
     """A client restored after its masked input finishes without its vector."""
-    cohort = Suspending(KINDS["active"])
+
+    class Cohorts(Suspending, Cohort):
+        """Clients of the tests' own inputs, suspended."""
+
+    cohort = Cohorts(KINDS["active"])
     cohort.advance(3)
     cohort.vectors[ME] = np.full(4, np.nan)
     cohort.advance(2)

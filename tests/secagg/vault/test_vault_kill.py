@@ -11,7 +11,8 @@ import pytest
 
 from harness import make_params
 from vault_crashes import Violation, every_call, trials
-from vault_node import MUTANTS, start_nursery
+from vault_mutants import MUTANTS
+from vault_node import start_nursery
 
 KINDS = {
     "semi-honest": make_params(3, session=b"a"),

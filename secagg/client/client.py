@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from secagg import _fast
 from secagg._check import as_bytes, check_kind
+from secagg._forks import process
 from secagg._hedging import Hedged
 from secagg._secrets import without_frames
 from secagg.client.checks import (
@@ -219,7 +220,7 @@ class Client(OneLife):
         seal_pair = keys.KeyPair.generate(self._hedged(b"sealing seed", secret, digest))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
         self._state = Advertised(self._next(), seal_pair, mask_pair)
-        self._process = os.getpid()  # a fork would now have its secrets too
+        self._process = process()  # a fork would now have its secrets too
         public = (seal_pair.public, mask_pair.public)
         signature = self._signature(signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()

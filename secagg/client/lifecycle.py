@@ -7,11 +7,11 @@ process, a client is suspended, and its state is restored once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from secagg._check import as_bytes, check_kind
+from secagg._forks import process
 from secagg._secrets import without_frames
 from secagg.client import stored
 from secagg.client.states import Advertised, ClientState, Ended, Entrusted, New, Shared
@@ -32,7 +32,7 @@ class OneLife:
         self.clipped = 0
         self._state: ClientState = New(Phase.ADVERTISE_KEYS)
         self._exclusive = Exclusive()
-        self._process: int | None = None
+        self._process: tuple[int, int] | None = None
 
     @property
     def phase(self) -> Phase:
@@ -111,7 +111,7 @@ class OneLife:
             except VaultError:
                 self._state = Ended(Phase.FAILED)
                 raise
-            self._process = os.getpid()
+            self._process = process()
             self._state, self.clipped = restored
 
     def __reduce__(self) -> NoReturn:
@@ -138,7 +138,7 @@ class OneLife:
         return state
 
     def _check_process(self) -> None:
-        if self._process not in (None, os.getpid()):
+        if self._process not in (None, process()):
             raise LocalProtocolError(
                 "this client was copied into another process by a fork after it made its keys; "
                 "make the client in the process that uses it"

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from secagg._forks import process
 from secagg.errors import JournalError
 
 _BUSY = "it is open already, in this process or another: close it there first"
@@ -32,16 +33,6 @@ _REMEDIES = {
     sqlite3.SQLITE_FULL: "; make room and open it again, a server's with Server.resume",
     sqlite3.SQLITE_IOERR: "; check the disk and open it again, a server's with Server.resume",
 }
-
-
-_forks: list[None] = []
-"""As many items as there were forks between the first process and this one."""
-os.register_at_fork(after_in_child=lambda: _forks.append(None))
-
-
-def _process() -> tuple[int, int]:
-    """Return what tells this process from its forks: in a container, these can have its id."""
-    return os.getpid(), len(_forks)
 
 
 class FileLock:
@@ -55,7 +46,7 @@ class FileLock:
         self.path = path
         self._connection: sqlite3.Connection | None = None
         self._busy = threading.RLock()
-        self._process = _process()
+        self._process = process()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,7 +76,7 @@ class FileLock:
             file was deleted, moved or replaced.
         """
         # before `_busy`, which a thread of the parent may have locked when it forked
-        if _process() != self._process:
+        if process() != self._process:
             raise JournalError(
                 "it was opened in the process that forked this one; close it there, then "
                 "open it in this process"
@@ -98,7 +89,7 @@ class FileLock:
 
     def close(self) -> None:
         """Close the connection and unlock the file; in a fork, close its descriptor only."""
-        if _process() != self._process:  # without `_busy`: no thread is left to release it
+        if process() != self._process:  # without `_busy`: no thread is left to release it
             self._close_descriptor()
             return
         with self._busy:

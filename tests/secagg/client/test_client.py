@@ -759,11 +759,14 @@ def test_check01_two_threads_get_one_output_per_mask() -> None:
     ]
 
 
-def test_check01_forked_client_raises() -> None:
+@pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
+def test_check01_forked_client_raises(same_id: bool) -> None:
     _, client, shares = at_phase(2)
     reader, writer = os.pipe()
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if child == 0:
+        if same_id:
+            os.getpid = lambda: parent
         try:
             client.masked_input(shares, np.zeros(4))
         except LocalProtocolError as error:

@@ -200,13 +200,16 @@ def test_check48_nothing_is_restored_while_the_key_cannot_be_removed() -> None:
     refused(client, state, Broken(slot.key), "file")
 
 
-def test_check48_restored_client_raises_in_a_fork() -> None:
+@pytest.mark.parametrize("same_id", [False, True], ids=["child", "child in a container"])
+def test_check48_restored_client_raises_in_a_fork(same_id: bool) -> None:
     cohort, state, slot = suspended("complete", 2)
     client = again(cohort.clients[ME])
     client.restore(state, slot)
     reader, writer = os.pipe()
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if child == 0:
+        if same_id:
+            os.getpid = lambda: parent
         for call in (
             lambda: client.suspend(slot),
             lambda: client.answer(cohort.inbox[ME], cohort.vectors[ME]),

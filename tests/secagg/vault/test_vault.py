@@ -108,6 +108,20 @@ def test_failed_write_leaves_the_old_key(vault: Vault, monkeypatch: pytest.Monke
         assert vault.read() == key
 
 
+@pytest.mark.parametrize("call", ["unlink", "fsync"])
+def test_check48_key_that_cannot_be_deleted_for_good_is_not_taken(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    key = vault.renew()
+
+    def broken(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, call, broken)
+    rejects(lambda: vault.take(key), "file")
+    rejects(vault.read, "used")
+
+
 @pytest.mark.parametrize("wrong", [None, 5, b"key"])
 def test_path_of_another_type_raises(wrong: object) -> None:
     with pytest.raises(ParameterError):

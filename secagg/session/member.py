@@ -33,6 +33,7 @@ from secagg.session.wire import (
     Declined,
     Task,
     encode,
+    message_digest,
     read_name,
     read_task,
     task_id,
@@ -251,6 +252,9 @@ class _Member:
     async def _input(self, task: Task, params: RoundParams) -> tuple[Vector, int | None]:
         """Return vector and weight, which attempts at one round have in common."""
         assert self._name is not None, "set with the client"  # noqa: S101
+        # each client trained on a message of its own would make the sum one client's vector
+        if message_digest(task.message) != self._name.message:
+            raise _violation(task, "message", "the message is not that of the parameters")
         fixed = params.to_bytes().removesuffix(params.session)
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:

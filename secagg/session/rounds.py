@@ -17,7 +17,14 @@ from secagg.session.events import Place
 from secagg.session.exchange import Exchange
 from secagg.session.grouped import GroupedJournal
 from secagg.session.store import Begun, Store
-from secagg.session.wire import AttemptName, Task, answer_limit, task_id, write_name
+from secagg.session.wire import (
+    AttemptName,
+    Task,
+    answer_limit,
+    message_digest,
+    task_id,
+    write_name,
+)
 
 __all__ = ["Attempt", "begun_params", "fresh_params", "largest_answer"]
 
@@ -27,9 +34,12 @@ def largest_answer(params: RoundParams) -> int:
     return max(answer_limit(params, phase) for phase in NEXT[params.security])
 
 
-def fresh_params(params: RoundParams, name: str, run: bytes, place: Place) -> RoundParams:
+def fresh_params(
+    params: RoundParams, name: str, run: bytes, place: Place, message: bytes
+) -> RoundParams:
     """Return the parameters of a new attempt, with a session of its own."""
-    attempt = AttemptName(run, place.number, place.attempt, os.urandom(8))
+    digest = message_digest(message)
+    attempt = AttemptName(run, place.number, place.attempt, os.urandom(8), digest)
     return replace(params, session=write_name(params.session or name.encode(), attempt))
 
 
@@ -67,6 +77,7 @@ class Attempt:
     _log: GroupedJournal | None = None
     _accepted: dict[int, bytes] = field(default_factory=dict)
     _answered: set[int] = field(default_factory=set)
+    _closed: int = 0
 
     async def run(self, desk: Desk, deadlines: Deadlines) -> RoundResult:
         """Run the phases that are left and return the result.
@@ -95,6 +106,14 @@ class Attempt:
         finally:
             if self._journal is not None:
                 self._journal.close()
+        if server.phase is Phase.FAILED and self._closed == len(phases):
+            raise RemoteProtocolError(
+                "the attempt failed at its end and its process was killed; its sum may be "
+                "known, so go on with a new round",
+                sender=None,
+                phase=Phase.UNMASKING,
+                check="resume",
+            )
         if server.phase is Phase.FAILED:
             raise TooFewSurvivors(
                 "the attempt had failed when its process was killed; begin another one",
@@ -119,13 +138,12 @@ class Attempt:
     def _read(self, journal: Journal) -> None:
         """Read from a journal the last answer of each client, and who answered last."""
         phases = list(NEXT[self.params.security])
-        closed = 0
         for place, (client, data) in enumerate(journal.entries()):
             if client is not None:
-                self._accepted[client] = fingerprint(self._task_id(phases[closed]), data)
+                self._accepted[client] = fingerprint(self._task_id(phases[self._closed]), data)
                 self._answered.add(client)
             elif place:
-                closed += 1
+                self._closed += 1
                 self._answered.clear()
 
     def _close(self, server: Server) -> None:

@@ -156,7 +156,7 @@ class Session:
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
                 ids = await self._choose(choice, left_out, least)
-                fresh = fresh_params(params, self.name, self._series.id, place)
+                fresh = fresh_params(params, self.name, self._series.id, place, message)
                 await self._keep(place, fresh.to_bytes(), ids, largest_answer(fresh))
             else:
                 ids, fresh = begun.cohort, begun_params(begun, params)

@@ -35,6 +35,7 @@ __all__ = [
     "Task",
     "answer_limit",
     "encode",
+    "message_digest",
     "read_answer",
     "read_name",
     "read_task",
@@ -48,7 +49,7 @@ REPORT = "report"
 FRAME = 64
 """More than version, tag, task id and length prefix of an answer take."""
 _SESSION_BYTES = 64
-_TAIL = struct.Struct("<8sIH8s")
+_TAIL = struct.Struct("<8sIH8s32s")
 _ANSWERS: dict[Phase, type[Struct]] = {
     Phase.ADVERTISE_KEYS: AdvertiseKeys,
     Phase.SHARE_KEYS: ShareKeys,
@@ -116,12 +117,20 @@ class AttemptName(NamedTuple):
     number, attempt : int
     fresh : bytes
         8 random bytes of the attempt.
+    message : bytes
+        `message_digest` of the application's message.
     """
 
     run: bytes
     number: int
     attempt: int
     fresh: bytes
+    message: bytes
+
+
+def message_digest(message: bytes) -> bytes:
+    """Return the 32 bytes by which all clients of an attempt agree on a message."""
+    return hashlib.sha256(b"secagg/1 session message" + message).digest()
 
 
 def task_id(params_digest: bytes, number: int, attempt: int, step: str) -> bytes:
@@ -134,11 +143,12 @@ def task_id(params_digest: bytes, number: int, attempt: int, step: str) -> bytes
 def write_name(prefix: bytes, name: AttemptName) -> bytes:
     """Return the ``params.session`` of an attempt: `prefix`, or its hash if long, and the name.
 
-    The prefix stays as it is up to 42 bytes; of a longer one the session has 16 bytes of the
+    The prefix stays as it is up to 10 bytes; of a longer one the session has 10 bytes of the
     SHA-256.
     """
-    if len(prefix) > _SESSION_BYTES - _TAIL.size:
-        prefix = hashlib.sha256(prefix).digest()[:16]
+    most = _SESSION_BYTES - _TAIL.size
+    if len(prefix) > most:
+        prefix = hashlib.sha256(prefix).digest()[:most]
     return prefix + _TAIL.pack(*name)
 
 

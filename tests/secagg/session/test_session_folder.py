@@ -31,6 +31,7 @@ from secagg import (
     RoundResult,
     TooFewSurvivors,
 )
+from secagg.client.masked_input import encode_input
 from secagg.oneshot import HelperJournal, OneShotPolicy
 from secagg.session import (
     MessageAccepted,
@@ -224,6 +225,38 @@ def test_a_failure_that_the_program_met_before_is_met_again(ram_path):
             return str(error), error.phase, error.survivors, error.needed, result.survivors
 
     assert asyncio.run(run(LOST)) == asyncio.run(run({}))
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["stored", "killed before"])
+def test_a_round_whose_sum_was_opened_is_never_tried_again(killed, ram_path, monkeypatch):
+    """Two sums of the same vectors over other survivors would give one vector."""
+
+    def spoil(vector: Any, *rest: Any) -> Any:
+        values, clipped = encode_input(vector, *rest)
+        values[0] = 1 << 30
+        return values, clipped
+
+    def fail(*_: object) -> None:
+        raise JournalError("killed here")
+
+    async def run(members: int) -> tuple[str, str]:
+        async with session_of(N, folder=ram_path) as party:
+            if members:
+                join_all(party)
+            with pytest.raises((RemoteProtocolError, JournalError)) as caught:
+                await party.session.round(PARAMS)
+            assert len(party.of(RoundBegun)) <= 1
+            assert not members or len(party.of(RoundBegun)) == 1
+            return getattr(caught.value, "check", ""), getattr(caught.value, "phase", "")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("secagg.client.client.encode_input", spoil)
+        if killed:
+            patch.setattr("secagg.session.store.Store.keep_outcome", fail)
+        first = asyncio.run(run(N))
+    assert first == (("", "") if killed else ("sum", "unmasking"))
+    expected = ("resume" if killed else "sum", "unmasking")
+    assert [asyncio.run(run(0)) for _ in "ab"] == [expected, expected]
 
 
 def test_a_remote_error_is_stored_with_all_that_it_names():

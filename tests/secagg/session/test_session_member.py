@@ -7,6 +7,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from secagg import (
     ClientPolicy,
     FixedPoint,
     ParameterError,
+    Registry,
     RemoteProtocolError,
     RoundParams,
     TooFewSurvivors,
@@ -32,13 +34,14 @@ from secagg.session.wire import (
     Declined,
     Task,
     encode,
+    message_digest,
     read_answer,
     read_task,
     task_id,
     write_name,
 )
-from secagg.testing import toy_policy
-from session_party import session_of, vector_of
+from secagg.testing import make_identity, toy_policy
+from session_party import member_options, session_of, vector_of
 
 N, LENGTH = 5, 4
 PARAMS = RoundParams(n_clients=N, threshold=3, length=LENGTH, encoding=FixedPoint(clip=8.0))
@@ -59,7 +62,8 @@ class Script:
 
 
 def named(params: RoundParams, number: int = 0, attempt: int = 0, **other: Any) -> RoundParams:
-    name = AttemptName(b"the run!", number, attempt, other.get("fresh", b"8 random"))
+    fresh, digest = other.get("fresh", b"8 random"), message_digest(b"")
+    name = AttemptName(b"the run!", number, attempt, fresh, digest)
     return replace(params, session=write_name(b"app", name))
 
 
@@ -316,3 +320,38 @@ def test_an_answer_that_is_too_large_is_refused_at_bounded_cost():
         await session.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_members_of_an_attempt_train_on_one_message(security):
+    """A message for one victim alone would make the sum the victim's vector."""
+    params = replace(PARAMS, threshold=4, security=security, session=b"s")
+    registry = Registry({u: make_identity(u).public for u in range(N)})
+    known = registry if params.active else None
+    trained = list[bytes]()
+
+    def train(message: bytes, params: RoundParams) -> Any:
+        trained.append(message)
+        return np.zeros(LENGTH)
+
+    async def run() -> None:
+        async with session_of(N, registry=known, attempts=1) as party:
+            for u in range(N):
+                party.join(u, train, registry=known, **member_options(u, params))
+            link = party.links[1]
+            fetch = link.link.next_task
+
+            async def swapped(after: bytes) -> bytes | None:
+                data = await fetch(after)
+                task = None if data is None else read_task(data)
+                if task is not None and task.step == "masked_input":
+                    return encode(msgspec.structs.replace(task, message=b"other"))
+                return data
+
+            link.link.next_task = swapped
+            result = await party.session.round(params, b"model")
+            assert result.survivors == (0, 2, 3, 4)
+            assert [event.client for event in party.of(MemberDeclined)] == [1]
+
+    asyncio.run(run())
+    assert trained == [b"model"] * 4

@@ -26,6 +26,7 @@ from secagg.session.wire import (
     Task,
     answer_limit,
     encode,
+    message_digest,
     read_answer,
     read_name,
     read_task,
@@ -34,7 +35,7 @@ from secagg.session.wire import (
 )
 
 PARAMS = RoundParams(n_clients=5, threshold=3, length=4, encoding=FixedPoint(clip=8.0))
-NAME = AttemptName(b"the run!", 7, 2, b"8 random")
+NAME = AttemptName(b"the run!", 7, 2, b"8 random", message_digest(b"message"))
 TASK = Task(bytes(range(16)), 7, 2, "advertise_keys", PARAMS.to_bytes(), b"message", b"data")
 FRAMES = [encode(TASK), encode(Answer(bytes(16), b"data")), encode(Declined(bytes(16)))]
 CHECKS = {"version", "encoding", "size"}
@@ -63,10 +64,10 @@ def test_frames_are_canonical_and_versioned():
 
 def test_long_prefixes_of_a_session_are_hashed():
     assert read_name(b"short") is None
-    for size in (0, 42, 43, 64):
+    for size in (0, 10, 11, 64):
         session = write_name(b"x" * size, NAME)
         assert len(session) <= 64
-        assert session.startswith(b"x" * 42) == (size == 42)
+        assert session.startswith(b"x" * 10) == (size == 10)
         assert read_name(session) == NAME
 
 
@@ -82,8 +83,9 @@ def test_layout_of_the_frames():
     digest = hashlib.sha256(b"secagg/1 session task" + PARAMS.digest + place).digest()
     assert task_id(PARAMS.digest, 7, 2, "unmasking") == digest[:16]
     name = b"the run!" + struct.pack("<IH", 7, 2) + b"8 random"
+    name += hashlib.sha256(b"secagg/1 session messagemessage").digest()
     assert write_name(b"app", NAME) == b"app" + name
-    assert write_name(b"x" * 43, NAME) == hashlib.sha256(b"x" * 43).digest()[:16] + name
+    assert write_name(b"x" * 11, NAME) == hashlib.sha256(b"x" * 11).digest()[:10] + name
 
 
 def test_answers_of_the_largest_messages_are_within_the_limit():

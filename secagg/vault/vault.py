@@ -11,9 +11,11 @@ and a state that are *both* restored, as by the snapshot of a machine, defeat th
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -164,9 +166,16 @@ def _write(path: str, key: bytes) -> None:
 
 
 def _read(path: str | Path) -> bytes:
-    """Return the first bytes of a file, at most one more than a key has."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """Return the first bytes of a file, at most one more than a key has.
+
+    OSError is raised for a link, since the key would stay under its other name.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
     try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            raise OSError(errno.EMLINK, "it is not a file with this name alone")
         return os.read(descriptor, _KEY_BYTES + 1)
     finally:
         os.close(descriptor)

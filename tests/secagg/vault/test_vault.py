@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,26 @@ def test_key_is_of_the_given_entropy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", bytes(31), bytes(33)])
 def test_file_that_is_no_key_is_rejected(vault: Vault, content: bytes) -> None:
     vault.path.write_bytes(content)
+    rejects(vault.read, "file")
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_check48_key_with_two_names_is_taken_under_neither(link: Any, vault: Vault) -> None:
+    key = vault.renew()
+    other = Vault(vault.path.with_name("other"))
+    link(vault.path, other.path)
+    rejects(other.read, "file")
+    rejects(lambda: other.take(key), "file")
+    if link is os.symlink:  # the file itself has one name
+        vault.take(key)
+    else:
+        link(vault.path, other.path)
+        rejects(lambda: vault.take(key), "file")
+        rejects(vault.read, "used")
+
+
+def test_pipe_is_rejected_without_waiting_for_its_writer(vault: Vault) -> None:
+    os.mkfifo(vault.path)
     rejects(vault.read, "file")
 
 

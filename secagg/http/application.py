@@ -97,7 +97,7 @@ class Members:
         with self._poll(client):
             task = await self._next_task(request, client, bytes.fromhex(after))
         if task is not None:
-            return Bytes(task, self.budget, self._limits.body_seconds)
+            return Bytes(task, self.budget, client, self._limits.body_seconds)
         if self._session.closed:
             self._leave(client)
             raise Problem(410, "ended", "the session has ended")
@@ -112,7 +112,7 @@ class Members:
         if not self._begun:
             raise bodies.busy("no round has begun yet")
         length = bodies.content_length(request, self._session.answer_limit)
-        with self.budget.hold(length):
+        with self.budget.hold(length, client):
             body = await bodies.read(request, length, self._limits.body_seconds, digest)
             try:
                 await self._session.accept(client, body)

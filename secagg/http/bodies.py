@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from secagg.errors import ParameterError
 from secagg.http.problems import Problem
 
 _PIECE = 1 << 18
+_BODIES_OF_CLIENT = 4
+"""Bodies of one client in flight, at most; otherwise one could take the bytes of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +61,28 @@ class Budget:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self._bodies: Counter[int] = Counter()
         self.held = 0
 
     @contextmanager
-    def hold(self, count: int) -> Iterator[None]:
-        """Reserve bytes, or raise `Problem` 503. One body alone is always accepted."""
+    def hold(self, count: int, client: int) -> Iterator[None]:
+        """Reserve bytes for a client, or raise `Problem` 503.
+
+        One body alone is always accepted.
+        """
+        if self._bodies[client] >= _BODIES_OF_CLIENT:
+            raise busy("too many bodies of this client are in flight")
         if self.held and self.held + count > self._limit:
             raise busy("too many bytes are in flight")
         self.held += count
+        self._bodies[client] += 1
         try:
             yield
         finally:
             self.held -= count
+            self._bodies[client] -= 1
+            if not self._bodies[client]:
+                del self._bodies[client]
 
 
 def busy(why: str) -> Problem:
@@ -130,15 +143,16 @@ class Bytes(Response):
 
     media_type = "application/octet-stream"
 
-    def __init__(self, content: bytes, budget: Budget, seconds: float) -> None:
+    def __init__(self, content: bytes, budget: Budget, client: int, seconds: float) -> None:
         super().__init__(
             headers={"Content-Length": str(len(content)), "Cache-Control": "no-store"}
         )
-        self._content, self._budget, self._seconds = memoryview(content), budget, seconds
+        self._content, self._seconds = memoryview(content), seconds
+        self._budget, self._client = budget, client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; after the deadline the server closes the connection."""
-        with self._budget.hold(len(self._content)):
+        with self._budget.hold(len(self._content), self._client):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             try:
                 async with asyncio.timeout(self._seconds):

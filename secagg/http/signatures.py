@@ -137,6 +137,8 @@ def verify(
         or wrong. "clock": too old, or of the future. "client": no key under the id.
     """
     known = _headers(headers)
+    if "#" in target:  # what follows a fragment's mark would not be covered
+        raise _wrong("the request's target has a fragment")
     quick = verified(keys, method, target, known, VALID.total_seconds())
     if quick is not None:
         return quick

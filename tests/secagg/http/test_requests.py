@@ -238,13 +238,38 @@ def test_member_that_hangs_up_stops_waiting(caplog):
 
 def test_bytes_in_flight_are_limited_but_one_body_always_fits():
     budget = Budget(10)
-    with budget.hold(20):
-        with pytest.raises(Problem) as caught, budget.hold(1):
+    with budget.hold(20, 0):
+        with pytest.raises(Problem) as caught, budget.hold(1, 1):
             pass
         assert (caught.value.status, caught.value.retry_after) == (503, 1)
-    with budget.hold(4), budget.hold(6):
+    with budget.hold(4, 0), budget.hold(6, 0):
         assert budget.held == 10
     assert budget.held == 0
+
+
+def test_one_member_cannot_take_the_bytes_of_all():
+    async def test(party: Party) -> None:
+        await party.begin()
+        target = "/v1/sessions/session/answer"
+        writers = []
+        for count in range(1, 5):  # bodies that never come
+            signed = sign(make_identity(1), 1, "POST", target, b"later")
+            headers = signed | {"Host": "h", "Content-Length": "100"}
+            lines = [f"POST {target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+            _, writer = await connect(party)
+            writer.write("\r\n".join([*lines, "", ""]).encode())
+            writers.append(writer)
+            held = f"secagg_http_bytes_in_flight {100 * count}.0"
+            while held not in (await party.operator("/metrics")).text:
+                pass
+        assert_problem(await party.answer(1, GARBAGE), 503, "busy")
+        assert_problem(await party.task(1), 503, "busy")
+        assert_problem(await party.answer(2, GARBAGE), 409, "late")
+        assert (await party.task(2)).status_code == 200
+        for writer in writers:
+            writer.close()
+
+    run(test)
 
 
 def test_answer_before_the_first_round_is_to_be_sent_again():

@@ -44,8 +44,13 @@ def test_signed_request_is_its_clients():
 
 @pytest.mark.parametrize(
     ("method", "target"),
-    [("GET", TARGET), ("POST", TARGET + "1"), ("POST", TARGET.replace("a%2Fb", "c"))],
-    ids=["method", "query", "session"],
+    [
+        ("GET", TARGET),
+        ("POST", TARGET + "1"),
+        ("POST", TARGET.replace("a%2Fb", "c")),
+        ("POST", TARGET + "#&after=00"),
+    ],
+    ids=["method", "query", "session", "fragment"],
 )
 def test_signature_is_of_one_request(method, target):
     headers = sign(make_identity(2), 2, "POST", TARGET, b"")

@@ -10,7 +10,7 @@ from operator import index
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
-from secagg.protocol import Registry
+from secagg.protocol import CohortLedger, Registry
 from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Deadlines
 from secagg.session.desk import Desk
@@ -38,6 +38,8 @@ class Batch:
     endorsements : sequence of bytes
         Signatures of all helpers over `params`, 64 bytes each.
     registry : Registry or None
+    ledger : CohortLedger or None
+        Cohorts of earlier sums.
     store : Store or None
         Folder for the reports.
     left_out : set of int
@@ -49,6 +51,7 @@ class Batch:
     message: bytes
     endorsements: Sequence[bytes]
     registry: Registry | None
+    ledger: CohortLedger | None
     store: Store | None
     left_out: set[int] = field(default_factory=set)
     _accumulator: Accumulator | None = None
@@ -229,12 +232,31 @@ class Batch:
         return dropped
 
     def _fix(self) -> bytes:
-        """Return the request for the helpers; the list is stored before it goes out."""
+        """Return the request for the helpers; list and ledger are stored before it goes out."""
         request = self.accumulator.request()
         if not self._fixed and self._reports is not None:
             self._reports.fix(self.accumulator.ids)
         self._fixed = True
+        self._record(self.accumulator.ids)
         return request
+
+    def _record(self, clients: Collection[int]) -> None:
+        """Record the list in the ledger, or raise if an earlier cohort is too close."""
+        ledger = self.ledger
+        if ledger is None:
+            return
+        difference, least = ledger.record(clients), ledger.min_difference
+        if difference:
+            raise TooFewSurvivors(
+                f"the {len(clients)} clients differ from the cohort of an earlier sum by "
+                f"{difference}, not {least}, and the difference of the sums would expose them; "
+                "take a new sum with the same cohort or a more different one",
+                phase=REPORT,
+                survivors=difference,
+                needed=least,
+            )
+        if self.store is not None:
+            self.store.keep_ledger(ledger)
 
     def _valid(
         self,

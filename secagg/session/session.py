@@ -220,7 +220,8 @@ class Session:
             An argument is invalid. Or the folder has this round with other parameters or
             another message.
         TooFewSurvivors
-            Fewer reports than ``params.min_clients`` came in all attempts.
+            Fewer reports than ``params.min_clients`` came in all attempts. Or the ledger has a
+            cohort too close to that of the sum.
         RemoteProtocolError
             "helpers": too few helpers are left. Or as `Accumulator.result`.
         JournalError, LocalProtocolError
@@ -240,6 +241,7 @@ class Session:
             message=message,
             endorsements=endorsements,
             registry=registry,
+            ledger=self._ledger,
             store=self._store,
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from secagg import (
+    CohortLedger,
     FixedPoint,
     ParameterError,
     Registry,
@@ -433,3 +434,27 @@ def test_a_helper_that_answers_for_another_one_is_left_out(setting):
     result, party = run_batch(setting, links)
     assert_plain_sum(result, set(range(N)))
     assert [(e.helper, e.check) for e in party.of(HelperFailed)] == [(1, "helper")]
+
+
+def test_the_ledger_rejects_a_list_too_close_to_an_earlier_one(setting, ram_path):
+    ledger, asked, folder = CohortLedger(min_difference=3), [], ram_path / "session"
+
+    class Spy(Broken):
+        async def _spoil(self, step: str, answer: Any, *_: Any) -> Any:
+            asked.append(step)
+            return answer
+
+    assert ledger.record(range(N - 1)) == 0
+    links = [Spy(link, "", "") for link in setting.links]
+    with pytest.raises(TooFewSurvivors):
+        run_batch(setting, links, ledger=ledger, folder=folder)
+    assert set(asked) == {"check"}
+
+
+def test_the_ledger_with_the_list_is_stored(setting, ram_path):
+    ledger, folder = CohortLedger(min_difference=3), ram_path / "session"
+    result, _ = run_batch(setting, setting.links, ledger=ledger, folder=folder)
+    assert_plain_sum(result, set(range(N)))
+    assert ledger.record(range(1, N)) == 1
+    with closing(sqlite3.connect(folder / "session")) as database:
+        assert database.execute("SELECT ledger FROM head").fetchone() == (ledger.to_bytes(),)

@@ -70,6 +70,8 @@ class Connection:
             verify=(tls or client_context(None)) if encrypted else False,
             trust_env=encrypted,  # a proxy of the environment would read plain HTTP
             timeout=_TIMEOUT,
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [_check_encoding]},
             limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
         )
 
@@ -129,6 +131,16 @@ class Connection:
             signatures.sign(self._identity, self._client_id, method, target, body)
         )
         return await self._http.send(request)
+
+
+async def _check_encoding(response: httpx.Response) -> None:
+    """Reject a compressed response before it is read: a few bytes could fill the memory."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise LinkError(
+            f"{response.url.host} sent a compressed response, which nobody asked for; turn "
+            "compression off at the server or its proxy",
+            check="encoding",
+        )
 
 
 def refused(response: httpx.Response) -> LinkError:

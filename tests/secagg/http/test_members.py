@@ -368,3 +368,31 @@ def test_server_killed_twice_is_resumed_and_members_find_it(ram_path, twice):
         assert await asyncio.gather(*members) == [3] * MEMBERS
 
     asyncio.run(test())
+
+
+def test_compressed_responses_are_rejected_before_they_are_read():
+    """A few bytes could fill the member's memory."""
+    closed = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        assert b"accept-encoding: identity" in asked.lower()
+        bomb = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 99\r\n\r\n"
+        writer.write(bomb)  # and no body: whoever reads it waits
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        closed.set()
+
+    async def test() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        url, identity = f"http://127.0.0.1:{port}", make_identity(1)
+        with pytest.raises(LinkError) as caught:
+            await join(url, 1, vector_of, identity=identity, patience=1e-9)
+        assert caught.value.check == "encoding"
+        await closed.wait()
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(test())

@@ -77,6 +77,8 @@ def test_missing_length_is_rejected():
             yield GARBAGE
 
         assert_problem(await party.answer(1, GARBAGE, sent=chunks()), 411, "length")
+        both = {"Content-Length": "1", "Transfer-Encoding": "chunked"}  # two ends of a body
+        assert await raw(party, b"0\r\n\r\n", both) == 411
 
     run(test)
 

@@ -239,7 +239,8 @@ class Helper(Confined):
         for j, signature in signatures.items():
             replies.check_signature(j, signature, self.params, digest, "open")
         if len(signatures) < self.params.quorum:
-            why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}"
+            why = f"{len(signatures)} helpers signed the list; it takes {self.params.quorum}; "
+            why += "pass their answers of Helper.reserve to Accumulator.request"
             raise violation("open", "quorum", why)
 
     def _mask(self, ids: Ids, drawn: Rows, index: int, digest: bytes) -> bytes | memoryview:

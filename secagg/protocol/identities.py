@@ -170,7 +170,8 @@ def check_registry(params: RoundParams, registry: Registry | None) -> None:
     """Raise `ParameterError` unless a registry is given exactly in the active variant."""
     if registry is not None and not isinstance(registry, Registry):
         raise ParameterError(
-            f"registry must be a secagg.Registry, not {type(registry).__name__}"
+            f"registry must be a secagg.Registry, not {type(registry).__name__}; pass "
+            "secagg.Registry({id: identity.public, …})"
         )
     if params.active and registry is None:
         raise ParameterError(

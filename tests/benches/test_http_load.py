@@ -13,6 +13,7 @@ import pytest
 from benches.http_load.driver import HELPERS, check_statuses, check_sum, drive
 from benches.http_load.load import DROPS, GARBAGE, STEPS, Load
 from benches.http_load.report import document, text
+from effort import pure_repeats
 
 SMALL = Load(
     kind="round",
@@ -51,6 +52,7 @@ def run(load: Load, folder: Path) -> dict:
     return figures
 
 
+@pure_repeats
 @pytest.mark.large
 def test_small_run_survives_all_faults(ram_path):
     counts = run(SMALL, ram_path)["members"]
@@ -58,11 +60,13 @@ def test_small_run_survives_all_faults(ram_path):
     assert any(f"fault {kind}" in counts for kind in GARBAGE)
 
 
+@pure_repeats
 @pytest.mark.large
 def test_small_run_of_one_shot_sums_survives_a_dead_helper(ram_path):
     run(replace(SMALL, kind="semi-honest", kills=1), ram_path)
 
 
+@pure_repeats
 @pytest.mark.large
 def test_small_run_of_one_shot_sums_survives_a_lying_helper(ram_path):
     events = run(replace(SMALL, kind="active", kills=1), ram_path)["events"]

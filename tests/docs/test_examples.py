@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from effort import pure_repeats
 from fedmf.aggregate import WARNINGS
-from secagg import _fast
 
 ROOT = Path(__file__).parents[2]
-
-
-pure_repeats = pytest.mark.skipif(
-    not _fast.COMPILED,
-    reason="shows the same without kernels, and what it calls is tested without them",
-)
 
 
 def blocks(path: str) -> list[str]:

@@ -1,8 +1,16 @@
-"""Numbers of examples and rounds, in proportion to Hypothesis's profile."""
+"""Numbers of examples and rounds by Hypothesis's profile, and tests for one mode only."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+
+from secagg import _fast
+
+pure_repeats = pytest.mark.skipif(
+    not _fast.COMPILED,
+    reason="shows the same without kernels, and what it calls is tested without them",
+)
 
 FULL = 100  # the examples of the profile "full", in which the tests state their numbers
 

@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from effort import pure_repeats
 from http_party import MEMBERS, Party, party_of
 from secagg import FixedPoint
 from secagg.http import Limits, reach_helper, serve_helper
@@ -30,6 +31,8 @@ from secagg.oneshot import OneShotParams
 from secagg.session.wire import Answer, Declined, encode, read_task
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
+
+pytestmark = pure_repeats
 
 SETTINGS = settings(
     deadline=None,

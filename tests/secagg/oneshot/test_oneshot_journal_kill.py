@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from effort import pure_repeats
 from helper_process import ROOT, call
 from oneshot_parties import Parties, registry_for, rejects
 from secagg import RemoteProtocolError
@@ -40,7 +41,10 @@ def strace_works() -> bool:
     return run.returncode == 0
 
 
-pytestmark = pytest.mark.skipif(not strace_works(), reason="strace is missing or forbidden")
+pytestmark = [
+    pure_repeats,
+    pytest.mark.skipif(not strace_works(), reason="strace is missing or forbidden"),
+]
 
 
 class Point(NamedTuple):

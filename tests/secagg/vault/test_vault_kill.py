@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from effort import pure_repeats
 from harness import make_params
 from vault_crashes import Violation, every_call, trials
 from vault_mutants import MUTANTS
 from vault_node import start_nursery
+
+pytestmark = pure_repeats
 
 KINDS = {
     "semi-honest": make_params(3, session=b"a"),

@@ -7,6 +7,7 @@ import asyncio
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from benches.http_load.driver import HELPERS, drive
@@ -14,7 +15,7 @@ from benches.http_load.load import Load
 from benches.http_load.report import document, text
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run a load and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m benches.http_load", description=__doc__)
     parser.add_argument("--kind", choices=HELPERS, default="round")
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--folder", type=Path, help="folder to keep; a temporary one if none")
-    chosen = vars(parser.parse_args())
+    chosen = vars(parser.parse_args(argv))
     target, folder = chosen.pop("json"), chosen.pop("folder")
     until = time.time() + 60 * chosen.pop("minutes")
     load = Load(**chosen, until=until)

@@ -87,7 +87,8 @@ def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         program, words = words[1], words[2:]
     else:
         program += ".cli"
-    module = import_module({"benches.papers": "benches.papers.__main__"}.get(program, program))
+    packages = ("benches.papers", "benches.http_load")
+    module = import_module(f"{program}.__main__" if program in packages else program)
     if hasattr(module, "app"):
         found: Any = import_module("typer.main").get_command(module.app)
         while hasattr(found, "commands"):

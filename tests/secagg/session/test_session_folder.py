@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import session_server
-from effort import pure_repeats
 from secagg import (
     CohortLedger,
     Dispute,
@@ -124,8 +123,7 @@ def test_a_killed_server_goes_on_where_it_was(mode, kind, ram_path):
     assert left == {"session"}  # nothing of finished rounds but their results
 
 
-@pure_repeats
-@pytest.mark.large
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", POINTS)
 @pytest.mark.parametrize("mode", ["round", "one-shot"])
 def test_a_server_may_be_killed_at_any_point(mode, kind, ram_path):

@@ -66,7 +66,7 @@ def test_check48_interrupted_at_each_call(address: str, ram_path: Path) -> None:
     assert every_call(address, ram_path, KINDS["semi-honest"]) > 100
 
 
-@pytest.mark.large
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_check48_without_a_step_an_interruption_breaks_the_vault(
     address: str, ram_path: Path, mutant: str

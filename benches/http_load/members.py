@@ -126,8 +126,6 @@ class Process:
 def main(folder: Path, index: int) -> None:
     """Run the members of a process."""
     logging.disable()  # thousands of attempts are left, as they should be
-    # httpcore looks for it at every lock, and a package that is absent is searched each time
-    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
     process = Process(Load.read(folder), index)
     print("ready", flush=True)
     asyncio.run(process.run())

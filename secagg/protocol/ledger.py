@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg._check import as_bytes, check_integer, check_kind
-from secagg.errors import ParameterError
+from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.protocol.messages import pack_ids, unpack_ids
 
 _MAGIC = b"secagg ledger 1\0"
@@ -205,6 +205,20 @@ class Page(NamedTuple):
     def record(self, packed: bytes) -> int:
         """Record a cohort, as packed ascending ids; see `CohortLedger.record`."""
         return self.ledger._record(self.kind, packed)
+
+    def require(self, packed: bytes, phase: str) -> None:
+        """Record a server's cohort, or raise TooFewSurvivors if an earlier one is too close."""
+        difference = self.record(packed)
+        if difference:
+            least = self.ledger.min_difference
+            raise TooFewSurvivors(
+                f"the {len(packed) // 8} survivors differ from the cohort of an earlier sum by "
+                f"{difference} clients, not {least}, and the difference of the sums would "
+                "expose them; begin a new sum with the same cohort or a more different one",
+                phase=phase,
+                survivors=difference,
+                needed=least,
+            )
 
 
 def open_page(ledger: CohortLedger | None, kind: str) -> Page | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secagg.encoding import Lanes
-from secagg.errors import TooFewSurvivors
 from secagg.protocol import Phase
 from secagg.protocol.ledger import Page
 from secagg.protocol.messages import ConsistencyRequest, UnmaskRequest, encode, pack_ids
@@ -59,17 +58,7 @@ class Summed:
 
         U3 was recorded already if it was closed before a resume, or signed.
         """
-        difference = page.record(pack_ids(list(self.asked)))
-        if difference:
-            least = page.ledger.min_difference
-            raise TooFewSurvivors(
-                f"the {len(self.asked)} survivors differ from the cohort of an earlier sum by "
-                f"{difference} clients, not {least}, and the difference of the sums would "
-                "expose them; begin a new round with the same cohort or a more different one",
-                phase=phase,
-                survivors=difference,
-                needed=least,
-            )
+        page.require(pack_ids(list(self.asked)), phase)
 
     def to_sign(self) -> dict[int, bytes]:
         """Return the request of round 3 for each client: the survivors to sign."""

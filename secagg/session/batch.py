@@ -11,6 +11,7 @@ from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.oneshot import Accumulator, OneShotParams, OneShotResult, reports
 from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.protocol import CohortLedger, Registry
+from secagg.protocol.messages import pack_ids
 from secagg.session.answers import fingerprint
 from secagg.session.deadlines import Deadlines
 from secagg.session.desk import Desk
@@ -240,21 +241,12 @@ class Batch:
         self._record(self.accumulator.ids)
         return request
 
-    def _record(self, clients: Collection[int]) -> None:
+    def _record(self, clients: Sequence[int]) -> None:
         """Record the list in the ledger, or raise if an earlier cohort is too close."""
         ledger = self.ledger
         if ledger is None:
             return
-        difference, least = ledger.record(clients), ledger.min_difference
-        if difference:
-            raise TooFewSurvivors(
-                f"the {len(clients)} clients differ from the cohort of an earlier sum by "
-                f"{difference}, not {least}, and the difference of the sums would expose them; "
-                "take a new sum with the same cohort or a more different one",
-                phase=REPORT,
-                survivors=difference,
-                needed=least,
-            )
+        ledger.page("").require(pack_ids(clients), REPORT)
         if self.store is not None:
             self.store.keep_ledger(ledger)
 

@@ -16,9 +16,10 @@ from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase, RoundParams
 from secagg.server import RoundResult
 from secagg.session import outcomes
+from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import Hooks, Place, RoundFailed, RoundFinished
+from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
 from secagg.session.store import Begun, Store, program
 
 __all__ = ["Series"]
@@ -94,6 +95,41 @@ class Series:
         finally:
             self.rounds += 1
             self._busy = False
+
+    async def choose(
+        self, choice: Choice, away: Set[int], least: int, seconds: float
+    ) -> tuple[int, ...]:
+        """Return a cohort of members that are present, without those in `away`."""
+        self.desk.release()
+        return await choice.among(self.desk.presence, away, least, seconds)
+
+    async def keep_attempt(
+        self, place: Place, params: Params, cohort: tuple[int, ...], largest: int
+    ) -> None:
+        """Store an attempt in the folder, if there is one, before any of its tasks goes out.
+
+        Its answers have at most `largest` bytes.
+        """
+        store, answers = self.store, self.desk.answers
+        answers.limit = max(answers.limit, largest)  # the last round's may come again
+        if store is not None:
+            begun, known = Begun(place.attempt, params.to_bytes(), cohort), answers.to_bytes()
+            await self.desk.thread.run(lambda: store.keep_attempt(place.number, begun, known))
+
+    def announce(
+        self, place: Place, params: Params, cohort: int, needed: int, *, resumed: bool
+    ) -> None:
+        """Tell the hooks that an attempt begins with so many clients."""
+        self.hooks(
+            RoundBegun(
+                place=place,
+                kind="one-shot" if isinstance(params, OneShotParams) else "round",
+                cohort=cohort,
+                needed=needed,
+                length=params.length,
+                resumed=resumed,
+            )
+        )
 
     async def _begin(
         self, store: Store, number: int, wanted: bytes, params: Params

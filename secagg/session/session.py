@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence
 from typing import Self
 
 from secagg._check import as_bytes, check_integer, check_kind
@@ -17,7 +17,7 @@ from secagg.session.batch import Batch
 from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.desk import Desk
-from secagg.session.events import Hook, Hooks, Place, RoundBegun
+from secagg.session.events import Hook, Hooks, Place
 from secagg.session.helpers import HelperLink, Helpers, by_number
 from secagg.session.rounds import Attempt, begun_params, fresh_params, largest_answer
 from secagg.session.series import Series
@@ -152,24 +152,16 @@ class Session:
         members, least, most = self._desk.members, params.min_survivors, params.n_clients
         choice = Choice(cohort, members, least, most)
         left_out: set[int] = set()
+        series = self._series
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                ids = await self._choose(choice, left_out, least)
-                fresh = fresh_params(params, self.name, self._series.id, place, message)
-                await self._keep(place, fresh.to_bytes(), ids, largest_answer(fresh))
+                ids = await series.choose(choice, left_out, least, self._deadlines.gather)
+                fresh = fresh_params(params, self.name, series.id, place, message)
+                await series.keep_attempt(place, fresh, ids, largest_answer(fresh))
             else:
                 ids, fresh = begun.cohort, begun_params(begun, params)
-            self._hooks(
-                RoundBegun(
-                    place=place,
-                    kind="round",
-                    cohort=len(ids),
-                    needed=params.min_survivors,
-                    length=params.length,
-                    resumed=begun is not None,
-                )
-            )
+            series.announce(place, params, len(ids), least, resumed=begun is not None)
             attempt = Attempt(
                 place=place,
                 params=fresh,
@@ -184,7 +176,7 @@ class Session:
             finally:
                 left_out.update(attempt.left_out)
 
-        return await self._series.next(params, message, left_out, run)
+        return await series.next(params, message, left_out, run)
 
     async def one_shot(
         self,
@@ -235,8 +227,9 @@ class Session:
         check_registry(params.sums, registry)
         members, least, most = self._desk.members, params.min_clients, params.n_clients
         choice = Choice(cohort, members, least, most)
+        series = self._series
         batch = Batch(
-            number=self._series.rounds,
+            number=series.rounds,
             params=params,
             message=message,
             endorsements=endorsements,
@@ -251,26 +244,16 @@ class Session:
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
                 away = batch.left_out | batch.reported
-                ids = await self._choose(choice, away, batch.needed)
-                largest = FRAME + params.layout.report
-                await self._keep(place, params.to_bytes(), ids, largest)
-            self._hooks(
-                RoundBegun(
-                    place=place,
-                    kind="one-shot",
-                    cohort=len(ids),
-                    needed=params.min_clients,
-                    length=params.length,
-                    resumed=begun is not None,
-                )
-            )
+                ids = await series.choose(choice, away, batch.needed, self._deadlines.gather)
+                await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
+            series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:
                 await batch.collect(place, ids, self._desk, self._deadlines.reports)
             reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
             return await batch.finish(reached, self._desk, self._deadlines)
 
         try:
-            result = await self._series.next(params, message, batch.left_out, run)
+            result = await series.next(params, message, batch.left_out, run)
         finally:
             batch.close()
         assert isinstance(result, OneShotResult), "as its parameters are"  # noqa: S101
@@ -335,18 +318,3 @@ class Session:
         self._thread.close()
         if self._store is not None:
             self._store.close()
-
-    async def _choose(self, choice: Choice, away: Set[int], least: int) -> tuple[int, ...]:
-        """Return a cohort of members that are present, without those in `away`."""
-        self._desk.release()
-        return await choice.among(self._desk.presence, away, least, self._deadlines.gather)
-
-    async def _keep(
-        self, place: Place, params: bytes, cohort: Collection[int], largest: int
-    ) -> None:
-        """Store an attempt in the folder, if there is one, before any of its tasks goes out."""
-        store, answers = self._store, self._desk.answers
-        answers.limit = max(answers.limit, largest)  # the last round's may come again
-        if store is not None:
-            begun, known = Begun(place.attempt, params, tuple(cohort)), answers.to_bytes()
-            await self._thread.run(lambda: store.keep_attempt(place.number, begun, known))

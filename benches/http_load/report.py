@@ -46,11 +46,12 @@ def document(load: Load, figures: Figures) -> dict[str, Any]:
     }
 
 
-def quantiles(values: Sequence[float]) -> dict[str, float]:
-    """Return count, median, 99th percentile and maximum of some values."""
-    p50, p99 = np.quantile(values, (0.5, 0.99)) if len(values) else (np.nan, np.nan)
-    most = max(values, default=np.nan)
-    return {"n": len(values), "p50": float(p50), "p99": float(p99), "max": most}
+def quantiles(values: Sequence[float]) -> dict[str, float | None]:
+    """Return count, median, 99th percentile and maximum of some values; None if there is none."""
+    if not values:
+        return {"n": 0, "p50": None, "p99": None, "max": None}
+    p50, p99 = np.quantile(values, (0.5, 0.99))
+    return {"n": len(values), "p50": float(p50), "p99": float(p99), "max": max(values)}
 
 
 def growth(load: Load, memory: Sequence[dict[str, float]]) -> float | None:

@@ -47,7 +47,7 @@ def document(load: Load, figures: Figures) -> dict[str, Any]:
 
 
 def quantiles(values: Sequence[float]) -> dict[str, float | None]:
-    """Return count, median, 99th percentile and maximum of some values; None if there is none."""
+    """Return count, median, 99th percentile and maximum, or None where nothing counts."""
     if not values:
         return {"n": 0, "p50": None, "p99": None, "max": None}
     p50, p99 = np.quantile(values, (0.5, 0.99))

@@ -1,12 +1,20 @@
-"""Fuzzing of the HTTP surface from its OpenAPI description, and of the bodies: no 5xx."""
+"""Fuzzing of the HTTP surface from its OpenAPI description, and of the bodies.
+
+No request is a fault of the server, and none leaves anything in its memory.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
+import random
 import socket
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from effort import pure_repeats
-from http_party import MEMBERS, Party, party_of
+from effort import pure_repeats, scaled
+from http_party import GARBAGE, MEMBERS, Party, party_of
 from secagg import FixedPoint
 from secagg.http import Limits, reach_helper, serve_helper
 from secagg.http.helper import AGGREGATOR
@@ -50,17 +58,15 @@ class Running:
     """A member's server with a round under way, and a helper, in a thread of their own."""
 
     def __init__(self) -> None:
-        self._ready, self._loop = threading.Event(), asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_until_complete, args=[self._run()]
-        )
+        self._ready, self.loop = threading.Event(), asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_until_complete, args=[self._run()])
         self._thread.start()
         self._ready.wait()
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._over.set)
+        self.loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     async def _run(self) -> None:
         self._over = asyncio.Event()
@@ -87,6 +93,7 @@ class Running:
             reached = reach_helper(self.helper_url, params, identity=aggregator)
             link = await stack.enter_async_context(reached)
             self.sum = link._path.rpartition("/")[2]
+            self.tasks = asyncio.all_tasks()
             self._ready.set()
             await self._over.wait()
 
@@ -186,3 +193,115 @@ def test_mutated_requests(running):
         assert not first or 200 <= int(first.split()[1]) < 500
 
     send()
+
+
+class Hostile:
+    """Requests of a stranger or a bad member, most of them rejected, no two the same.
+
+    Attributes
+    ----------
+    statuses : set of int
+        Statuses of the responses; 0 for a connection closed without one.
+    """
+
+    def __init__(self, running: Running, seed: int) -> None:
+        self._rng, self._running = random.Random(seed), running
+        self.statuses: set[int] = set()
+        self._operations = [
+            (url, method, path)
+            for url in (running.party.serving.url, running.helper_url)
+            for path, method in self._described(url)
+        ]
+        self._weights = [5 if "{" in path else 1 for _, _, path in self._operations]
+        self._bodies = [GARBAGE, encode(Answer(running.task.id, bytes(64)))]
+
+    @staticmethod
+    def _described(url: str) -> list[tuple[str, str]]:
+        schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+        found = [operation.ok() for operation in schema.get_all_operations()]
+        return [(one.path, one.method.upper()) for one in found]
+
+    async def send(self, count: int) -> int:
+        """Send requests, one after the other; return the bytes that Python has afterwards."""
+        for _ in range(count):
+            self.statuses.add(await self._send())
+        loop = asyncio.get_running_loop()
+        for _ in range(1000):  # asyncio drops cancelled timers once there are many
+            loop.call_later(3600, print).cancel()
+        while asyncio.all_tasks() - {asyncio.current_task(), *self._running.tasks}:
+            await asyncio.sleep(0)  # the server's ends of the connections
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    async def _send(self) -> int:
+        rng = self._rng
+        ((url, method, path),) = rng.choices(self._operations, self._weights)
+        fault = rng.choice(["", "", "", "path", "path", "unsigned", "stranger", "key", "bytes"])
+        for name, value in {"{session}": "session", "{sum}": self._running.sum}.items():
+            path = path.replace(name, rng.randbytes(80).hex() if fault == "path" else value)
+        if path.endswith("/task"):
+            path += f"?after={rng.randbytes(rng.choice([9, 16])).hex()}"
+        body = self._spoilt(rng.choice(self._bodies)) if method == "POST" else b""
+        head = {"Host": "h", "Connection": "close", "Content-Length": str(len(body))}
+        if fault != "unsigned":
+            u = 1 if url != self._running.helper_url else AGGREGATOR
+            key = make_identity(
+                77 if u == AGGREGATOR and fault != "key" else 1 + (fault == "key")
+            )
+            head |= sign(key, 9 if fault == "stranger" else u, method, path, body)
+        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in head.items()), "", ""]
+        request = "\r\n".join(lines).encode() + body
+        host, _, port = url.removeprefix("http://").partition(":")
+        if fault == "bytes":
+            return await _status(host, int(port), self._spoilt(request), ends=True)
+        return await _status(host, int(port), request, ends=False)
+
+    def _spoilt(self, data: bytes) -> bytes:
+        at, size = self._rng.randrange(len(data)), self._rng.randrange(9)
+        return data[:at] + self._rng.randbytes(size) + data[at + self._rng.randrange(9) :]
+
+
+async def _status(host: str, port: int, request: bytes, *, ends: bool) -> int:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(request)
+        if ends:
+            writer.write_eof()
+        first, _ = await reader.readline(), await reader.read()
+        return int(first.split()[1]) if first else 0
+    except ConnectionError:
+        return 0
+    finally:
+        writer.close()
+
+
+def growth(running: Running, warm_up: int, batch: int) -> float:
+    """Return by how many bytes for each request the memory of Python grows.
+
+    It is the least growth of four batches, since a leak is in each of them.
+    """
+    hostile = Hostile(running, batch)
+    tracemalloc.start()
+    try:
+
+        async def send() -> list[int]:
+            await hostile.send(warm_up)
+            return [await hostile.send(batch) for _ in range(5)]
+
+        held = asyncio.run_coroutine_threadsafe(send(), running.loop).result()
+    finally:
+        tracemalloc.stop()
+    assert hostile.statuses >= {204, 400, 401, 404, 409, 422}
+    assert max(hostile.statuses) < 500
+    return min(after - before for before, after in pairwise(held)) / batch
+
+
+def test_requests_leave_nothing_in_memory(running, caplog):
+    caplog.set_level(logging.CRITICAL)  # it keeps what is logged
+    assert growth(running, 100, scaled(500)) < 2
+
+
+@pytest.mark.slow
+def test_many_requests_leave_nothing_in_memory(running, caplog):
+    caplog.set_level(logging.CRITICAL)
+    assert growth(running, 1000, 5000) < 0.2

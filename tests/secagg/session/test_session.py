@@ -12,6 +12,7 @@ import pytest
 
 from secagg import (
     CohortLedger,
+    Dispute,
     FixedPoint,
     LocalProtocolError,
     ParameterError,
@@ -19,9 +20,10 @@ from secagg import (
     RemoteProtocolError,
     RoundParams,
     RoundResult,
+    Server,
     TooFewSurvivors,
 )
-from secagg.protocol import NEXT
+from secagg.protocol import NEXT, Phase
 from secagg.session import (
     Deadlines,
     MemberDeclined,
@@ -35,8 +37,16 @@ from secagg.session import (
     Session,
     TaskTaken,
 )
+from secagg.session.rounds import Attempt
 from secagg.session.thread import Thread
-from secagg.session.wire import Answer, Declined, encode
+from secagg.session.wire import (
+    Answer,
+    Declined,
+    encode,
+    message_digest,
+    read_name,
+    write_name,
+)
 from secagg.testing import make_identity
 from session_party import Party, member_options, session_of, vector_of
 
@@ -87,10 +97,13 @@ def test_rounds_give_the_plain_sum_and_members_end_with_the_session(params):
         for u in range(N):
             party.join(u, train_of(u, seen), **options_of(u, params))
         for number in range(3):
-            result = await party.session.round(params, b"model %d" % number)
+            result = await party.session.round(params, b"model %d" % (number // 2))
             assert_plain_sum(result, set(range(N)))
         assert await party.end() == dict.fromkeys(range(N), 3)
-        assert sorted(seen) == sorted([b"model 0", b"model 1", b"model 2"] * N)
+        for task in (task for link in party.links.values() for task in link.tasks):
+            assert bool(task.params) == (task.step == "advertise_keys")
+            assert bool(task.message) == (task.step == "masked_input")
+        assert sorted(seen) == sorted([b"model 0", b"model 0", b"model 1"] * N)
         finished = party.of(RoundFinished)
         assert [event.place.number for event in finished] == [0, 1, 2]
         closed = [event for event in party.of(PhaseClosed) if event.place.number == 1]
@@ -281,6 +294,87 @@ def test_too_few_survivors_retry_with_a_fresh_session_and_the_same_vectors():
             assert len(sessions) == 2
             # clients 2, 3 and 4 trained once for both attempts, client 1 anew as it came back
             assert len(seen) == 3 + 1 + 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("change", ["message", "parameters"])
+def test_an_attempt_with_another_message_or_parameters_is_trained_for(change, monkeypatch):
+    """No honest server changes them; the vector would not be that of its parameters."""
+
+    class Changed(Attempt):
+        def __init__(self, **parts: Any) -> None:
+            if parts["place"].attempt and change == "message":
+                parts["message"] += b" again"
+                name = read_name(parts["params"].session)
+                name = name._replace(message=message_digest(parts["message"]))
+                parts["params"] = replace(parts["params"], session=write_name(b"app", name))
+            elif parts["place"].attempt:
+                parts["params"] = replace(parts["params"], length=LENGTH - 1)
+            super().__init__(**parts)
+
+    monkeypatch.setattr("secagg.session.session.Attempt", Changed)
+    params, seen = replace(SEMI, threshold=4), list[tuple[bytes, int]]()
+
+    def train(message: bytes, params: RoundParams) -> np.ndarray:
+        seen.append((message, params.length))
+        return vector_of(4, params.length)
+
+    async def run() -> None:
+        async with session_of(N) as party:
+            for u in range(N):
+                lost = {(0, 0, "masked_input"): "answer"} if u < 2 else {}
+                own = train if u == 4 else train_of(u)
+                party.join(u, own, lost, **options_of(u, params))
+            result = asyncio.create_task(party.session.round(params, b"model"))
+            while not party.of(RoundFailed):
+                await asyncio.sleep(0)
+            for u in (0, 1):
+                party.running[u].cancel()
+                party.join(u, train_of(u), **options_of(u, params))
+            length = len((await result).sum)
+            expected = (b"model again", LENGTH) if change == "message" else (b"model", length)
+            assert seen == [(b"model", LENGTH), expected]
+            assert length == LENGTH - (change == "parameters")
+
+    asyncio.run(run())
+
+
+class FailsOnce(Server):
+    """Server whose first unmasking fails a check, with client 1 as the dealer of a dispute."""
+
+    check = "shares"
+    failed = False
+
+    def close_round(self) -> None:
+        if self.phase is Phase.UNMASKING and not type(self).failed:
+            type(self).failed = True
+            raise RemoteProtocolError(
+                "", sender=None, phase=self.phase, check=self.check, disputes=(Dispute(1, 2),)
+            )
+        super().close_round()
+
+
+@pytest.mark.parametrize("check", ["shares", "sum", "weight", "clipped"])
+def test_after_a_failed_unmasking_the_dealer_is_left_out_and_an_opened_sum_is_final(
+    check, monkeypatch
+):
+    class Fails(FailsOnce):
+        pass
+
+    Fails.check = check
+    monkeypatch.setattr("secagg.session.rounds.Server", Fails)
+
+    async def run() -> None:
+        async with session_of(N) as party:
+            start(party, SEMI)
+            if check == "shares":
+                assert_plain_sum(await party.session.round(SEMI), {0, 2, 3, 4})
+            else:
+                with pytest.raises(RemoteProtocolError):
+                    await party.session.round(SEMI)
+            failed = [(event.left_out, event.final) for event in party.of(RoundFailed)]
+            assert failed == [((1,), check != "shares")]
 
     asyncio.run(run())
 

@@ -43,6 +43,7 @@ from secagg.session import (
     take_part,
 )
 from secagg.session.outcomes import read_error, read_result, write_error, write_result
+from secagg.session.store import Store
 from secagg.session.wire import encode, read_task
 from secagg.testing import toy_policy
 from session_party import Party, session_of, vector_of
@@ -175,6 +176,19 @@ def test_a_second_process_on_the_folder_is_rejected(ram_path):
     asyncio.run(run())
 
 
+def test_the_journal_stays_until_the_outcome_is_on_the_disk(ram_path, monkeypatch):
+    def killed(*_: object) -> None:
+        raise JournalError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep_outcome", killed)
+        with pytest.raises(JournalError):
+            run_rounds(ram_path, [b"a"])
+    assert (ram_path / "round-0-0.journal").exists()
+    (result,), _ = run_rounds(ram_path, [b"a"], again=True)  # of the journal alone
+    assert set(result.survivors) == set(range(N))
+
+
 def test_altered_results_are_found(ram_path):
     run_rounds(ram_path, [b"a"])
     (outcome,) = in_database(ram_path, "SELECT outcome FROM rounds")
@@ -192,8 +206,11 @@ def in_database(folder: Path, statement: str, *values: object) -> Any:
 
 def join_all(party: Party, lost: dict[int, Any] | None = None) -> None:
     for u in range(N):
-        train = lambda m, p, u=u: vector_of(u, LENGTH)  # noqa: E731
-        party.join(u, train, (lost or {}).get(u), policy=toy_policy(PARAMS))
+        join_one(party, u, (lost or {}).get(u))
+
+
+def join_one(party: Party, u: int, lost: Any = None) -> None:
+    party.join(u, lambda m, p: vector_of(u, LENGTH), lost, policy=toy_policy(PARAMS))
 
 
 LOST = {u: {(0, 0, "masked_input"): "answer"} for u in range(3)}
@@ -352,6 +369,35 @@ def test_members_of_a_round_whose_disk_failed_go_on_after_a_restart(ram_path, mo
     assert [event.resumed for event in party.of(RoundBegun)] == [True, False]
 
 
+def test_an_attempt_that_failed_before_its_process_was_killed_is_followed_by_the_next(
+    ram_path, monkeypatch
+):
+    keep = Store.keep_attempt
+
+    def killed(self: Store, number: int, begun: Any, answers: bytes) -> None:
+        if begun.attempt:
+            raise JournalError("killed here")
+        keep(self, number, begun, answers)
+
+    async def run(lost: dict[int, Any]) -> Any:
+        async with session_of(N, folder=ram_path, deadlines=5) as party:
+            join_all(party, lost)
+            ending = asyncio.create_task(party.session.round(PARAMS))
+            while lost and not party.of(RoundFailed):
+                await asyncio.sleep(0)
+            for u in lost:
+                party.running[u].cancel()
+                join_one(party, u)
+            result = await ending
+            return set(result.survivors), [e.place.attempt for e in party.of(RoundBegun)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep_attempt", killed)
+        with pytest.raises(JournalError):
+            asyncio.run(run(LOST))
+    assert asyncio.run(run({})) == (set(range(N)), [0, 1])
+
+
 class Hub:
     """The present session of members that outlive it."""
 
@@ -440,5 +486,32 @@ def test_the_last_answers_of_a_finished_round_may_come_again_after_a_restart(ram
             with pytest.raises(RemoteProtocolError) as caught:
                 await session.accept(0, last[1])
             assert caught.value.check == "late"
+
+    asyncio.run(run())
+
+
+def test_answers_of_a_closed_phase_may_come_again_after_a_restart(ram_path):
+    """The acknowledgement of a phase's last answer may be lost with the process."""
+
+    async def run() -> None:
+        async with session_of(N, folder=ram_path) as party:
+            party.hand.expire = lambda: False
+            join_all(party, {0: {(0, 0, "share_keys"): "task"}})
+            ending = asyncio.create_task(party.session.round(PARAMS))
+            while len(party.of(MessageAccepted)) < 2 * N - 1:
+                await asyncio.sleep(0)
+            sent = {u: [encode(one) for one in party.links[u].answers] for u in range(N)}
+            await party.session.close()
+            with pytest.raises(LocalProtocolError):
+                await ending
+        async with session_of(N, folder=ram_path) as party:
+            party.hand.expire = lambda: False
+            ending = asyncio.create_task(party.session.round(PARAMS))
+            while not party.of(PhaseOpened):
+                await asyncio.sleep(0)
+            assert party.of(PhaseOpened)[0].phase == "share_keys"
+            for u in range(N):
+                await party.session.accept(u, sent[u][-1])
+            ending.cancel()
 
     asyncio.run(run())

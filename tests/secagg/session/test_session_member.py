@@ -63,7 +63,7 @@ class Script:
 
 def named(params: RoundParams, number: int = 0, attempt: int = 0, **other: Any) -> RoundParams:
     fresh, digest = other.get("fresh", b"8 random"), message_digest(b"")
-    name = AttemptName(b"the run!", number, attempt, fresh, digest)
+    name = AttemptName(other.get("run", b"the run!"), number, attempt, fresh, digest)
     return replace(params, session=write_name(b"app", name))
 
 
@@ -100,6 +100,12 @@ def test_a_member_is_in_each_attempt_once(second, kind):
     other = named(PARAMS, number, attempt, fresh=fresh)
     answers = run_script([first_task(named(PARAMS)), first_task(other, number, attempt)])
     assert [type(answer) for answer in answers] == [Answer, kind]
+
+
+def test_no_session_is_used_twice_though_another_came_in_between():
+    first, other = (first_task(named(PARAMS, run=run)) for run in (b"the run!", b"earlier!"))
+    answers = run_script([first, other, first])
+    assert [type(answer) for answer in answers] == [Answer, Answer, Declined]
 
 
 def test_an_earlier_round_is_declined():
@@ -339,12 +345,15 @@ def test_members_of_an_attempt_train_on_one_message(security):
             for u in range(N):
                 party.join(u, train, registry=known, **member_options(u, params))
             link = party.links[1]
-            fetch = link.link.next_task
+            fetch, true = link.link.next_task, list[bytes]()
 
             async def swapped(after: bytes) -> bytes | None:
+                if true:  # too late: the member has left the attempt
+                    return true.pop()
                 data = await fetch(after)
                 task = None if data is None else read_task(data)
-                if task is not None and task.step == "masked_input":
+                if data is not None and task is not None and task.step == "masked_input":
+                    true.append(data)
                     return encode(msgspec.structs.replace(task, message=b"other"))
                 return data
 

@@ -14,6 +14,7 @@ import numpy as np
 from secagg import ClientPolicy, FixedPoint, Registry, RoundParams, graph
 from secagg.bench.cases import CLIP, F64, RandomVectors
 from secagg.oneshot import OneShotParams, OneShotPolicy
+from secagg.session import bind
 from secagg.testing import make_identity
 
 Kind = Literal["round", "semi-honest", "active"]
@@ -157,8 +158,12 @@ class Load:
             threshold=2,
             min_clients=self.min_survivors,
             security=self.kind,
-            session=b"load %d" % number,
+            session=bind(b"load %d" % number, self.message(number)),
         )
+
+    def message(self, number: int) -> bytes:
+        """Return the server's message to the members of a round: its number."""
+        return b"%d" % number
 
     @property
     def min_survivors(self) -> int:

@@ -88,7 +88,7 @@ async def run(load: Load, folder: Path) -> None:
         for number in range(load.rounds):
             if time.time() > load.until:
                 break
-            message = b"%d" % number
+            message = load.message(number)
             if load.kind == "round":
                 result = await session.round(load.params, message)
             else:

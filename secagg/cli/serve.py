@@ -254,6 +254,8 @@ class _Sums:
         )
 
     def _one_shot(self, number: int, aggregator: _Aggregator) -> OneShotParams:
+        from secagg.session import bind
+
         helpers = aggregator.helpers
         default = min(2, len(helpers))
         return OneShotParams(
@@ -266,7 +268,7 @@ class _Sums:
             min_clients=3,
             security=self.security,
             suite=as_suite(helpers[0].suite),
-            session=f"{self.name} {number} ".encode() + self.run,
+            session=bind(f"{self.name} {number} ".encode() + self.run, b""),
         )
 
 

@@ -29,6 +29,7 @@ from secagg.session.helpers import HelperLink, LocalHelper
 from secagg.session.links import Link, LocalLink
 from secagg.session.member import take_part
 from secagg.session.session import Session
+from secagg.session.wire import bind
 
 __all__ = [
     "Clock",
@@ -51,5 +52,6 @@ __all__ = [
     "RoundFinished",
     "Session",
     "TaskTaken",
+    "bind",
     "take_part",
 ]

@@ -33,6 +33,7 @@ from secagg.session.wire import (
     Declined,
     Task,
     encode,
+    is_bound,
     message_digest,
     read_name,
     read_task,
@@ -45,6 +46,8 @@ Input = Vector | tuple[Vector, int]
 Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
 """Function of a member that returns its vector, or vector and weight, for a round. Its
 arguments are the application's message and the parameters."""
+
+_EXCHANGED = "the message is not that of the parameters"
 
 logger = logging.getLogger("secagg.session")
 
@@ -217,6 +220,9 @@ class _Member:
         size = SIGNATURE_BYTES
         signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]
         policy.check(params, signed)
+        if not is_bound(params, task.message):
+            self.leave(_violation(task, "message", _EXCHANGED))
+            return Declined(task.id)
         if params.digest in self._used:  # two reports in one session have related masks
             return Declined(task.id)
         vector, weight = await call_train(self._train, task.message, params)
@@ -254,7 +260,7 @@ class _Member:
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
         if message_digest(task.message) != self._name.message:
-            raise _violation(task, "message", "the message is not that of the parameters")
+            raise _violation(task, "message", _EXCHANGED)
         fixed = params.to_bytes().removesuffix(params.session)
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:

@@ -23,7 +23,7 @@ from secagg.session.rounds import Attempt, begun_params, fresh_params, largest_a
 from secagg.session.series import Series
 from secagg.session.store import Begun, Store
 from secagg.session.thread import Thread, closed
-from secagg.session.wire import FRAME
+from secagg.session.wire import FRAME, check_bound
 
 __all__ = ["Session"]
 
@@ -200,7 +200,8 @@ class Session:
         helpers : iterable of HelperLink
             The helpers that can be reached.
         message : bytes
-            Message to the members of the cohort, which `take_part` passes to `train`.
+            Message to the members of the cohort, which `take_part` passes to `train`. If
+            security is "active", ``params.session`` must name it; see `bind`.
         endorsements : sequence of bytes
             ``Helper.endorse()`` of all ℓ helpers, in order. Members ask for them.
         cohort : int or collection of clients, optional
@@ -209,8 +210,8 @@ class Session:
         Raises
         ------
         ParameterError
-            An argument is invalid. Or the folder has this round with other parameters or
-            another message.
+            An argument is invalid, or active parameters do not name the message. Or the folder
+            has this round with other parameters or another message.
         TooFewSurvivors
             Fewer reports than ``params.min_clients`` came in all attempts. Or the ledger has a
             cohort too close to that of the sum.
@@ -225,6 +226,7 @@ class Session:
         message, links = as_bytes(message), by_number(helpers)
         registry = self._registry if params.active else None
         check_registry(params.sums, registry)
+        check_bound(params, message)
         members, least, most = self._desk.members, params.min_clients, params.n_clients
         choice = Choice(cohort, members, least, most)
         series = self._series

@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.msgpack import Decoder
 
-from secagg.errors import RemoteProtocolError
+from secagg._check import as_bytes
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase, RoundParams
 from secagg.protocol.messages import (
     AdvertiseKeys,
@@ -34,7 +36,10 @@ __all__ = [
     "Declined",
     "Task",
     "answer_limit",
+    "bind",
+    "check_bound",
     "encode",
+    "is_bound",
     "message_digest",
     "read_answer",
     "read_name",
@@ -131,6 +136,52 @@ class AttemptName(NamedTuple):
 def message_digest(message: bytes) -> bytes:
     """Return the 32 bytes by which all clients of an attempt agree on a message."""
     return hashlib.sha256(b"secagg/1 session message" + message).digest()
+
+
+def bind(session: bytes, message: bytes) -> bytes:
+    """Return a session name for a one-shot sum, by which all its clients agree on a message.
+
+    Without this agreement a lying server could send a model without a gradient to all clients
+    but one, and the sum would be that client's vector (Pasquini et al. 2022).
+
+    Parameters
+    ----------
+    session : bytes
+        Name of the sum, different for every sum, ≥ 1 byte. More than 32 bytes are hashed.
+    message : bytes
+        The application's message, as `Session.one_shot` gets it; b"" for none.
+
+    Returns
+    -------
+    bytes
+        Value of ``OneShotParams(session=...)``, at most 64 bytes.
+
+    Raises
+    ------
+    ParameterError
+        The name is empty.
+    """
+    name, digest = as_bytes(session, "session"), message_digest(as_bytes(message))
+    if not name:
+        raise ParameterError("session is empty; pass a name that no other sum has")
+    if len(name) > _SESSION_BYTES - len(digest):
+        name = hashlib.sha256(name).digest()
+    return name + digest
+
+
+def is_bound(params: OneShotParams, message: bytes) -> bool:
+    """Return whether the server cannot exchange the message, or is trusted not to do so."""
+    return not params.active or params.session.endswith(message_digest(message))
+
+
+def check_bound(params: OneShotParams, message: bytes) -> None:
+    """Raise `ParameterError` unless `is_bound`."""
+    if not is_bound(params, message):
+        raise ParameterError(
+            f"the session {params.session!r} does not name this message of {len(message)} "
+            "bytes, so a lying server could send each client another one; pass "
+            "OneShotParams(session=secagg.session.bind(name, message))"
+        )
 
 
 def task_id(params_digest: bytes, number: int, attempt: int, step: str) -> bytes:

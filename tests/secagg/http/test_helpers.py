@@ -17,7 +17,7 @@ from secagg.http import HttpHelper, reach_helper, serve_helper
 from secagg.http.helper import AGGREGATOR
 from secagg.http.signatures import sign
 from secagg.oneshot import HelperJournal, OneShotParams, OneShotPolicy
-from secagg.session import HelperFailed, Session
+from secagg.session import HelperFailed, Session, bind
 from secagg.simulate import temporary_journals
 from secagg.testing import make_identity
 
@@ -41,7 +41,7 @@ def params_of(journals: list[HelperJournal], security: Any = "semi-honest") -> O
         min_clients=3,
         security=security,
         suite="x25519",
-        session=b"app",
+        session=bind(b"app", b""),
     )
 
 

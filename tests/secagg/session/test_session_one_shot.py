@@ -6,10 +6,12 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -29,13 +31,15 @@ from secagg.session import (
     MemberDeclined,
     MessageRejected,
     RoundFailed,
+    bind,
     take_part,
 )
-from secagg.session.wire import Answer, Declined, Task, encode, read_answer
+from secagg.session.wire import Answer, Declined, Task, encode, read_answer, read_task
 from secagg.testing import make_identity
 from session_party import Party, session_of, vector_of
 
 N, LENGTH = 6, 5
+MESSAGE = b"model"
 
 
 @dataclass
@@ -83,7 +87,7 @@ def make_setting(stack: ExitStack, path: Path, security: str, session: bytes = b
         min_clients=3,
         security=security,
         suite="x25519",
-        session=session,
+        session=bind(session, MESSAGE),
     )
     registry = None
     if params.active:
@@ -145,7 +149,7 @@ def run_batch(setting: Setting, links: list[Any], **options: Any) -> tuple[Any, 
 
             party.on_event = expire
             result = await party.session.one_shot(
-                setting.params, links, b"model", endorsements=setting.endorsements
+                setting.params, links, MESSAGE, endorsements=setting.endorsements
             )
             assert await party.end() == dict.fromkeys(range(N), 1)
             return result, party
@@ -207,7 +211,7 @@ def test_too_few_helpers_are_an_error_and_the_list_stays_fixed(setting):
             setting.start(party)
             with pytest.raises(RemoteProtocolError) as caught:
                 await party.session.one_shot(
-                    setting.params, dead, endorsements=setting.endorsements
+                    setting.params, dead, MESSAGE, endorsements=setting.endorsements
                 )
             assert caught.value.check == "helpers"
             assert len(party.of(RoundFailed)) == 2
@@ -235,7 +239,7 @@ def test_members_that_stay_away_are_not_in_the_sum(setting):
         async with session_of_members(setting) as party:
             setting.start(party, {1: {(0, 0, "report"): "answer"}})
             result = await party.session.one_shot(
-                setting.params, setting.links, endorsements=setting.endorsements
+                setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
             )
             assert_plain_sum(result, {0, 2, 3, 4, 5})
 
@@ -249,7 +253,7 @@ def test_too_few_reports_are_collected_again_without_a_second_report_of_anybody(
             setting.start(party, dict.fromkeys(range(1, N), lost))
             ending = asyncio.create_task(
                 party.session.one_shot(
-                    setting.params, setting.links, endorsements=setting.endorsements
+                    setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
                 )
             )
             while not party.of(RoundFailed):
@@ -281,7 +285,7 @@ def test_reports_of_others_and_garbage_are_rejected(setting):
         party = Spoiled(range(N), registry=setting.registry)
         setting.start(party)
         result = await party.session.one_shot(
-            setting.params, setting.links, endorsements=setting.endorsements
+            setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
         )
         assert_plain_sum(result, {0, 2, 4, 5})
         checks = {event.client: event.check for event in party.of(MessageRejected)}
@@ -327,7 +331,7 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
                 party.join(u, lambda m, p, u=u: called.append(u), **own)
             with pytest.raises(TooFewSurvivors):
                 await party.session.one_shot(
-                    setting.params, setting.links, endorsements=endorsements
+                    setting.params, setting.links, MESSAGE, endorsements=endorsements
                 )
             for u in range(N):
                 with pytest.raises(ParameterError):
@@ -367,7 +371,7 @@ def test_a_failed_batch_goes_on_with_the_same_list_when_the_program_runs_again(
         async with session_of_members(setting, folder=folder, attempts=1) as party:
             setting.start(party) if join else None
             return await party.session.one_shot(
-                setting.params, links, endorsements=setting.endorsements
+                setting.params, links, MESSAGE, endorsements=setting.endorsements
             )
 
     dead = [setting.links[0], *(Broken(link, "open", "dead") for link in setting.links[1:])]
@@ -394,25 +398,101 @@ def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):
     }
 
 
-def test_a_member_reports_once_in_a_session_of_the_helpers(setting):
-    params = setting.params
+Messages = list[tuple[int, int, bytes]]
+
+
+def take_tasks(setting: Setting, messages: Messages, train: Any) -> tuple[int, list[type]]:
+    """Give a member tasks by number, attempt and message; return its count and answers."""
+    about, endorsed = setting.params.to_bytes(), b"".join(setting.endorsements)
     tasks = [
-        Task(bytes([attempt]) * 16, 0, attempt, "report", params.to_bytes(), b"", endorsed)
-        for attempt in (0, 1)
-        for endorsed in [b"".join(setting.endorsements)]
+        Task(bytes([place]) * 16, number, attempt, "report", about, message, endorsed)
+        for place, (number, attempt, message) in enumerate(messages)
     ]
-    sent: list[Any] = []
+    sent: list[type] = []
 
     class Script:
         async def next_task(self, after: bytes) -> bytes | None:
             return encode(tasks[len(sent)]) if len(sent) < len(tasks) else None
 
         async def send(self, answer: bytes) -> None:
-            sent.append(read_answer(answer, len(answer), 0, "report"))
+            sent.append(type(read_answer(answer, len(answer), 0, "report")))
 
-    train = lambda m, p: vector_of(0, LENGTH)  # noqa: E731
-    assert asyncio.run(take_part(Script(), 0, train, **setting.options(0))) == 1
-    assert [type(answer) for answer in sent] == [Answer, Declined]
+    return asyncio.run(take_part(Script(), 0, train, **setting.options(0))), sent
+
+
+def test_a_member_reports_once_in_a_session_of_the_helpers(setting):
+    messages = [(0, 0, MESSAGE), (0, 1, MESSAGE), (1, 0, MESSAGE)]
+    done, sent = take_tasks(setting, messages, lambda m, p: vector_of(0, LENGTH))
+    assert (done, sent) == (1, [Answer, Declined, Declined])
+
+
+@pytest.mark.parametrize("setting", ["active"], indirect=True)
+def test_a_member_trains_on_the_message_of_the_parameters_only(setting, caplog):
+    """In no round or attempt, and not on an empty message either."""
+    trained: list[bytes] = []
+
+    def train(message: bytes, params: OneShotParams) -> Any:
+        trained.append(message)
+        return vector_of(0, LENGTH)
+
+    lies = [(0, 0, b"other"), (0, 1, b""), (1, 0, MESSAGE + b"\0"), (2, 0, MESSAGE[:-1])]
+    done, sent = take_tasks(setting, [*lies, (2, 1, MESSAGE)], train)
+    assert (done, sent, trained) == (1, [*[Declined] * len(lies), Answer], [MESSAGE])
+    checks = [getattr(record, "check", "") for record in caplog.records]
+    assert checks == ["message"] * len(lies)
+
+
+@pytest.mark.parametrize("setting", ["active"], indirect=True)
+def test_a_server_that_sends_others_another_message_gets_no_sum(setting):
+    """A model without a gradient would make the sum the victim's vector."""
+    victim = 1
+
+    def train(message: bytes, params: OneShotParams, u: int) -> Any:
+        return vector_of(u, LENGTH) if message == MESSAGE else np.zeros(LENGTH)
+
+    async def run(message: bytes) -> None:
+        async with session_of_members(setting, attempts=1) as party:
+            for u in range(N):
+                party.join(u, partial(train, u=u), **setting.options(u))
+                if u != victim:
+                    link = party.links[u].link
+                    link.next_task = swapped(link.next_task, message)  # type: ignore[method-assign]
+            with pytest.raises(TooFewSurvivors):
+                await party.session.one_shot(
+                    setting.params, setting.links, MESSAGE, endorsements=setting.endorsements
+                )
+            assert {event.client for event in party.of(MemberDeclined)} == {0, 2, 3, 4, 5}
+
+    for message in (b"no gradient", b""):
+        asyncio.run(run(message))
+
+
+def swapped(fetch: Any, message: bytes) -> Any:
+    async def next_task(after: bytes) -> bytes | None:
+        data = await fetch(after)
+        return data and encode(msgspec.structs.replace(read_task(data), message=message))
+
+    return next_task
+
+
+@pytest.mark.parametrize("setting", ["active"], indirect=True)
+def test_parameters_of_an_active_sum_must_name_the_message(setting):
+    unbound = replace(setting.params, session=b"s")
+
+    async def run(params: OneShotParams, message: bytes) -> None:
+        async with session_of_members(setting, attempts=1) as party:
+            party.silent |= set(range(N))
+            with pytest.raises(ParameterError):
+                await party.session.one_shot(params, [], message)
+            assert not party.events
+
+    for params, message in [
+        (unbound, b""),
+        (unbound, MESSAGE),
+        (setting.params, b""),
+        (setting.params, b"other"),
+    ]:
+        asyncio.run(run(params, message))
 
 
 @pytest.mark.parametrize("setting", ["active"], indirect=True)

@@ -16,7 +16,7 @@ from effort import examples
 from secagg import FixedPoint, ParameterError, RemoteProtocolError, RoundParams
 from secagg.protocol import Phase
 from secagg.protocol.messages import max_bytes
-from secagg.session import Session, take_part
+from secagg.session import Session, bind, take_part
 from secagg.session.wire import (
     _ANSWERS,
     FRAME,
@@ -69,6 +69,17 @@ def test_long_prefixes_of_a_session_are_hashed():
         assert len(session) <= 64
         assert session.startswith(b"x" * 10) == (size == 10)
         assert read_name(session) == NAME
+
+
+def test_name_of_a_one_shot_sum_ends_in_the_digest_of_its_message():
+    """As docs/sessions.md, 3, states it."""
+    digest = hashlib.sha256(b"secagg/1 session messagemodel").digest()
+    assert bind(b"x" * 32, b"model") == b"x" * 32 + digest
+    assert bind(b"x" * 33, b"model") == hashlib.sha256(b"x" * 33).digest() + digest
+    assert bind(b"x", bytearray()) == b"x" + message_digest(b"")
+    for name, message in ((b"", b"model"), ("x", b"model"), (b"x", "model")):
+        with pytest.raises(ParameterError):
+            bind(name, message)
 
 
 def test_layout_of_the_frames():

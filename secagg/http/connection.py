@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,8 @@ from secagg.http import signatures
 from secagg.http.address import check_url, client_context
 from secagg.protocol import Identity
 
+DOCUMENT = 1 << 16
+"""Bytes of a response that is a small document, as every error is: more than any has."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the second request, and the bound of those that double from there."""
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
@@ -71,6 +74,8 @@ class Connection:
             trust_env=encrypted,  # a proxy of the environment would read plain HTTP
             timeout=_TIMEOUT,
             headers={"Accept-Encoding": "identity"},
+            # a jar would keep all that a server sets, for as long as the member polls
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             event_hooks={"response": [_check_encoding]},
             limits=httpx.Limits(max_connections=4, keepalive_expiry=30.0),
         )
@@ -86,7 +91,9 @@ class Connection:
     ) -> None:
         await self._http.aclose()
 
-    async def request(self, method: str, path: str, body: bytes = b"") -> httpx.Response:
+    async def request(
+        self, method: str, path: str, body: bytes = b"", *, limit: int = DOCUMENT
+    ) -> httpx.Response:
         """Return the server's response to a signed request.
 
         Parameters
@@ -94,18 +101,22 @@ class Connection:
         method, path : str
             Method, and path with query, percent-encoded.
         body : bytes
+        limit : int
+            Largest number of bytes of the content; little more is read. Those of an error are
+            `DOCUMENT`, and a longer one is returned without its content.
 
         Raises
         ------
         LinkError
-            The server did not answer within the patience.
+            "patience": the server did not answer within the patience. "size": its response is
+            longer than `limit`. "encoding": its response is compressed.
         """
         pause, last_answer = _FIRST_PAUSE, time.monotonic()
         while True:
             why, longer = "", 0.0
             try:
                 # signed each time, since a signature is valid for minutes only
-                found = await self._send(method, path, body)
+                found = await self._send(method, path, body, limit)
             except httpx.TransportError as error:
                 why = f"{type(error).__name__} {error}".rstrip()
             else:
@@ -123,14 +134,38 @@ class Connection:
             await asyncio.sleep(longer + pause * random.uniform(0.5, 1.0))  # noqa: S311
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _send(self, method: str, path: str, body: bytes) -> httpx.Response:
+    async def _send(self, method: str, path: str, body: bytes, limit: int) -> httpx.Response:
         headers = {"Content-Type": "application/octet-stream"} if body else {}
         request = self._http.build_request(method, path, content=body or None, headers=headers)
         target = request.url.raw_path.decode()
         request.headers.update(
             signatures.sign(self._identity, self._client_id, method, target, body)
         )
-        return await self._http.send(request)
+        found = await self._http.send(request, stream=True)
+        try:
+            return await _read(found, limit)
+        finally:
+            await found.aclose()
+
+
+async def _read(found: httpx.Response, limit: int) -> httpx.Response:
+    """Return a response with its content, of which no more is held than it may have."""
+    good = found.status_code == HTTPStatus.OK
+    body = bytearray()
+    async for piece in found.aiter_bytes():
+        body += piece
+        if len(body) > (limit if good else DOCUMENT):
+            if good:
+                raise LinkError(
+                    f"{found.url.host} sent more than {limit} bytes, the most that this "
+                    "request accepts; check the URL and the version of the server",
+                    check="size",
+                )
+            body.clear()
+            break
+    return httpx.Response(
+        found.status_code, headers=found.headers, content=bytes(body), request=found.request
+    )
 
 
 async def _check_encoding(response: httpx.Response) -> None:
@@ -151,7 +186,7 @@ def refused(response: httpx.Response) -> LinkError:
 
 def problem_of(response: httpx.Response) -> tuple[str, str]:
     """Return the check and the detail of an error response; its status if it has none."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         document = response.json()
         if isinstance(document, dict):
             check, detail = document.get("check"), document.get("detail")

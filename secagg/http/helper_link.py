@@ -12,9 +12,14 @@ from secagg._check import check_kind
 from secagg.errors import RemoteProtocolError
 from secagg.http.connection import Connection, problem_of, refused
 from secagg.http.helper import AGGREGATOR
-from secagg.oneshot import OneShotParams
+from secagg.oneshot import OneShotParams, replies
+from secagg.oneshot.messages import Kind
 from secagg.oneshot.policy import endorsement
 from secagg.protocol import Identity
+from secagg.protocol.identities import SIGNATURE_BYTES
+
+_EMPTY_LIST = 64
+"""More than the bytes of an answer that lists no client."""
 
 
 class HttpHelper:
@@ -44,7 +49,8 @@ class HttpHelper:
             "signature": it is no helper of these parameters. Or a check of its own.
         """
         body = self._params.to_bytes()
-        found = _accepted(await self._connection.request("POST", "/v1/sums", body), "begin")
+        request, limit = self._connection.request, SIGNATURE_BYTES
+        found = _accepted(await request("POST", "/v1/sums", body, limit=limit), "begin")
         self.endorsement, statement = found.content, endorsement(self._params)
         for number in self._params.identities:
             if self._params.identities.verifies(number, statement, self.endorsement):
@@ -54,26 +60,29 @@ class HttpHelper:
 
     async def check(self, boxes: bytes) -> tuple[int, ...]:
         """Return the rejected clients of a chunk; see `secagg.oneshot.Helper.check`."""
-        found = await self._call("check", boxes)
+        # in JSON an id takes fewer bytes than its client's record in the chunk
+        found = await self._call("check", boxes, _EMPTY_LIST + len(boxes))
         try:
             return tuple(int(u) for u in found.json()["rejected"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise _wrong("check", "encoding", "its answer is no list of clients") from None
 
     async def reserve(self, request: bytes) -> bytes:
         """Return a reservation; see `secagg.oneshot.Helper.reserve`."""
-        return (await self._call("reserve", request)).content
+        limit = replies.size(Kind.RESERVATION, self._params, self.number)
+        return (await self._call("reserve", request, limit)).content
 
     async def open(self, request: bytes) -> bytes:
         """Return an answer; see `secagg.oneshot.Helper.open`."""
-        return (await self._call("open", request)).content
+        limit = replies.size(Kind.ANSWER, self._params, self.number)
+        return (await self._call("open", request, limit)).content
 
-    async def _call(self, step: str, body: bytes) -> httpx.Response:
+    async def _call(self, step: str, body: bytes, limit: int) -> httpx.Response:
         path = f"{self._path}/{step}"
-        found = await self._connection.request("POST", path, body)
+        found = await self._connection.request("POST", path, body, limit=limit)
         if found.status_code == 404:  # it was restarted
             await self.begin()
-            found = await self._connection.request("POST", path, body)
+            found = await self._connection.request("POST", path, body, limit=limit)
         return _accepted(found, step)
 
 
@@ -105,7 +114,7 @@ async def reach_helper(
     Raises
     ------
     LinkError
-        The helper cannot be reached, or refuses this aggregator.
+        The helper cannot be reached, refuses this aggregator, or sends too much ("size").
     RemoteProtocolError
         It is no helper of these parameters, or rejects them.
     ParameterError

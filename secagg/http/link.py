@@ -16,6 +16,8 @@ from secagg.protocol.client_ids import ClientKey, identify
 from secagg.session import take_part
 from secagg.session.member import Train
 
+_LARGEST_TASK = 1 << 30
+"""Bytes of a task. The application's message has no other bound, and a member holds it."""
 _REJECTED = (403, 409, 413, 422)
 """Statuses of an answer that fails a check; the member stays in the session."""
 
@@ -30,7 +32,8 @@ class HttpLink:
     async def next_task(self, after: bytes) -> bytes | None:
         """Wait for the next task; see `secagg.session.Link.next_task`."""
         path = f"{await self._session()}/task?after={after.hex()}"
-        while (found := await self._connection.request("GET", path)).status_code == 204:
+        request, limit = self._connection.request, _LARGEST_TASK
+        while (found := await request("GET", path, limit=limit)).status_code == 204:
             pass
         if found.status_code == 410:
             return None
@@ -54,7 +57,7 @@ class HttpLink:
             found = await self._connection.request("GET", "/v1/session")
             try:
                 name = found.json()["session"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 name = None
             if found.status_code != 200 or not isinstance(name, str):
                 raise LinkError(
@@ -107,7 +110,8 @@ async def join(
     Raises
     ------
     LinkError
-        The server refuses this member, e.g. "client" for an unknown one. Or it does not answer.
+        The server refuses this member, e.g. "client" for an unknown one. Or it does not answer,
+        or sends more than 1 GiB ("size").
     ParameterError, RemoteProtocolError
         See `secagg.session.take_part`. Or the URL has no TLS.
     Exception

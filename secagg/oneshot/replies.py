@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from secagg._check import as_bytes
 from secagg.oneshot import messages
-from secagg.oneshot.layout import DIGEST_BYTES
+from secagg.oneshot.layout import DIGEST_BYTES, START_BYTES
 from secagg.oneshot.messages import PLACE, Kind, violation
 from secagg.oneshot.params import OneShotParams
 
@@ -24,6 +24,17 @@ def write(
 ) -> bytes:
     """Return a helper's reservation or answer as bytes; `digest` is D of the list."""
     return messages.start(kind, params) + PLACE.pack(helper) + digest + content
+
+
+def size(kind: Kind, params: OneShotParams, helper: int) -> int:
+    """Return the bytes of a helper's reservation or answer."""
+    return START_BYTES + PLACE.size + DIGEST_BYTES + _content(kind, params, helper)
+
+
+def _content(kind: Kind, params: OneShotParams, helper: int) -> int:
+    if kind is Kind.ANSWER:
+        return params.layout.packed * len(params.held_by(helper))
+    return params.layout.signature
 
 
 def read(
@@ -46,9 +57,7 @@ def read(
         why = f"helper {j} has another list than this aggregator"
         raise violation(phase, "list", why, helpers=[j])
     content = rest[PLACE.size + DIGEST_BYTES :]
-    wanted = params.layout.signature
-    if kind is Kind.ANSWER:
-        wanted = params.layout.packed * len(params.held_by(j))
+    wanted = _content(kind, params, j)
     if len(content) != wanted:
         why = f"helper {j} sent {len(content)} bytes of content instead of {wanted}"
         raise violation(phase, "length", why, helpers=[j])

@@ -93,7 +93,7 @@ def test_sum_with_one_of_three_helpers_dead(journals):
 
 def dead() -> Any:
     class Dead:
-        async def request(self, *_: object) -> Any:
+        async def request(self, *_: object, **__: object) -> Any:
             raise LinkError("gone", check="patience")
 
     return Dead()
@@ -141,6 +141,15 @@ def test_restarted_helper_gets_parameters_and_boxes_again(journals):
     asyncio.run(test())
 
 
+NO_LISTS = (
+    b"[]",
+    b"{}",
+    b'{"rejected": 3}',
+    b'{"rejected": ["x"]}',
+    b'{"rejected": [Infinity]}',
+    b"[" * (1 << 15),
+    b"\xff",
+)
 STRANGERS = {
     "unsigned": (None, None, 401, "unsigned"),
     "another key": (make_identity(5), AGGREGATOR, 401, "signature"),
@@ -199,14 +208,14 @@ def test_helper_that_signs_with_another_key_is_rejected(journals, monkeypatch):
         async with helpers_of(params, journals[:2]) as links:
             answer = httpx.Response(200, content=bytes(64))
 
-            async def forged(*_: object) -> httpx.Response:
+            async def forged(*_: object, **__: object) -> httpx.Response:
                 return answer
 
             monkeypatch.setattr(links[0]._connection, "request", forged)
             with pytest.raises(RemoteProtocolError) as caught:
                 await links[0].begin()
             assert caught.value.check == "signature"
-            for content in (b"[]", b"{}", b'{"rejected": 3}', b'{"rejected": ["x"]}', b"\xff"):
+            for content in NO_LISTS:
                 answer = httpx.Response(200, content=content)
                 with pytest.raises(RemoteProtocolError) as caught:
                     await links[0].check(b"")

@@ -52,8 +52,8 @@ def twice(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Send every request twice at once; return the statuses of both responses."""
     send, statuses = Connection._send, []
 
-    async def both(self: Connection, method: str, path: str, body: bytes) -> httpx.Response:
-        first, second = await asyncio.gather(*[send(self, method, path, body) for _ in "ab"])
+    async def both(self: Connection, *request: Any) -> httpx.Response:
+        first, second = await asyncio.gather(*[send(self, *request) for _ in "ab"])
         statuses.append((first.status_code, second.status_code))
         return first
 

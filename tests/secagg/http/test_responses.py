@@ -1,0 +1,215 @@
+"""Responses of lying servers: none makes a party hold more than the response may have."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from secagg import FixedPoint, LinkError, RemoteProtocolError
+from secagg.http import HttpHelper, HttpLink
+from secagg.http import link as link_module
+from secagg.http.connection import DOCUMENT, Connection
+from secagg.oneshot import OneShotParams
+from secagg.simulate import temporary_journals
+from secagg.testing import make_identity
+
+SIZE = 10 * 10**9
+STOP = 16 << 20
+"""Bytes after which a server gives up, lest a test that fails fill the memory."""
+MOST = 8 << 20
+"""More than what waits in the kernel's buffers."""
+
+
+class Liar:
+    """Server whose answers are `length` bytes: ``content``, over and over.
+
+    With `about`, the session's name is one of them.
+    """
+
+    def __init__(
+        self,
+        length: int = SIZE,
+        status: int = 200,
+        *,
+        declared: bool = True,
+        about: bool = False,
+    ) -> None:
+        self.length, self.status, self.declared = length, status, declared
+        self.about = about
+        self.content = b"x" * (1 << 16)
+        self.sent = self.requests = 0
+        self.cookies: list[bytes] = []
+        self.open = 0
+        self.idle = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        # as little as possible waits in the kernel, so that what was sent was read
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = re.search(rb"(?i)content-length: (\d+)", head)
+                await reader.readexactly(int(length[1]) if length else 0)
+                self.cookies += re.findall(rb"(?i)cookie: (.*)", head)
+                self.requests += 1
+                await self._respond(writer, head.split()[1])
+                if self.sent >= STOP:
+                    break
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        self.open -= 1
+        self.idle.set() if not self.open else None
+
+    async def _respond(self, writer: asyncio.StreamWriter, path: bytes) -> None:
+        if path == b"/v1/session" and not self.about:
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"session":"s"}')
+            return
+        how = b"Content-Length: %d" % self.length if self.declared else b""
+        how = how or b"Transfer-Encoding: chunked"
+        cookie = b"Set-Cookie: c%d=1" % self.requests
+        writer.write(b"HTTP/1.1 %d X\r\n%b\r\n%b\r\n\r\n" % (self.status, how, cookie))
+        left = self.length
+        while left and self.sent < STOP:
+            piece = self.content[:left]
+            writer.write(piece if self.declared else b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+            left -= len(piece)
+            self.sent += len(piece)
+        writer.write(b"" if self.declared else b"0\r\n\r\n")
+
+
+@asynccontextmanager
+async def connected(liar: Liar) -> AsyncIterator[Connection]:
+    server = await asyncio.start_server(liar.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options = {"tls": None, "allow_plain_http": False, "patience": 0.1}
+    async with server:
+        try:
+            async with Connection(url, 0, make_identity(0), **options) as connection:
+                yield connection
+        finally:
+            while liar.open:
+                liar.idle.clear()
+                await liar.idle.wait()
+
+
+@pytest.fixture(scope="module")
+def params() -> Iterator[OneShotParams]:
+    with temporary_journals(4, "x25519") as journals:
+        yield OneShotParams(
+            n_clients=4,
+            length=6,
+            encoding=FixedPoint(clip=8.0),
+            helpers=tuple(journal.public for journal in journals),
+            threshold=2,
+            min_clients=3,
+            suite="x25519",
+            session=b"app",
+        )
+
+
+async def call(connection: Connection, step: str, params: OneShotParams) -> Any:
+    """Make a call of a member or of an aggregator."""
+    if step == "task":
+        return await HttpLink(connection).next_task(b"")
+    if step == "session":
+        return await HttpLink(connection).send(b"answer")
+    helper = HttpHelper(connection, params)
+    helper.number = 2
+    return await (helper.begin() if step == "begin" else getattr(helper, step)(b"x" * 100))
+
+
+LIMITS: dict[str, Callable[[OneShotParams], int]] = {
+    "task": lambda params: 1 << 20,
+    "session": lambda params: DOCUMENT,
+    "begin": lambda params: 64,
+    "check": lambda params: 164,
+    # docs/oneshot.md, 5.1: three seeds of helper 2, vectors of six elements of 32 bits
+    "reserve": lambda params: 34 + 2 + 32 + 64,
+    "open": lambda params: 34 + 2 + 32 + 3 * 6 * 4,
+}
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
+@pytest.mark.parametrize("step", [step for step in LIMITS if step != "session"])
+def test_ten_gigabytes_are_read_up_to_the_limit(params, step, declared, monkeypatch):
+    monkeypatch.setattr(link_module, "_LARGEST_TASK", LIMITS["task"](params))
+
+    async def test() -> None:
+        liar = Liar(declared=declared)
+        async with connected(liar) as connection:
+            with pytest.raises(LinkError) as caught:
+                await call(connection, step, params)
+        assert caught.value.check == "size"
+        assert liar.sent < MOST
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("step", LIMITS)
+def test_one_byte_over_the_limit_is_too_much(params, step, monkeypatch):
+    limit = LIMITS[step](params)
+    monkeypatch.setattr(link_module, "_LARGEST_TASK", LIMITS["task"](params))
+
+    async def test(length: int) -> Any:
+        async with connected(Liar(length, about=step == "session")) as connection:
+            return await call(connection, step, params)
+
+    if step in ("task", "reserve", "open"):
+        assert len(asyncio.run(test(limit))) == limit
+    elif step != "session":
+        with pytest.raises(RemoteProtocolError) as wrong:  # read, and then judged
+            asyncio.run(test(limit))
+        assert wrong.value.check in ("signature", "encoding")
+    with pytest.raises(LinkError) as caught:
+        asyncio.run(test(limit + 1))
+    assert caught.value.check == "size"
+
+
+@pytest.mark.parametrize("step", ["task", "open"])
+@pytest.mark.parametrize("status", [403, 422, 503])
+def test_errors_of_ten_gigabytes_keep_their_status(params, step, status):
+    async def test() -> None:
+        liar = Liar(status=status)
+        async with connected(liar) as connection:
+            with pytest.raises((LinkError, RemoteProtocolError)) as caught:
+                await call(connection, step, params)
+        assert caught.value.check == ("patience" if status == 503 else "status")
+        assert liar.sent < MOST * max(liar.requests - 1, 1)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("step", "status", "check"), [("open", 422, "status"), ("session", 200, "session")]
+)
+def test_documents_of_deep_brackets_are_errors(params, step, status, check):
+    async def test() -> None:
+        liar = Liar(1 << 15, status, about=True)
+        liar.content = b"[" * (1 << 15)
+        async with connected(liar) as connection:
+            with pytest.raises((LinkError, RemoteProtocolError)) as caught:
+                await call(connection, step, params)
+        assert caught.value.check == check
+
+    asyncio.run(test())
+
+
+def test_cookies_of_a_server_are_not_kept(params):
+    async def test() -> None:
+        liar = Liar(10)
+        async with connected(liar) as connection:
+            for _ in range(3):
+                await call(connection, "open", params)
+            assert not list(connection._http.cookies.jar)
+        assert (liar.requests, liar.cookies) == (3, [])
+
+    asyncio.run(test())

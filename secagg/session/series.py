@@ -141,6 +141,9 @@ class Series:
         with errors_of(store.path):
             result = outcomes.read_result(outcome, params)
         if result is not None:
+            # the process may have been killed between the outcome and this
+            if await self.desk.thread.run(lambda: store.is_last(number)):
+                await self.desk.thread.run(store.delete_files)
             place = Place(self.name, number, begun.attempt if begun else 0)
             self._finished(place, result, 0.0, stored=True)
             return result, begun

@@ -189,6 +189,18 @@ def test_the_journal_stays_until_the_outcome_is_on_the_disk(ram_path, monkeypatc
     assert set(result.survivors) == set(range(N))
 
 
+def test_files_are_deleted_if_the_process_was_killed_before(ram_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "delete_files", lambda *_: None)
+        run_rounds(ram_path, [b"a", b"b"])
+    (ram_path / "round-1.reports-wal").touch()  # of a database that was not closed
+    assert (ram_path / "round-1-0.journal").exists()
+    run_rounds(ram_path, [b"a"], again=True)
+    assert (ram_path / "round-1-0.journal").exists()  # the last round could be under way
+    run_rounds(ram_path, [b"a", b"b"], again=True)
+    assert {path.name for path in ram_path.iterdir()} == {"session"}
+
+
 def test_altered_results_are_found(ram_path):
     run_rounds(ram_path, [b"a"])
     (outcome,) = in_database(ram_path, "SELECT outcome FROM rounds")

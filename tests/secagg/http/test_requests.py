@@ -11,7 +11,7 @@ import pytest
 
 from http_party import GARBAGE, REGISTRY, Party, party_of
 from secagg import ParameterError, Registry
-from secagg.http import Limits, bodies, serve
+from secagg.http import Limits, bodies, problems, serve
 from secagg.http.bodies import Budget
 from secagg.http.problems import Problem
 from secagg.http.signatures import sign
@@ -247,6 +247,48 @@ def test_bytes_in_flight_are_limited_but_one_body_always_fits():
     with budget.hold(4, 0), budget.hold(6, 0):
         assert budget.held == 10
     assert budget.held == 0
+
+
+def test_response_that_nobody_reads_gives_its_bytes_back():
+    budget, sent = Budget(1 << 20), list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if len(sent) == 3:
+            assert budget.held == 1 << 20
+            await asyncio.get_running_loop().create_future()
+
+    response = bodies.Bytes(bytes(1 << 20), budget, 1, seconds=0.01)
+    asyncio.run(response({}, None, send))  # type: ignore[arg-type]
+    assert budget.held == 0
+    assert [len(message["body"]) for message in sent[1:]] == [1 << 18] * 2
+
+
+@pytest.mark.parametrize(
+    ("scope", "ends", "pieces"),
+    [({problems.BODY_READ: True}, False, 0), ({}, False, 16), ({}, True, 3)],
+    ids=["all was read", "one MiB", "nothing comes"],
+)
+def test_bounded_part_of_a_rejected_body_is_dropped_before_the_close(
+    scope, ends, pieces, monkeypatch
+):
+    """A connection that is closed at once is reset, and the client may lose the response."""
+    monkeypatch.setattr(problems, "_LINGER_SECONDS", 0.01 if ends else 60.0)
+    done: list[Any] = []
+
+    async def receive() -> Any:
+        if ends and done.count("read") == pieces:
+            await asyncio.get_running_loop().create_future()
+        done.append("read")
+        assert len(done) < 99  # without a bound it would be read for ever
+        return {"type": "http.request", "body": bytes(1 << 16), "more_body": True}
+
+    async def send(message: Any) -> None:
+        done.append(message.get("status") or message["body"][:1])
+
+    response = problems.response(Problem(413, "length", "why"))
+    asyncio.run(response(scope, receive, send))
+    assert done == [413, b"{", *["read"] * pieces, b""]
 
 
 def test_one_member_cannot_take_the_bytes_of_all():

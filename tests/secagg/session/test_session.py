@@ -199,6 +199,13 @@ def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
     async def run() -> None:
         party = Spoiled(range(N))
         party.step, party.garbage = step.value, garbage
+        awaited: list[bool] = []
+
+        def look(event: object) -> None:
+            if isinstance(event, MessageRejected):
+                awaited.append(1 in party.session._desk._exchange.awaited)
+
+        party.on_event = look
         start(party, SEMI)
         result = await party.session.round(SEMI)
         late = step == "unmasking"
@@ -206,6 +213,7 @@ def test_garbage_is_rejected_and_its_sender_not_awaited(step, garbage):
         (rejected,) = party.of(MessageRejected)
         assert (rejected.client, rejected.phase) == (1, step)
         assert rejected.check in ("version", "encoding")
+        assert awaited == [False]
         assert_plain_sum(await party.session.round(SEMI), set(range(N)))
         await party.end()
 

@@ -296,11 +296,6 @@ def test_reports_of_others_and_garbage_are_rejected(setting):
 
 
 def test_a_client_whose_box_fails_at_a_helper_is_dropped(setting):
-    class Picky(Broken):
-        async def check(self, boxes: bytes) -> tuple[int, ...]:
-            await self.link.check(boxes)
-            return (4,)
-
     links = [Picky(setting.links[0], "", ""), *setting.links[1:]]
     result, party = run_batch(setting, links)
     assert_plain_sum(result, {0, 1, 2, 3, 5})
@@ -362,10 +357,20 @@ def test_a_helper_passed_twice_is_an_error(setting):
     asyncio.run(run())
 
 
+class Picky(Broken):
+    """Link to a helper that rejects client 4."""
+
+    async def check(self, boxes: bytes) -> tuple[int, ...]:
+        await self.link.check(boxes)
+        return (4,)
+
+
+@pytest.mark.parametrize("rejected", ["before", "after"])
 def test_a_failed_batch_goes_on_with_the_same_list_when_the_program_runs_again(
-    setting, ram_path
+    setting, rejected, ram_path
 ):
-    folder = ram_path / "session"
+    """Also if a helper rejects a client before the list is fixed, or later."""
+    folder, picky = ram_path / "session", Picky(setting.links[0], "", "")
 
     async def run(links: list[Any], join: bool) -> Any:
         async with session_of_members(setting, folder=folder, attempts=1) as party:
@@ -374,11 +379,15 @@ def test_a_failed_batch_goes_on_with_the_same_list_when_the_program_runs_again(
                 setting.params, links, MESSAGE, endorsements=setting.endorsements
             )
 
-    dead = [setting.links[0], *(Broken(link, "open", "dead") for link in setting.links[1:])]
+    first, later = setting.links[0], picky
+    if rejected == "before":
+        first, later = later, first
+    dead = [first, *(Broken(link, "open", "dead") for link in setting.links[1:])]
     with pytest.raises(RemoteProtocolError) as caught:
         asyncio.run(run(dead, True))
     assert caught.value.check == "helpers"
-    assert_plain_sum(asyncio.run(run(setting.links, False)), set(range(N)))
+    result = asyncio.run(run([later, *setting.links[1:]], False))
+    assert_plain_sum(result, set(range(N)) - ({4} if rejected == "before" else set()))
 
 
 def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):

@@ -241,7 +241,7 @@ class Hostile:
             path = path.replace(name, rng.randbytes(80).hex() if fault == "path" else value)
         if path.endswith("/task"):
             path += f"?after={rng.randbytes(rng.choice([9, 16])).hex()}"
-        body = self._spoilt(rng.choice(self._bodies)) if method == "POST" else b""
+        body = self._body() if method == "POST" else b""
         head = {"Host": "h", "Connection": "close", "Content-Length": str(len(body))}
         if fault != "unsigned":
             u = 1 if url != self._running.helper_url else AGGREGATOR
@@ -255,6 +255,10 @@ class Hostile:
         if fault == "bytes":
             return await _status(host, int(port), self._spoilt(request), ends=True)
         return await _status(host, int(port), request, ends=False)
+
+    def _body(self) -> bytes:
+        late = encode(Answer(self._rng.randbytes(16), self._rng.randbytes(64)))
+        return self._rng.choice([*map(self._spoilt, self._bodies), late])
 
     def _spoilt(self, data: bytes) -> bytes:
         at, size = self._rng.randrange(len(data)), self._rng.randrange(9)

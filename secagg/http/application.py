@@ -58,6 +58,7 @@ class Members:
         self._polls: Counter[int] = Counter()
         self._here: set[int] = set()
         self._left = asyncio.Event()
+        self._stopped = asyncio.Event()
         self.budget = Budget(limits.bytes_in_flight)
 
     @property
@@ -131,6 +132,10 @@ class Members:
                     self._left.clear()
                     await self._left.wait()
 
+    def stop(self) -> None:
+        """End the requests that wait for a task; their members try again in a second."""
+        self._stopped.set()
+
     def _member(self, request: Request) -> tuple[int, str]:
         """Return the client that signed a request, and the digest of its body."""
         client, digest = asgi.authenticate(request, self._registry)
@@ -153,22 +158,25 @@ class Members:
                 del self._polls[client]
 
     async def _next_task(self, request: Request, client: int, after: bytes) -> bytes | None:
-        """Return the member's next task; stop waiting if the member hangs up."""
+        """Return the member's next task; stop waiting if the member or the server leaves."""
         wait = self._limits.poll_seconds
         poll = asyncio.ensure_future(self._session.next_task(client, after, wait))
         gone = asyncio.ensure_future(_disconnected(request))
+        stopped = asyncio.ensure_future(self._stopped.wait())
         try:
-            await asyncio.wait((poll, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not poll.done():
-                self._leave(client)
-                return None
-            return poll.result()
+            await asyncio.wait((poll, gone, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if poll.done():
+                return poll.result()
+            if stopped.done():
+                raise bodies.busy("the server stops")
+            self._leave(client)
+            return None
         except RemoteProtocolError as error:
             raise _rejected(error) from None
         finally:
-            for one in (poll, gone):
+            for one in (poll, gone, stopped):
                 one.cancel()
-            await asyncio.gather(poll, gone, return_exceptions=True)
+            await asyncio.gather(poll, gone, stopped, return_exceptions=True)
 
     def _leave(self, client: int) -> None:
         self._here.discard(client)

@@ -99,9 +99,12 @@ async def serve(
     public = listening(asgi.build(members.routes()), host, port, tls)
     private = listening(operator.application(), "127.0.0.1", operator_port, None)
     async with public as url, private as operator_url:
-        yield Serving(url, operator_url)
-        await session.close()
-        await members.farewell(_FAREWELL)
+        try:
+            yield Serving(url, operator_url)
+            await session.close()
+            await members.farewell(_FAREWELL)
+        finally:
+            members.stop()  # the server waits for requests under way
 
 
 @asynccontextmanager

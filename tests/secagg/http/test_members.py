@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 import trustme
 
-from http_party import MEMBERS, PARAMS, REGISTRY, party_of, vector_of
+from http_party import MEMBERS, PARAMS, REGISTRY, Party, party_of, vector_of
 from secagg import ClientPolicy, LinkError, ParameterError
 from secagg.http import connection, join, serve
 from secagg.http.connection import Connection
@@ -332,6 +333,31 @@ def test_members_of_a_failed_program_are_not_told_that_the_session_has_ended():
         await session.close()
 
     asyncio.run(test())
+
+
+def test_a_failed_program_ends_waiting_requests_without_tracebacks(caplog):
+    """Its members would be waited for, and then cancelled."""
+
+    class Failed(Exception):
+        pass
+
+    async def test() -> None:
+        session = Session(REGISTRY)
+        async with httpx.AsyncClient(timeout=30) as http:
+            with pytest.raises(Failed):
+                async with serve(session, REGISTRY, port=0) as at:
+                    http.base_url = at.url
+                    party = Party(session, at, http)
+                    polls = [asyncio.create_task(party.task(u)) for u in range(MEMBERS)]
+                    await party.until_polls(MEMBERS)
+                    raise Failed
+            for response in await asyncio.gather(*polls):
+                assert response.status_code == 503
+                assert int(response.headers["retry-after"]) > 0
+        await session.close()
+
+    asyncio.run(test())
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 @pytest.mark.large

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 import time
@@ -25,11 +26,16 @@ DOCUMENT = 1 << 16
 """Bytes of a response that is a small document, as every error is: more than any has."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 """Seconds before the second request, and the bound of those that double from there."""
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
+_TIMEOUT, _CONNECT = 30.0, 10.0
 _LONGEST_RETRY = 60.0
 _QUOTED = 500
 """Characters of a server's text that an error quotes."""
+_PLAIN = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""OpenSSL's reasons where the other side answers without TLS."""
+_CUT = (ssl.SSLEOFError, ssl.SSLSyscallError, ssl.SSLZeroReturnError)
 _AGAIN = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+
+logger = logging.getLogger("secagg.http")
 
 
 class Connection:
@@ -50,7 +56,8 @@ class Connection:
     allow_plain_http : bool
         Accept a URL without TLS that is not on loopback.
     patience : float
-        Seconds without any answer after which `LinkError` is raised.
+        Seconds without any answer after which `LinkError` is raised. A request that the server
+        has taken may last 30 seconds longer.
     """
 
     def __init__(
@@ -72,7 +79,6 @@ class Connection:
             base_url=self.url,
             verify=(tls or client_context(None)) if encrypted else False,
             trust_env=encrypted,  # a proxy of the environment would read plain HTTP
-            timeout=_TIMEOUT,
             headers={"Accept-Encoding": "identity"},
             # a jar would keep all that a server sets, for as long as the member polls
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -108,35 +114,71 @@ class Connection:
         Raises
         ------
         LinkError
-            "patience": the server did not answer within the patience. "size": its response is
-            longer than `limit`. "encoding": its response is compressed.
+            "patience": the server did not answer within the patience. "tls": no encrypted
+            connection can be made. "size": its response is longer than `limit`. "encoding": its
+            response is compressed.
         """
-        pause, last_answer = _FIRST_PAUSE, time.monotonic()
+        pause, began, logged = _FIRST_PAUSE, time.monotonic(), False
         while True:
-            why, longer = "", 0.0
+            longer, left = 0.0, began + self._patience - time.monotonic()
             try:
                 # signed each time, since a signature is valid for minutes only
-                found = await self._send(method, path, body, limit)
+                found = await self._send(method, path, body, limit, left)
             except httpx.TransportError as error:
-                why = f"{type(error).__name__} {error}".rstrip()
+                self._check_tls(error)
+                why = f"{type(error).__name__} {error}".rstrip(" .") + self._hint(error)
+                if not logged:
+                    logger.warning("%s does not answer (%s); trying again", self.url, why)
+                    logged = True
             else:
                 if found.status_code not in _AGAIN and found.status_code < 500:
                     return found
                 why, longer = f"status {found.status_code}", _retry_after(found)
-            waited = time.monotonic() - last_answer
-            if waited > self._patience:
+            waited = time.monotonic() - began
+            if waited >= self._patience:
                 raise LinkError(
                     f"{self.url} did not answer for {waited:.0f} seconds ({why}); check that "
                     "the server runs, or pass a longer patience",
                     check="patience",
                 )
             # random, or all clients of a server that was away would come back at once
-            await asyncio.sleep(longer + pause * random.uniform(0.5, 1.0))  # noqa: S311
+            longer += pause * random.uniform(0.5, 1.0)  # noqa: S311
+            await asyncio.sleep(min(longer, self._patience - waited))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _send(self, method: str, path: str, body: bytes, limit: int) -> httpx.Response:
+    def _check_tls(self, error: httpx.TransportError) -> None:
+        """Raise `LinkError` if no repetition makes an encrypted connection possible."""
+        cause = _tls_error(error)
+        if cause is None:
+            return
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            remedy = "trust its authority with tls=…, or take the host name of its certificate"
+        elif cause.reason in _PLAIN:
+            remedy = "take http:// if the server has no certificate"
+        else:
+            remedy = "compare the TLS settings of both sides"
+        raise LinkError(
+            f"no encrypted connection to {self.url} ({cause}); {remedy}", check="tls"
+        ) from None
+
+    def _hint(self, error: httpx.TransportError) -> str:
+        """Return the remedy if a server with TLS could have closed a plain connection."""
+        taken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+        plain = self.url.startswith("http:")
+        return "; take https:// if the server has TLS" if taken and plain else ""
+
+    async def _send(
+        self, method: str, path: str, body: bytes, limit: int, seconds: float
+    ) -> httpx.Response:
         headers = {"Content-Type": "application/octet-stream"} if body else {}
-        request = self._http.build_request(method, path, content=body or None, headers=headers)
+        connect = min(_CONNECT, max(seconds, _FIRST_PAUSE))
+        request = self._http.build_request(
+            method,
+            path,
+            content=body or None,
+            headers=headers,
+            timeout=httpx.Timeout(_TIMEOUT, connect=connect, pool=None),
+        )
         target = request.url.raw_path.decode()
         request.headers.update(
             signatures.sign(self._identity, self._client_id, method, target, body)
@@ -146,6 +188,19 @@ class Connection:
             return await _read(found, limit)
         finally:
             await found.aclose()
+
+
+def _tls_error(error: httpx.TransportError) -> ssl.SSLError | None:
+    """Return the failure of TLS that a refused connection has as its cause, if it will stay."""
+    if not isinstance(error, httpx.ConnectError):
+        return None
+    cause: BaseException | None = error
+    while cause is not None:
+        # a server that stops cuts the connection, and comes back
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _CUT):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 async def _read(found: httpx.Response, limit: int) -> httpx.Response:

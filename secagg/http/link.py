@@ -111,7 +111,7 @@ async def join(
     ------
     LinkError
         The server refuses this member, e.g. "client" for an unknown one. Or it does not answer,
-        or sends more than 1 GiB ("size").
+        TLS fails ("tls"), or it sends more than 1 GiB ("size").
     ParameterError, RemoteProtocolError
         See `secagg.session.take_part`. Or the URL has no TLS.
     Exception

@@ -86,15 +86,45 @@ def test_rounds_over_https_with_every_request_sent_twice(params, authority, cert
     asyncio.run(test())
 
 
-def test_certificate_of_another_authority_is_not_trusted(certificate, monkeypatch):
+def test_connections_that_tls_rules_out_fail_at_once_with_the_remedy(certificate, caplog):
+    async def refused(url: str) -> str:
+        with pytest.raises(LinkError) as caught:
+            await join(url, 0, print, identity=make_identity(0))
+        assert caught.value.check == "tls"
+        return str(caught.value)
+
     async def test() -> None:
         async with party_of(tls=certificate) as party:
-            with pytest.raises(LinkError) as caught:
-                await party.join(0, tls=ssl.create_default_context(), patience=1e-9)
-            assert caught.value.check == "patience"
-            assert "CERTIFICATE_VERIFY_FAILED" in str(caught.value)
+            error = await refused(party.serving.url)
+            assert "CERTIFICATE_VERIFY_FAILED" in error
+            assert "authority" in error
+        async with party_of() as party:
+            assert "http://" in await refused(party.serving.url.replace("http:", "https:"))
 
     asyncio.run(test())
+    assert not [one for one in caplog.records if one.name == connection.logger.name]
+
+
+def test_plain_http_to_a_server_with_tls_is_named_in_the_log(certificate, caplog):
+    async def test() -> None:
+        async with party_of(tls=certificate) as party:
+            url = party.serving.url.replace("https:", "http:")
+            with pytest.raises(LinkError, match="https://") as caught:
+                await join(url, 0, print, identity=make_identity(0), patience=1e-9)
+            assert caught.value.check == "patience"
+
+    asyncio.run(test())
+    (record,) = [one for one in caplog.records if one.name == connection.logger.name]
+    assert "https://" in record.getMessage()
+
+
+@pytest.mark.parametrize("cut", [ssl.SSLEOFError, ssl.SSLZeroReturnError, OSError])
+def test_handshakes_that_a_leaving_server_cuts_are_repeated(monkeypatch, cut):
+    lost = httpx.ConnectError("lost")
+    lost.__cause__ = cut("cut")
+    script = Script(monkeypatch, lost, httpx.Response(204))
+    assert asyncio.run(script.request()).status_code == 204
+    assert len(script.requests) == 2
 
 
 def test_member_that_leaves_is_no_survivor():
@@ -213,13 +243,16 @@ class Script:
             return await one.request("POST", "/answer", body)
 
 
-def test_failed_requests_are_repeated_with_growing_pauses(monkeypatch):
+def test_failed_requests_are_repeated_with_growing_pauses(monkeypatch, caplog):
     lost = httpx.ConnectError("connection refused")
     script = Script(monkeypatch, lost, httpx.ReadTimeout(""), httpx.Response(500), lost,
                     httpx.Response(204))  # fmt: skip
     assert asyncio.run(script.request()).status_code == 204
     assert script.pauses == [0.1, 0.2, 0.4, 0.8]
     assert {request.content for request in script.requests} == {b"x"}
+    (record,) = caplog.records  # of all retries together
+    assert record.levelname == "WARNING"
+    assert "connection refused" in record.getMessage()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +271,7 @@ def test_failed_requests_are_repeated_with_growing_pauses(monkeypatch):
 def test_retry_after_is_honoured_up_to_a_minute(monkeypatch, value, seconds):
     busy = httpx.Response(503, headers={"Retry-After": value})
     script = Script(monkeypatch, busy, httpx.Response(204))
-    assert asyncio.run(script.request()).status_code == 204
+    assert asyncio.run(script.request(patience=600.0)).status_code == 204
     assert script.pauses == [pytest.approx(seconds + 0.1)]
 
 
@@ -248,7 +281,18 @@ def test_silent_server_is_an_error_when_patience_ends(monkeypatch):
         asyncio.run(script.request())
     assert caught.value.check == "patience"
     assert max(script.pauses) == 10
-    assert 60 < sum(script.pauses) < 80
+    assert sum(script.pauses) == pytest.approx(60)
+    connects = [one.extensions["timeout"]["connect"] for one in script.requests]
+    assert connects[0] == 10
+    assert connects[-1] < 1
+
+
+@pytest.mark.parametrize("patience", [3.0, 0.01])
+def test_patience_bounds_the_pauses_also_those_that_the_server_asks_for(monkeypatch, patience):
+    script = Script(monkeypatch, httpx.Response(503, headers={"Retry-After": "60"}))
+    with pytest.raises(LinkError):
+        asyncio.run(script.request(patience=patience))
+    assert sum(script.pauses) == pytest.approx(patience)
 
 
 @pytest.mark.parametrize("status", [200, 204, 400, 401, 404, 409, 410, 413, 422])
@@ -342,15 +386,19 @@ def test_a_failed_program_ends_waiting_requests_without_tracebacks(caplog):
         pass
 
     async def test() -> None:
-        session = Session(REGISTRY)
+        session, polls = Session(REGISTRY), []
+
+        async def program(http: httpx.AsyncClient) -> None:
+            async with serve(session, REGISTRY, port=0) as at:
+                http.base_url = at.url
+                party = Party(session, at, http)
+                polls.extend(asyncio.create_task(party.task(u)) for u in range(MEMBERS))
+                await party.until_polls(MEMBERS)
+                raise Failed
+
         async with httpx.AsyncClient(timeout=30) as http:
             with pytest.raises(Failed):
-                async with serve(session, REGISTRY, port=0) as at:
-                    http.base_url = at.url
-                    party = Party(session, at, http)
-                    polls = [asyncio.create_task(party.task(u)) for u in range(MEMBERS)]
-                    await party.until_polls(MEMBERS)
-                    raise Failed
+                await program(http)
             for response in await asyncio.gather(*polls):
                 assert response.status_code == 503
                 assert int(response.headers["retry-after"]) > 0

@@ -52,6 +52,8 @@ class Desk:
     presence : Presence
     answers : Answers
         The answers that were accepted.
+    declined : dict of int to str
+        Phase in which each member declined the present round.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Desk:
         self.members = frozenset(members)
         self.closed = False
         self.answers = Answers()
+        self.declined: dict[int, str] = {}
         self.presence = Presence(clock)
         self.thread, self._hooks, self._clock = thread, hooks, clock
         self._place = Place(name, 0, 0)
@@ -240,6 +243,7 @@ class Desk:
         if client in exchange.answered or client in exchange.given_up:
             return
         exchange.given_up.add(client)
+        self.declined[client] = exchange.phase
         exchange.settle()
         self.presence.forget(client)
         self._hooks(MemberDeclined(place=exchange.place, phase=exchange.phase, client=client))

@@ -225,6 +225,8 @@ class RoundFailed(Event):
     left_out : tuple of int, ascending
         Clients that the next attempts at this round leave out: their messages failed a check,
         or they dealt shares that do not give their secret.
+    declined : int
+        Number of members that declined this round so far.
     final : bool
         True if no attempt follows: the application gets the error.
     """
@@ -235,6 +237,7 @@ class RoundFailed(Event):
     check: str
     left_out: tuple[int, ...]
     final: bool
+    declined: int = 0
 
 
 Hook = Callable[[Event], object]

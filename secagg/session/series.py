@@ -7,7 +7,8 @@ the round under way goes on from its files.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Set
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from secagg.errors import LocalProtocolError, RemoteProtocolError, TooFewSurvivors
@@ -166,19 +167,21 @@ class Series:
         # a member takes part in an attempt once, so a failed one keeps its number
         first = 0 if begun is None else begun.attempt + (not begun.params)
         attempt = first
+        self.desk.declined.clear()
         while True:
             place, began = Place(self.name, number, attempt), self.clock.now()
             resumed = begun if begun is not None and begun.attempt == attempt else None
             attempt += 1
             try:
                 result = await run(place, resumed)
-            except (TooFewSurvivors, RemoteProtocolError) as error:
+            except (TooFewSurvivors, RemoteProtocolError) as failure:
+                error = _explained(failure, self.desk.declined)
                 final = attempt == first + self.attempts or _opened(error)
                 self._failed(place, error, left_out, final)
                 if not final:
                     continue
                 await self._keep(number, outcomes.write_error(error))
-                raise
+                raise error from failure.__cause__
             await self._keep(number, outcomes.write_result(result, params))
             if self.store is not None:
                 await self.desk.thread.run(self.store.delete_files)
@@ -217,9 +220,26 @@ class Series:
                 phase=error.phase,
                 check=error.check if isinstance(error, RemoteProtocolError) else "",
                 left_out=tuple(sorted(left_out)),
+                declined=len(self.desk.declined),
                 final=final,
             )
         )
+
+
+def _explained(
+    error: TooFewSurvivors | RemoteProtocolError, declined: Mapping[int, str]
+) -> TooFewSurvivors | RemoteProtocolError:
+    """Return the error of an attempt, with the number of members that declined the round."""
+    if not declined or not isinstance(error, TooFewSurvivors):
+        return error
+    _, _, why = str(error).partition(": ")
+    phases = ", ".join(f"{n:,} in {phase}" for phase, n in Counter(declined.values()).items())
+    return TooFewSurvivors(
+        f"members declined ({phases}, for reasons in their own logs), and {why}",
+        phase=error.phase,
+        survivors=error.survivors,
+        needed=error.needed,
+    )
 
 
 def _opened(error: TooFewSurvivors | RemoteProtocolError) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from secagg import (
+    ClientPolicy,
     CohortLedger,
     Dispute,
     FixedPoint,
@@ -401,6 +402,30 @@ def test_all_attempts_failed_is_the_error_of_the_last():
         assert caught.value.phase == "gather"
         assert [event.final for event in party.of(RoundFailed)] == [False, True]
         await party.end()
+
+    asyncio.run(run())
+
+
+def test_the_last_error_has_the_members_that_declined():
+    """Their processes have ended, so the next attempt knows only that nobody is present."""
+
+    async def run() -> None:
+        async with session_of(N, attempts=2) as party:
+            party.on_event = lambda event: (
+                party.silent.add(event.client) if isinstance(event, MemberDeclined) else None
+            )
+            policy = ClientPolicy(colluders=N)
+            members = [party.join(u, train_of(u), policy=policy) for u in range(N)]
+            with pytest.raises(TooFewSurvivors, match="5 in advertise_keys") as caught:
+                await party.session.round(SEMI)
+            assert (caught.value.phase, caught.value.survivors) == ("gather", 0)
+            assert (caught.value.needed, caught.value.__cause__) == (3, None)
+            assert [event.declined for event in party.of(RoundFailed)] == [N, N]
+            errors = await asyncio.gather(*members, return_exceptions=True)
+            assert {type(error) for error in errors} == {ParameterError}
+            with pytest.raises(TooFewSurvivors) as caught:
+                await party.session.round(SEMI)
+            assert "declined" not in str(caught.value)
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from secagg.session import (
     Event,
+    Gathering,
     HelperFailed,
     MemberDeclined,
     MessageAccepted,
@@ -34,6 +35,12 @@ class Metrics:
         self._registry = CollectorRegistry()
         own = self._registry
         self._cohort = Gauge("secagg_cohort", "Clients of the attempt that runs.", registry=own)
+        self._present = Gauge(
+            "secagg_gather_present", "Members present, while a round waits.", registry=own
+        )
+        self._wanted = Gauge(
+            "secagg_gather_wanted", "Members that the round waits for.", registry=own
+        )
         self._survivors = Gauge("secagg_survivors", "Clients in the last sum.", registry=own)
         self._rounds = Counter(
             "secagg_attempts", "Attempts at a round, by outcome.", ["outcome"], registry=own
@@ -79,7 +86,10 @@ class Metrics:
     def __call__(self, event: Event) -> None:
         """Count an event."""
         match event:
+            case Gathering():
+                self._gather(event.present, event.wanted)
             case RoundBegun():
+                self._gather(0, 0)
                 self._cohort.set(event.cohort)
             case MessageAccepted():
                 self._accepted.labels(event.phase).inc()
@@ -101,6 +111,11 @@ class Metrics:
             case RoundFailed():
                 self._over(event.error)
 
+    def _gather(self, present: int, wanted: int) -> None:
+        self._present.set(present)
+        self._wanted.set(wanted)
+
     def _over(self, outcome: str) -> None:
+        self._gather(0, 0)
         self._cohort.set(0)
         self._rounds.labels(outcome).inc()

@@ -10,6 +10,7 @@ from msgspec import Struct, to_builtins
 
 from secagg.session import (
     Event,
+    Gathering,
     HelperFailed,
     MemberDeclined,
     MessageAccepted,
@@ -73,24 +74,39 @@ class Status:
     def __init__(self, session: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._session, self._clock = session, clock
         self._opened = 0.0
+        self._gathering: Gathering | None = None
+        self._until = 0.0
         self._finished = self._failed = 0
         self._attempts: deque[Attempt] = deque(maxlen=_KEPT)
 
     def document(self) -> dict[str, object]:
         """Return the state as an object for JSON, the last attempt first."""
         attempts = [to_builtins(one) for one in reversed(self._attempts)]
-        running = self._open()
+        running, gathering = self._open(), self._gathering
         return {
             "session": self._session,
             "finished": self._finished,
             "failed": self._failed,
             "phase": running.name if running else None,
             "phase_seconds": round(self._clock() - self._opened, 3) if running else None,
+            "gathering": gathering
+            and {
+                "present": gathering.present,
+                "wanted": gathering.wanted,
+                "needed": gathering.needed,
+                "seconds_left": round(max(0.0, self._until - self._clock()), 3),
+                "missing": len(gathering.missing),
+                "missing_ids": [str(u) for u in gathering.missing[:_NAMED]],
+            },
             "attempts": attempts,
         }
 
     def __call__(self, event: Event) -> None:
         """Take note of an event."""
+        if isinstance(event, Gathering):
+            self._gathering, self._until = event, self._clock() + event.deadline
+        elif isinstance(event, RoundBegun | RoundFailed | RoundFinished):
+            self._gathering = None
         if isinstance(event, RoundBegun):
             self._attempts.append(
                 Attempt(

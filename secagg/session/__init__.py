@@ -12,6 +12,7 @@ from __future__ import annotations
 from secagg.session.deadlines import Clock, Deadlines
 from secagg.session.events import (
     Event,
+    Gathering,
     HelperAnswered,
     HelperFailed,
     MemberDeclined,
@@ -35,6 +36,7 @@ __all__ = [
     "Clock",
     "Deadlines",
     "Event",
+    "Gathering",
     "HelperAnswered",
     "HelperFailed",
     "HelperLink",

@@ -8,7 +8,7 @@ from secrets import SystemRandom
 from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ClientKey, Names
-from secagg.session.presence import Presence
+from secagg.session.presence import Note, Presence
 
 __all__ = ["Choice"]
 
@@ -54,12 +54,12 @@ class Choice:
             self._size = int(cohort)
 
     async def among(
-        self, presence: Presence, away: Set[int], least: int, seconds: float
+        self, presence: Presence, away: Set[int], least: int, seconds: float, note: Note
     ) -> tuple[int, ...]:
         """Wait for members of the pool that are not in `away`; return a cohort, ascending.
 
         TooFewSurvivors is raised if fewer than `least` are there in time.
         """
-        here = await presence.gather(self._pool - away, self._size, least, seconds)
+        here = await presence.gather(self._pool - away, self._size, least, seconds, note)
         chosen = SystemRandom().sample(sorted(here), min(len(here), self._size))
         return tuple(sorted(chosen))

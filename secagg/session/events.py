@@ -9,6 +9,7 @@ from typing import ClassVar
 
 __all__ = [
     "Event",
+    "Gathering",
     "HelperAnswered",
     "HelperFailed",
     "Hook",
@@ -51,6 +52,31 @@ class Event:
 
     level: ClassVar[int] = logging.INFO
     place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathering(Event):
+    """A round waits for members; again whenever others are present.
+
+    Attributes
+    ----------
+    present : int
+        Number of members that are present, or were 10 seconds ago.
+    wanted : int
+        Number of members with which the round begins at once.
+    needed : int
+        Number of members without which it fails at the deadline.
+    deadline : float
+        Seconds until then.
+    missing : tuple of int, ascending
+        Ids of the members that the round could take and that are not present.
+    """
+
+    present: int
+    wanted: int
+    needed: int
+    deadline: float
+    missing: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from secagg.errors import TooFewSurvivors
 from secagg.session.deadlines import Clock
 from secagg.session.thread import closed
 
-__all__ = ["GATHER", "Presence"]
+__all__ = ["GATHER", "Note", "Presence"]
 
 GATHER = "gather"
 """Phase before a round, in which members come."""
 _RECENT = 10.0
 """Seconds for which a member counts as present after its last call."""
+
+Note = Callable[[int, int, float, tuple[int, ...]], object]
+"""Function that gets the number of members present, the number with which the gathering ends,
+the seconds left, and the ids of the missing ones."""
 
 
 class Presence:
@@ -70,22 +74,34 @@ class Presence:
         self._arrival.set()
 
     async def gather(
-        self, pool: frozenset[int], goal: int, least: int, seconds: float
+        self,
+        pool: frozenset[int],
+        goal: int,
+        least: int,
+        seconds: float,
+        note: Note = lambda *_: None,
     ) -> frozenset[int]:
         """Wait until enough members of a pool are present, and return all that are.
 
-        Enough are `goal` of them, or all but those that missed the last deadline.
+        Enough are `goal` of them, or all but those that missed the last deadline. `note` is
+        called before the first wait, and whenever others are present.
 
         Raises
         ------
         TooFewSurvivors
             Fewer than `least` are present at the deadline.
         """
+        noted, end = None, self._clock.now() + seconds
         async with self._clock.deadline(seconds) as deadline:
             while len(pool) >= least:
                 here = frozenset(filter(self.is_present, pool))
-                if len(here) >= max(least, min(goal, len(pool - self._lost))):
+                wanted = max(least, min(goal, len(pool - self._lost)))
+                if len(here) >= wanted:
                     return here
+                if here != noted:
+                    noted = here
+                    missing = tuple(sorted(pool - here))
+                    note(len(here), wanted, max(0.0, end - self._clock.now()), missing)
                 self._arrival.clear()
                 if not await deadline.before(self._arrival):
                     break

@@ -20,7 +20,14 @@ from secagg.session import outcomes
 from secagg.session.cohorts import Choice
 from secagg.session.deadlines import Clock
 from secagg.session.desk import Desk
-from secagg.session.events import Hooks, Place, RoundBegun, RoundFailed, RoundFinished
+from secagg.session.events import (
+    Gathering,
+    Hooks,
+    Place,
+    RoundBegun,
+    RoundFailed,
+    RoundFinished,
+)
 from secagg.session.store import Begun, Store, program
 
 __all__ = ["Series"]
@@ -98,11 +105,24 @@ class Series:
             self._busy = False
 
     async def choose(
-        self, choice: Choice, away: Set[int], least: int, seconds: float
+        self, place: Place, choice: Choice, away: Set[int], least: int, seconds: float
     ) -> tuple[int, ...]:
         """Return a cohort of members that are present, without those in `away`."""
+
+        def note(present: int, wanted: int, left: float, missing: tuple[int, ...]) -> None:
+            self.hooks(
+                Gathering(
+                    place=place,
+                    present=present,
+                    wanted=wanted,
+                    needed=least,
+                    deadline=left,
+                    missing=missing,
+                )
+            )
+
         self.desk.release()
-        return await choice.among(self.desk.presence, away, least, seconds)
+        return await choice.among(self.desk.presence, away, least, seconds, note)
 
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int

@@ -156,7 +156,8 @@ class Session:
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                ids = await series.choose(choice, left_out, least, self._deadlines.gather)
+                gather = self._deadlines.gather
+                ids = await series.choose(place, choice, left_out, least, gather)
                 fresh = fresh_params(params, self.name, series.id, place, message)
                 await series.keep_attempt(place, fresh, ids, largest_answer(fresh))
             else:
@@ -246,7 +247,8 @@ class Session:
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
                 away = batch.left_out | batch.reported
-                ids = await series.choose(choice, away, batch.needed, self._deadlines.gather)
+                gather = self._deadlines.gather
+                ids = await series.choose(place, choice, away, batch.needed, gather)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:

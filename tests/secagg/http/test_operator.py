@@ -80,6 +80,37 @@ def test_status_has_cohort_phases_and_drop_outs():
     after_rounds(see)
 
 
+def test_a_round_that_waits_for_members_shows_who_is_missing():
+    async def test() -> None:
+        session = Session(REGISTRY, name=NAME, deadlines=1000)
+        came = asyncio.Event()
+        session.watch(lambda event: getattr(event, "present", 0) == 3 and came.set())
+        async with party_of(session) as party:
+            members = [party.join(u) for u in range(3)]
+            running = asyncio.create_task(session.round(PARAMS))
+            await came.wait()
+            state = (await party.operator("/status.json")).json()["gathering"]
+            assert 0 < state.pop("seconds_left") <= 1000
+            assert state == {
+                "present": 3,
+                "wanted": MEMBERS,
+                "needed": 3,
+                "missing": 1,
+                "missing_ids": ["3"],
+            }
+            text = (await party.operator("/metrics")).text
+            assert "secagg_gather_present 3.0" in text
+            assert f"secagg_gather_wanted {MEMBERS}.0" in text
+            members.append(party.join(3))
+            await running
+            assert (await party.operator("/status.json")).json()["gathering"] is None
+            assert "secagg_gather_wanted 0.0" in (await party.operator("/metrics")).text
+            await session.close()
+            await asyncio.gather(*members)
+
+    asyncio.run(test())
+
+
 def test_failures_are_counted_and_shown():
     place = Place(NAME, 0, 0)
     many = tuple(range(100))

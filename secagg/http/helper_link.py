@@ -94,7 +94,7 @@ async def reach_helper(
     identity: Identity,
     tls: ssl.SSLContext | None = None,
     allow_plain_http: bool = False,
-    patience: float = 30.0,
+    patience: float = 10.0,
 ) -> AsyncIterator[HttpHelper]:
     """Yield a link to a helper, for `secagg.session.Session.one_shot`.
 

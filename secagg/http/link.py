@@ -86,6 +86,8 @@ async def join(
 ) -> int:
     """Take part in all rounds of a session over HTTP until it ends; return those completed.
 
+    `secagg.session.take_part` says which rounds count.
+
     Parameters
     ----------
     url : str

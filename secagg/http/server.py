@@ -6,13 +6,19 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from secagg._check import check_integer
 from secagg.errors import ParameterError
 from secagg.http import asgi
 from secagg.http.address import check_host
@@ -41,7 +47,7 @@ class Serving:
     url : str
         Base URL for the members.
     operator_url : str
-        URL of the status page.
+        URL of the status page, or "" without one.
     """
 
     url: str
@@ -56,7 +62,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 8443,
     tls: Certificate | None = None,
-    operator_port: int = 0,
+    operator_port: int | None = 0,
     allow_plain_http: bool = False,
     limits: Limits | None = None,
 ) -> AsyncIterator[Serving]:
@@ -76,8 +82,9 @@ async def serve(
         Port, 0 for any free one.
     tls : (path, path), optional
         Files in PEM with the certificate and with its private key.
-    operator_port : int
-        Port of the status page and of the metrics, which are served on loopback only.
+    operator_port : int, optional
+        Port of the status page and of the metrics, which are served on loopback only; None
+        for neither.
     allow_plain_http : bool
         Serve other machines without TLS, where a proxy or a tunnel encrypts.
     limits : Limits, optional
@@ -94,10 +101,12 @@ async def serve(
         A port is in use, or a file cannot be read.
     """
     members = Members(session, registry, limits or Limits())
-    operator = Operator(session, members)
     check_host(host, encrypted=tls is not None, allow_plain_http=allow_plain_http)
     public = listening(asgi.build(members.routes()), host, port, tls)
-    private = listening(operator.application(), "127.0.0.1", operator_port, None)
+    private: AbstractAsyncContextManager[str] = nullcontext("")
+    if operator_port is not None:
+        operator = Operator(session, members)
+        private = listening(operator.application(), "127.0.0.1", operator_port, None)
     async with public as url, private as operator_url:
         try:
             yield Serving(url, operator_url)
@@ -153,6 +162,7 @@ class _Server(uvicorn.Server):
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    check_integer("the port", port, 0, 65535)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)

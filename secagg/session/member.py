@@ -67,6 +67,9 @@ async def take_part(
 ) -> int:
     """Take part in all rounds of a session until it ends; return the number completed.
 
+    A round or one-shot sum is completed when this member's last answer was acknowledged. It
+    does not learn whether the server got the sum.
+
     A round whose server breaks the protocol is logged and left; the next one begins anew. A
     second attempt at a round sends the vector of the first, under new masks.
 
@@ -182,11 +185,13 @@ class _Member:
     def leave(self, error: RemoteProtocolError) -> None:
         """Leave the present attempt, because of an error on either side, and log it."""
         self._client, self._reported = None, False
+        hint = "; does it run twice?" if error.check == "repeated" else ""
         logger.warning(
-            "client %d left the attempt: %s, check %s",
+            "client %d left the attempt: %s, check %s%s",
             self._id,
             error.phase,
             error.check,
+            hint,
             extra={"client": self._id, "phase": error.phase, "check": error.check},
         )
 

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from http_party import MEMBERS, PARAMS, REGISTRY, Party, party_of
-from secagg import TooFewSurvivors
+from secagg import ParameterError, TooFewSurvivors
 from secagg.session import (
     HelperFailed,
     MemberDeclined,
@@ -182,6 +182,28 @@ def test_members_have_no_access_to_the_operators_side():
             assert party.serving.operator_url.startswith("http://127.0.0.1:")
 
     asyncio.run(test())
+
+
+def test_a_server_may_have_no_operators_side():
+    async def test() -> None:
+        async with party_of(operator_port=None) as party:
+            assert party.serving.operator_url == ""
+            members = party.join_all()
+            await party.session.round(PARAMS)
+            await party.session.close()
+            await asyncio.gather(*members)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("port", [{"port": "8443"}, {"operator_port": 1 << 16}], ids=str)
+def test_ports_are_validated(port):
+    async def test() -> None:
+        async with party_of(**port):
+            pass
+
+    with pytest.raises(ParameterError, match="port"):
+        asyncio.run(test())
 
 
 def test_page_of_another_site_cannot_read_the_operators_side():

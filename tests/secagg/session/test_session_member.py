@@ -28,6 +28,7 @@ from secagg.session import (
     Session,
     take_part,
 )
+from secagg.session.member import _Member
 from secagg.session.wire import (
     Answer,
     AttemptName,
@@ -364,3 +365,11 @@ def test_members_of_an_attempt_train_on_one_message(security):
 
     asyncio.run(run())
     assert trained == [b"model"] * 4
+
+
+def test_a_member_that_runs_twice_gets_a_hint_in_its_log(caplog):
+    member = _Member(0, print, None, None, None, None, None, None)
+    for check in ("repeated", "late"):
+        member.leave(RemoteProtocolError("", sender=0, phase="p", check=check))
+    texts = [record.getMessage() for record in caplog.records]
+    assert ["twice" in text for text in texts] == [True, False]

@@ -11,9 +11,8 @@ import typer
 from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
 from secagg.cli.console import Json, command
-from secagg.cli.files import as_client, read_helpers, read_identity, read_registry, read_vector
-from secagg.encoding import Vector
-from secagg.errors import ParameterError
+from secagg.cli.files import as_client, read_helpers, read_identity, read_registry
+from secagg.cli.vectors import Vectors
 from secagg.oneshot import OneShotPolicy
 
 EXAMPLES = """
@@ -33,7 +32,11 @@ def join(
     ],
     vector: Annotated[
         list[Path],
-        typer.Option(metavar="FILE", help="Vector in numpy's format; again for each next sum."),
+        typer.Option(
+            metavar="FILE",
+            help="Vector in numpy's format: the first is for sum 0 of the session, the next for "
+            "sum 1. After a restart give them all again.",
+        ),
     ],
     registry: Annotated[
         Path | None,
@@ -49,19 +52,11 @@ def join(
 ) -> None:
     """Add a vector to each of the server's sums, until its session ends.
 
-    Each sum gets a vector of its own: the difference of two sums over almost the same clients
-    can be a single vector.
+    Each sum gets the vector of its number, once: the difference of two sums over almost the
+    same clients can be a single vector. Without a vector for a sum, the client ends.
     """
     with command():
-        left = [read_vector(path) for path in vector]
-
-        def train(*_: object) -> Vector:
-            if not left:
-                raise ParameterError(
-                    f"the server asks for more sums than the {len(vector)} of --vector; end "
-                    "here, or join again with a new vector"
-                )
-            return left.pop(0)
+        train = Vectors(vector)
 
         async def run() -> int:
             from secagg import http

@@ -29,6 +29,7 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.files import HelperEntry, read_helpers, read_identity, read_registry
 from secagg.cli.one_shot import as_suite
+from secagg.cli.vectors import number_of
 from secagg.encoding import FixedPoint
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotResult
@@ -227,7 +228,8 @@ class _Sums:
         async with AsyncExitStack() as stack:
             links = await aggregator.reach(params, stack)
             endorsements = [link.endorsement for link in links]
-            return await session.one_shot(params, links, endorsements=endorsements)
+            message = number_of(number)
+            return await session.one_shot(params, links, message, endorsements=endorsements)
 
     def params(
         self, number: int, aggregator: _Aggregator | None
@@ -268,7 +270,7 @@ class _Sums:
             min_clients=3,
             security=self.security,
             suite=as_suite(helpers[0].suite),
-            session=bind(f"{self.name} {number} ".encode() + self.run, b""),
+            session=bind(f"{self.name} {number} ".encode() + self.run, number_of(number)),
         )
 
 

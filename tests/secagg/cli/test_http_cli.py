@@ -204,7 +204,7 @@ def test_client_without_a_vector_for_the_next_sum_leaves(keys):
         for one in running:
             _, error = one.communicate()
             assert one.returncode == 2
-            assert "join again with a new vector" in error
+            assert "asks for a vector of sum 1" in error
         for one in members:
             one.__exit__(None, None, None)
     assert np.load(keys / "sums" / "sum-0.npy").tolist() == [1.5] * 5

@@ -135,6 +135,11 @@ def given_options(names: Iterable[str]) -> list[str]:
     return [options[name] for name in names if name in _given.get()]
 
 
+def counted(clients: int) -> str:
+    """Return a number of clients in words, such as "1 client"."""
+    return f"{clients:,} client{'s' * (clients != 1)}"
+
+
 @contextmanager
 def command() -> Iterator[None]:
     """Print an error of the block, or Ctrl-C, as one line, and exit with a code.

@@ -9,7 +9,7 @@ import typer
 
 from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import as_key
-from secagg.cli.console import App, Json, command
+from secagg.cli.console import App, Json, command, counted
 from secagg.cli.files import as_client, create_identity, read_keys, write_keys
 from secagg.protocol import Registry
 from secagg.protocol.client_ids import identify
@@ -57,4 +57,4 @@ def register(
             "id": identify(as_client(client))[0],
             "clients": count,
         }
-        typer.echo(to_json(document) if as_json else f"{registry}: {count} clients")
+        typer.echo(to_json(document) if as_json else f"{registry}: {counted(count)}")

@@ -34,8 +34,8 @@ def join(
         list[Path],
         typer.Option(
             metavar="FILE",
-            help="Vector in numpy's format: the first is for sum 0 of the session, the next for "
-            "sum 1. After a restart give them all again.",
+            help="Vector in numpy's format: the first is for sum 0 of the session, the next "
+            "for sum 1. After a restart give them all again.",
         ),
     ],
     registry: Annotated[

@@ -1,0 +1,83 @@
+"""Helpers of the sums of ``secagg serve``, as its aggregator reaches them."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from secagg.cli.files import HelperEntry, read_helpers, read_identity
+from secagg.errors import LinkError, ParameterError, RemoteProtocolError
+from secagg.oneshot import OneShotParams
+from secagg.protocol import Identity
+
+if TYPE_CHECKING:
+    from secagg.http import HttpHelper
+
+_PATIENCE = 5.0
+"""Seconds for a helper before the server listens, in which nobody waits for it."""
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """Helpers of one-shot sums, and the key with which the server calls them."""
+
+    helpers: list[HelperEntry]
+    identity: Identity
+    authority: Path | None
+    plain: bool
+
+    @classmethod
+    def of(
+        cls, helpers: Path | None, identity: Path | None, authority: Path | None, *, plain: bool
+    ) -> Aggregator | None:
+        """Return the aggregator, or None without helpers."""
+        if helpers is None and identity is None:
+            return None
+        if helpers is None or identity is None:
+            raise ParameterError("--helpers and --identity need each other; give both or none")
+        found = read_helpers(helpers)
+        if not found:
+            raise ParameterError(f"{helpers} has no helpers; list one or more")
+        return cls(found, read_identity(identity), authority, plain)
+
+    async def reach(
+        self, params: OneShotParams, stack: AsyncExitStack, patience: float = 30.0
+    ) -> list[HttpHelper]:
+        """Return links to all helpers, each of which has endorsed the parameters.
+
+        Raises
+        ------
+        LinkError
+            A helper does not answer within `patience`, in seconds, or endorses nothing. Clients
+            ask for the endorsements of all: the server could have invented the others' keys.
+        """
+        from secagg import http
+        from secagg.http.address import client_context
+
+        links = []
+        for one in self.helpers:
+            reached = http.reach_helper(
+                one.url,
+                params,
+                identity=self.identity,
+                tls=client_context(self.authority) if one.url.startswith("https:") else None,
+                allow_plain_http=self.plain,
+                patience=patience,
+            )
+            try:
+                links.append(await stack.enter_async_context(reached))
+            except (LinkError, RemoteProtocolError) as error:
+                raise LinkError(
+                    f"the helper at {one.url} does not endorse this sum, and clients ask for "
+                    f"the endorsements of all {len(self.helpers)}; start it with secagg helper "
+                    f"serve, then serve again ({error})",
+                    check=error.check,
+                ) from None
+        return links
+
+    async def try_all(self, params: OneShotParams) -> None:
+        """Raise `LinkError` unless all helpers endorse the parameters now."""
+        async with AsyncExitStack() as stack:
+            await self.reach(params, stack, _PATIENCE)

@@ -1,0 +1,152 @@
+"""Sums of ``secagg serve``: their parameters, and the folder that they are written into."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from secagg import graph
+from secagg.cli.aggregator import Aggregator
+from secagg.cli.console import Document, counted
+from secagg.cli.one_shot import as_suite
+from secagg.cli.vectors import number_of
+from secagg.encoding import FixedPoint
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.protocol import Registry, RoundParams
+from secagg.protocol.params import Security
+from secagg.server import RoundResult
+
+if TYPE_CHECKING:
+    from secagg.session import Session
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Parameters of all sums of a session."""
+
+    registry: Registry
+    length: int
+    encoding: FixedPoint
+    modulus_bits: int
+    threshold: int | None
+    security: Security
+    corrupt: float
+    dropout: float
+    name: str
+    run: bytes
+    """Bytes that tell this run's one-shot sums from those of others; none if it can resume."""
+
+    def __post_init__(self) -> None:
+        if (clients := len(self.registry)) < 3:
+            raise ParameterError(
+                f"the registry has {counted(clients)}, and a sum takes 3: of two, each could "
+                "subtract its own vector; add clients with secagg identity register"
+            )
+
+    async def next(
+        self, session: Session, number: int, aggregator: Aggregator | None
+    ) -> RoundResult | OneShotResult:
+        """Run the next sum of a session."""
+        params = self.params(number, aggregator)
+        if isinstance(params, RoundParams):
+            return await session.round(params)
+        assert aggregator is not None, "one-shot sums have helpers"  # noqa: S101
+        async with AsyncExitStack() as stack:
+            links = await aggregator.reach(params, stack)
+            endorsements = [link.endorsement for link in links]
+            message = number_of(number)
+            return await session.one_shot(params, links, message, endorsements=endorsements)
+
+    def params(self, number: int, aggregator: Aggregator | None) -> RoundParams | OneShotParams:
+        """Return the parameters of a sum."""
+        return self._round() if aggregator is None else self._one_shot(number, aggregator)
+
+    def _round(self) -> RoundParams:
+        clients, threshold, neighbours = len(self.registry), self.threshold, None
+        if threshold is None and self.security == "active":
+            threshold = 2 * clients // 3 + 1
+        elif threshold is None:
+            try:
+                found = graph.recommend(clients, self.corrupt, self.dropout)
+            except ParameterError:
+                if clients > 3:
+                    raise
+                raise ParameterError(
+                    "3 clients are too few for the recommended threshold, which expects that "
+                    "one of them colludes and another one drops out; pass --threshold 2, or "
+                    "add clients"
+                ) from None
+            threshold, neighbours = found.threshold, found.neighbours
+        return RoundParams(
+            n_clients=clients,
+            threshold=threshold,
+            neighbours=neighbours,
+            length=self.length,
+            encoding=self.encoding,
+            modulus_bits=self.modulus_bits,
+            security=self.security,
+            session=self.name.encode(),
+        )
+
+    def _one_shot(self, number: int, aggregator: Aggregator) -> OneShotParams:
+        from secagg.session import bind
+
+        helpers = aggregator.helpers
+        default = min(2, len(helpers))
+        return OneShotParams(
+            n_clients=len(self.registry),
+            length=self.length,
+            encoding=self.encoding,
+            modulus_bits=self.modulus_bits,
+            helpers=tuple((one.hpke, one.ed25519) for one in helpers),
+            threshold=default if self.threshold is None else self.threshold,
+            min_clients=3,
+            security=self.security,
+            suite=as_suite(helpers[0].suite),
+            session=bind(f"{self.name} {number} ".encode() + self.run, number_of(number)),
+        )
+
+
+def prepare(out: Path, rounds: int, folder: Path | None) -> None:
+    """Make the folder of the sums, before any client sends a vector.
+
+    Raises
+    ------
+    ParameterError
+        It is a file, or cannot be written. Or it has a sum with a number below `rounds`, and no
+        server with this `folder` can have written it.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ParameterError(f"--out {out} is no folder; take another one") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise ParameterError(f"--out {out} cannot be written; take another folder")
+    if folder is not None and (folder / "session").exists():
+        return
+    earlier = {path.name for path in out.glob("sum-*.npy")}
+    for path in (_path(out, number) for number in range(rounds)):
+        if path.name in earlier:
+            raise ParameterError(
+                f"{path} is a sum of an earlier run, which this one would overwrite; take "
+                "another --out"
+            )
+
+
+def write(out: Path, number: int, result: RoundResult | OneShotResult) -> Document:
+    """Write a sum, whole or not at all; return its file and its number of survivors."""
+    path = _path(out, number)
+    part = out / f".{path.name}"  # ends in .npy, or numpy would add it
+    np.save(part, result.sum)
+    part.replace(path)
+    return {"out": str(path), "survivors": len(result.survivors)}
+
+
+def _path(out: Path, number: int) -> Path:
+    return out / f"sum-{number}.npy"

@@ -1,0 +1,101 @@
+"""`secagg serve` before anybody sends a vector, and after a sum that fails."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from secagg import Identity, ParameterError, TooFewSurvivors
+from secagg.cli import aggregator, app
+from secagg.cli.files import create_identity, write_keys
+from secagg.cli.sums import Sums, prepare
+from secagg.server import RoundResult
+
+FINISHED = RoundResult(sum=np.ones(5), integers=np.ones(5, np.int64), survivors=(1, 2, 3))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working folder with registries of two, three and four clients."""
+    monkeypatch.chdir(tmp_path)
+    for count in (2, 3, 4):
+        keys = {f"client {i}": Identity.generate().public for i in range(count)}
+        write_keys(tmp_path / f"{count}.json", keys)
+    return tmp_path
+
+
+def serve(*more: object, registry: str = "4.json") -> Result:
+    size = ("--length", 5, "--clip", 8, "--port", 0, "--operator-port", 0)
+    return CliRunner().invoke(app, list(map(str, ("serve", registry, *size, *more))))
+
+
+def rejected(ran: Result, *named: str) -> None:
+    """Check that a command ended with an error before it listened."""
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert all(one in ran.stderr for one in named), ran.stderr
+
+
+def test_helper_that_is_away_ends_the_server_at_once(folder, monkeypatch):
+    monkeypatch.setattr(aggregator, "_PATIENCE", 1e-9)
+    create_identity(folder / "a.pem")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    keys = [{"hpke": Identity.generate().public, "ed25519": Identity.generate().public}]
+    entry = {name: key.hex() for name, key in keys[0].items()}
+    (folder / "h.json").write_text(json.dumps([{"url": url, "suite": "x25519"} | entry]))
+    helpers = ("--helpers", "h.json", "--identity", "a.pem", "--threshold", 1)
+    rejected(serve("--out", "sums", *helpers), url, "secagg helper serve")
+
+
+def test_folder_of_the_sums_is_made_first(folder):
+    (folder / "file").write_text("")
+    for out in ("file", "file/sums"):
+        rejected(serve("--out", out), "--out", out)
+    prepare(folder / "new" / "sums", 1, None)
+    assert (folder / "new" / "sums").is_dir()
+
+
+def test_earlier_sums_are_not_overwritten(folder):
+    (folder / "sums").mkdir()
+    (folder / "sums" / "sum-1.npy").write_text("earlier")
+    prepare(folder / "sums", 1, None)
+    rejected(serve("--out", "sums", "--rounds", 2, "--folder", "state"), "sum-1.npy", "--out")
+    (folder / "state").mkdir()
+    with pytest.raises(ParameterError):
+        prepare(folder / "sums", 2, folder / "state")
+    (folder / "state" / "session").write_text("")
+    prepare(folder / "sums", 2, folder / "state")
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_sum_that_fails_leaves_the_earlier_ones(folder, monkeypatch, resumable):
+    sessions = []
+
+    async def second_fails(_, session, number, aggregator):
+        sessions.append(session)
+        if number == 1:
+            raise TooFewSurvivors("too few", phase="gather", survivors=0, needed=3)
+        return FINISHED
+
+    monkeypatch.setattr(Sums, "next", second_fails)
+    more = ("--folder", "state") if resumable else ()
+    ran = serve("--out", "sums", "--rounds", 3, "--json", *more)
+    assert ran.exit_code == 2
+    assert json.loads(ran.stdout)["sums"] == [{"out": "sums/sum-0.npy", "survivors": 3}]
+    assert ran.stderr.splitlines()[-1].startswith("secagg: gather")
+    # where the same command can try again, the clients wait for it
+    assert [one.closed for one in sessions] == [not resumable] * 2
+
+
+def test_two_clients_are_too_few(folder):
+    rejected(serve("--out", "sums", registry="2.json"), "2 clients", "identity register")
+
+
+def test_three_clients_need_a_threshold(folder):
+    rejected(serve("--out", "sums", registry="3.json"), "--threshold 2")

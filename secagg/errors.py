@@ -62,7 +62,7 @@ class MissingExtra(SecAggError, ModuleNotFoundError):
 
 
 class ClippingWarning(UserWarning):
-    """Elements of a simulated round's vectors were clipped, so its sum is not theirs."""
+    """Elements of a client's or a simulation's vectors were clipped: the sum is not theirs."""
 
 
 class Dispute(NamedTuple):

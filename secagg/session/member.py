@@ -12,8 +12,10 @@ from inspect import isawaitable, iscoroutinefunction
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Encoding, Vector
+from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError, RemoteProtocolError
-from secagg.oneshot import OneShotParams, OneShotPolicy, report
+from secagg.oneshot import OneShotParams, OneShotPolicy
+from secagg.oneshot.client import write_report
 from secagg.protocol import (
     ClientPolicy,
     CohortLedger,
@@ -71,7 +73,8 @@ async def take_part(
     does not learn whether the server got the sum.
 
     A round whose server breaks the protocol is logged and left; the next one begins anew. A
-    second attempt at a round sends the vector of the first, under new masks.
+    second attempt at a round sends the vector of the first, under new masks. A
+    `ClippingWarning` has the number of elements of a vector that were clipped, if any.
 
     Parameters
     ----------
@@ -231,8 +234,8 @@ class _Member:
         if params.digest in self._used:  # two reports in one session have related masks
             return Declined(task.id)
         vector, weight = await call_train(self._train, task.message, params)
-        made = await in_thread(
-            lambda: report(
+        made, clipped = await in_thread(
+            lambda: write_report(
                 vector,
                 params,
                 self._id,
@@ -242,6 +245,7 @@ class _Member:
                 endorsements=signed,
             )
         )
+        _warn(clipped, params)
         self._used.add(params.digest)
         self._reported = True
         return Answer(task.id, made)
@@ -253,9 +257,10 @@ class _Member:
         vector, weight = None, None
         if client.phase is Phase.MASKED_INPUT:
             vector, weight = await self._input(task, client.params)
-        return Answer(
-            task.id, await in_thread(lambda: client.answer(task.data, vector, weight))
-        )
+        answer = await in_thread(lambda: client.answer(task.data, vector, weight))
+        if vector is not None:
+            _warn(client.clipped, client.params)
+        return Answer(task.id, answer)
 
     def _due(self, task: Task, client: Client) -> bytes:
         return task_id(client.params.digest, task.number, task.attempt, client.phase)
@@ -285,6 +290,10 @@ async def call_train(
         if isawaitable(found):
             found = await found
     return found if isinstance(found, tuple) else (found, None)
+
+
+def _warn(clipped: int, params: RoundParams | OneShotParams) -> None:
+    warn_of_clipping(clipped, params.length, params.encoding, stacklevel=2)
 
 
 def _violation(task: Task, check: str, why: str) -> RemoteProtocolError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar, cast
 
-from secagg.encoding import Encoding, Vector
-from secagg.errors import ClippingWarning, ParameterError
+from secagg.encoding import Vector
+from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 
 Party = TypeVar("Party", str, int)
@@ -60,15 +59,3 @@ def _length(name: str, values: object) -> int:
     raise ParameterError(
         f"{name} must be a mapping by client id or a sequence, not {type(values).__name__}"
     )
-
-
-def warn_of_clipping(clipped: int, elements: int, encoding: Encoding) -> None:
-    """Warn the caller of a simulation if some of all elements were clipped."""
-    if clipped:
-        warnings.warn(
-            f"{clipped:,} of {elements:,} elements ({clipped / elements:.2g}) were beyond "
-            f"the clip of {encoding} and were clipped; raise the clip, which "
-            "FixedPoint.suggest proposes, or scale the vectors",
-            ClippingWarning,
-            stacklevel=4,  # the caller of `without_frames`
-        )

@@ -13,6 +13,7 @@ from typing import cast
 from secagg._check import check_integer, check_kind
 from secagg._secrets import without_frames
 from secagg.encoding import Entropy, Vector
+from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError
 from secagg.oneshot import (
     Accumulator,
@@ -27,7 +28,7 @@ from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.suites import SuiteName
 from secagg.protocol import Identity, Registry
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
-from secagg.simulate.inputs import keys_of, timed, warn_of_clipping, weights_of
+from secagg.simulate.inputs import keys_of, timed, weights_of
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -12,11 +12,12 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.client import Client
 from secagg.encoding import Entropy, Vector
+from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError
 from secagg.protocol import NEXT, ClientPolicy, Identity, Phase, Registry, RoundParams
 from secagg.protocol.client_ids import ByClient, ClientKey, Names
 from secagg.server import RoundResult, Server
-from secagg.simulate.inputs import keys_of, timed, warn_of_clipping, weights_of
+from secagg.simulate.inputs import keys_of, timed, weights_of
 
 __all__ = ["DROPOUT_PHASES", "SimulatedRound", "simulate_round"]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from secagg.cli.files import read
 from secagg.errors import ParameterError
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
@@ -49,6 +50,8 @@ def as_certificate(certificate: Path | None, key: Path | None) -> tuple[Path, Pa
         return None
     if certificate is None or key is None:
         raise ParameterError("--certificate and --key need each other; give both or neither")
+    for path in (certificate, key):
+        read(path)  # uvicorn's error would not name it
     return certificate, key
 
 

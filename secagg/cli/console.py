@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ from secagg.bench.table import as_json, duration, volume
 from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
 from secagg.protocol import RoundParams
+from secagg.protocol.client_ids import ClientKey, identify
 
 Document = dict[str, object]
 
@@ -87,11 +89,27 @@ _running = ContextVar[Sequence[Any]]("_running", default=())
 """Options and arguments of the command that runs."""
 _given = ContextVar[frozenset[str]]("_given", default=frozenset())
 """Names of those that its caller gave."""
+_named = ContextVar[Mapping[int, str]]("_named", default={})  # noqa: B039 -- never changed
+"""Names of clients, by id."""
+
+_WORDS = {
+    "tls=(certificate, key)": "--certificate and --key",
+    "wait longer with Deadlines(gather=…)": "take a longer --deadline",
+    "registry=secagg.Registry({id: identity.public, …})": "--registry",
+    "security='active'": "--security active",
+    "one_shot_policy is missing": "--helpers is missing",
+    "take_part(one_shot_policy=OneShotPolicy(helpers=…))": "--helpers",
+    "OneShotPolicy(helpers=…)": "--helpers",
+    "raise the clip, which FixedPoint.suggest proposes": "have --clip raised at the server",
+    "pass a longer patience": "pass a longer --patience",
+}
+"""Words of Python in errors, and those of the commands."""
 
 
 class _Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         _running.set(self.params)
+        _named.set({})
         sources = {one.name: ctx.get_parameter_source(one.name) for one in self.params}
         _given.set(frozenset(name for name, one in sources.items() if _is_given(one)))
         return super().invoke(ctx)
@@ -116,7 +134,10 @@ def _as_flag(option: Any) -> Any:
 
 
 def with_options(text: str) -> str:
-    """Replace parameters in an error by the options of the running command that set them."""
+    """Replace Python in an error by options of the running command, and ids by names."""
+    for python, option in _WORDS.items():
+        text = text.replace(python, option)
+    text = re.sub(r"FixedPoint\(clip=([^,)]+)[^)]*\)", r"\1", text)
     options = {one.name: one.opts[0] for one in _running.get() if one.opts[0].startswith("--")}
     options |= {
         name: options[option]
@@ -124,9 +145,21 @@ def with_options(text: str) -> str:
         if option in options
     }
     for name, option in options.items():
+        text = re.sub(rf"(?<![-\w]){name}=True\b", option, text)
         start, value = rf"^{name} (?==|is\b|must\b)", rf"(?<![-\w]){name}=(?=\w)"
         text = re.sub(f"{start}|{value}", f"{option} ", text)
-    return text
+    return re.sub(r"\bclient (\d+)\b", _with_name, text)
+
+
+def _with_name(found: re.Match[str]) -> str:
+    name = _named.get().get(int(found[1]))
+    return found[0] if name is None else f"client {name} ({found[1]})"
+
+
+def call_clients(keys: Iterable[ClientKey]) -> None:
+    """Show the names of clients beside their ids in what this command prints."""
+    named = ((identify(key)[0], key) for key in keys)
+    _named.set({u: key for u, key in named if isinstance(key, str)})
 
 
 def given_options(names: Iterable[str]) -> list[str]:
@@ -152,15 +185,18 @@ def command() -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader closed the pipe; click ends quietly
     except (SecAggError, OSError, MemoryError, KeyboardInterrupt) as error:
-        code, text = 1, "cannot go on: "
+        code, text = 1, f"cannot go on: {error}"
         match error:
             case SecAggError():
-                code, text = 2, ""
+                code, text = 2, str(error)
             case MemoryError():
-                text = "out of memory: "
+                text = f"out of memory: {error}"
             case KeyboardInterrupt():
                 code, text = INTERRUPTED, "interrupted"
-        shown = with_options(f"{text}{error}".removesuffix(": "))
+            case OSError(errno=errno.EADDRINUSE, strerror=str(why)):
+                address = why.partition(" (while")[0]  # which has the address again
+                text = f"{address}; end the program that uses it, or take another port"
+        shown = with_options(text.removesuffix(": "))
         typer.echo(f"secagg: {shown}", err=True)
         raise typer.Exit(code) from None
 

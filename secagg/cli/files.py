@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
 
 from secagg._secrets import without_frames
 from secagg.bench.table import write_atomically
+from secagg.cli.console import call_clients
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
 from secagg.protocol import Identity, Registry
+from secagg.protocol.client_ids import ClientKey
+from secagg.protocol.key_files import registry_from_json, registry_to_json
 
 
 class HelperEntry(NamedTuple):
@@ -38,6 +35,8 @@ def read(path: Path) -> bytes:
     """Return a file's content; raise `ParameterError` if it cannot be read."""
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        raise ParameterError(f"{path} does not exist; check the path") from None
     except OSError as error:
         raise ParameterError(f"cannot read {path}: {error.strerror}") from None
 
@@ -53,69 +52,57 @@ def write_private(path: Path, content: bytes) -> None:
 
 @without_frames
 def create_identity(path: Path) -> Identity:
-    """Draw an identity and write its key to a new file, in PEM of PKCS #8 (RFC 8410)."""
-    private = Ed25519PrivateKey.generate()
-    content = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    """Draw an identity and write its key to a new file, in PEM."""
+    made = Identity.generate()
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
+            file.write(made.to_pem())
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
         raise ParameterError(
             f"{path} exists, and a key that is overwritten is lost; choose another file"
         ) from None
-    return Identity(private.private_bytes_raw())
+    return made
 
 
 @without_frames
 def read_identity(path: Path) -> Identity:
     """Return the identity whose private key a file has, in PEM and not encrypted."""
-    try:
-        private = load_pem_private_key(read(path), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        private = None
-    if not isinstance(private, Ed25519PrivateKey):
-        raise ParameterError(
-            f"{path} is no Ed25519 private key in PEM; make one with secagg identity keygen"
-        )
-    return Identity(private.private_bytes_raw())
+    with _named(path):
+        return Identity.from_pem(read(path))
 
 
 def read_registry(path: Path) -> Registry:
-    """Return the registry of a file: a JSON object of ids or names to keys in hexadecimal."""
-    return Registry(read_keys(path))
+    """Return the registry of a file, whose clients the command's errors call by their names."""
+    keys = read_keys(path)
+    call_clients(keys)
+    with _named(path):
+        return Registry(keys)
 
 
-def read_keys(path: Path) -> dict[int | str, bytes]:
+def read_keys(path: Path) -> dict[ClientKey, bytes]:
     """Return the public keys of a registry's file, by id or name."""
+    data = read(path)
+    with _named(path):
+        return registry_from_json(data)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name a file in the errors of its content."""
     try:
-        # pairs: a dict would silently keep one of two keys under the same id
-        pairs = json.loads(read(path), object_pairs_hook=tuple)
-        if not isinstance(pairs, tuple):  # a JSON array is a list
-            raise TypeError
-        keys = [(as_client(u), bytes.fromhex(key)) for u, key in pairs]
-    except ParameterError:
-        raise
-    except (ValueError, TypeError, RecursionError):
-        raise ParameterError(
-            f"{path} is not a JSON object of client ids to keys in hexadecimal"
-        ) from None
-    registered = dict(keys)
-    if len(registered) != len(keys):
-        raise ParameterError(f"{path} has a client id twice; give every client one key")
-    return registered
+        yield
+    except ParameterError as error:
+        text = str(error)
+    else:
+        return
+    raise ParameterError(text if text.startswith(f"{path} ") else f"{path}: {text}")
 
 
-def as_client(text: str) -> int | str:
-    """Return a client's id from decimal digits; anything else is a name."""
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
-def write_keys(path: Path, keys: Mapping[int | str, bytes]) -> None:
+def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
     """Write a registry's file."""
-    document = {str(u): key.hex() for u, key in keys.items()}
-    write_atomically(path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, registry_to_json(keys).encode())
 
 
 def read_helpers(path: Path) -> list[HelperEntry]:
@@ -142,8 +129,9 @@ def read_helpers(path: Path) -> list[HelperEntry]:
 @without_frames
 def read_vector(path: Path) -> Vector:
     """Return the vector of a file in numpy's format."""
+    data = io.BytesIO(read(path))
     try:
-        vector = np.load(path, allow_pickle=False)
+        vector = np.load(data, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         vector = None
     if not isinstance(vector, np.ndarray):

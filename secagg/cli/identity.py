@@ -10,9 +10,10 @@ import typer
 from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import as_key
 from secagg.cli.console import App, Json, command, counted
-from secagg.cli.files import as_client, create_identity, read_keys, write_keys
+from secagg.cli.files import create_identity, read_keys, write_keys
 from secagg.protocol import Registry
 from secagg.protocol.client_ids import identify
+from secagg.protocol.key_files import client_of
 
 app = App(no_args_is_help=True, help="Make identities of clients, and the registry of them.")
 
@@ -48,13 +49,13 @@ def register(
     """
     with command():
         keys = read_keys(registry) if registry.exists() else {}
-        keys[as_client(client)] = as_key(public, "HEX")
+        keys[client_of(client)] = as_key(public, "HEX")
         count = len(Registry(keys))
         write_keys(registry, keys)
         document = {
             "registry": str(registry),
             "client": client,
-            "id": identify(as_client(client))[0],
+            "id": identify(client_of(client))[0],
             "clients": count,
         }
         typer.echo(to_json(document) if as_json else f"{registry}: {counted(count)}")

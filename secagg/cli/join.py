@@ -10,10 +10,13 @@ import typer
 
 from secagg.bench.table import as_json as to_json
 from secagg.cli.addresses import Authority, HelpersFile, PlainHttp
-from secagg.cli.console import Json, command
-from secagg.cli.files import as_client, read_helpers, read_identity, read_registry
+from secagg.cli.console import Json, call_clients, command
+from secagg.cli.files import read, read_helpers, read_identity, read_registry
+from secagg.cli.notices import notices
 from secagg.cli.vectors import Vectors
+from secagg.errors import LinkError, SecAggError
 from secagg.oneshot import OneShotPolicy
+from secagg.protocol.key_files import client_of
 
 EXAMPLES = """
 [bold]Examples[/bold]
@@ -58,6 +61,9 @@ def join(
     with command():
         train = Vectors(vector)
 
+        key, name = read_identity(identity), client_of(client)
+        call_clients([name])
+
         async def run() -> int:
             from secagg import http
             from secagg.http.address import client_context
@@ -66,17 +72,34 @@ def join(
             if helpers is not None:
                 trusted = frozenset(one.ed25519 for one in read_helpers(helpers))
                 policy = OneShotPolicy(helpers=trusted)
-            return await http.join(
-                url,
-                as_client(client),
-                train,
-                identity=read_identity(identity),
-                registry=None if registry is None else read_registry(registry),
-                one_shot_policy=policy,
-                tls=client_context(authority) if url.startswith("https:") else None,
-                allow_plain_http=allow_plain_http,
-                patience=patience,
-            )
+            if authority is not None:
+                read(authority)  # an error that names it
+            try:
+                return await http.join(
+                    url,
+                    name,
+                    train,
+                    identity=key,
+                    registry=None if registry is None else read_registry(registry),
+                    one_shot_policy=policy,
+                    tls=client_context(authority) if url.startswith("https:") else None,
+                    allow_plain_http=allow_plain_http,
+                    patience=patience,
+                )
+            except LinkError as error:
+                if error.check not in ("client", "signature"):
+                    raise
+                raise LinkError(
+                    f"{error}; check that --identity {identity} is the key of --client "
+                    f"{client}, and that the server's registry has {key.public.hex()} for it",
+                    check=error.check,
+                ) from None
 
-        sums = asyncio.run(run())
+        with notices():
+            sums = asyncio.run(run())
         typer.echo(to_json({"client": client, "sums": sums}) if as_json else f"sums: {sums}")
+        if not sums:
+            raise SecAggError(
+                f"the session ended, and client {client} was in no sum; join before the server "
+                "has its clients, and ask its operator if the sum failed"
+            )

@@ -25,6 +25,7 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.files import read_registry
+from secagg.cli.notices import notices
 from secagg.cli.sums import Sums, prepare, write
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
@@ -157,7 +158,8 @@ def serve(
                 raise failed
 
         try:
-            asyncio.run(run())
+            with notices():
+                asyncio.run(run())
         finally:
             if as_json and found:
                 typer.echo(to_json({"session": name, "sums": found}))

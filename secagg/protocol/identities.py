@@ -25,6 +25,7 @@ from secagg._secrets import Confined, without_frames
 from secagg.encoding import Entropy
 from secagg.errors import ParameterError
 from secagg.protocol.client_ids import ByClient, ClientKey, Names, client_id
+from secagg.protocol.key_files import private_from_pem, private_to_pem, registry_from_json
 from secagg.protocol.params import RoundParams
 
 SIGNATURE_BYTES = 64
@@ -64,7 +65,7 @@ class Identity(Confined):
     """
 
     __slots__ = ("_private", "public")
-    _remedy = "store the seed that it was made from, and make it again with Identity(seed)"
+    _remedy = "store Identity.to_pem(), and make it again with Identity.from_pem"
 
     @without_frames
     def __init__(self, seed: bytes) -> None:
@@ -78,8 +79,29 @@ class Identity(Confined):
 
     @classmethod
     def generate(cls, entropy: Entropy = os.urandom) -> Identity:
-        """Draw a new identity. To store one, draw its seed yourself: it cannot be read back."""
+        """Draw a new identity; `to_pem` stores it."""
         return cls(entropy(32))
+
+    @classmethod
+    @without_frames
+    def from_pem(cls, data: bytes) -> Identity:
+        """Return the identity of a key file, such as ``secagg identity keygen`` makes.
+
+        Parameters
+        ----------
+        data : bytes
+            Ed25519 private key in PEM of PKCS #8 (RFC 8410), not encrypted.
+
+        Raises
+        ------
+        ParameterError
+            It is no such key.
+        """
+        return cls(private_from_pem(data).private_bytes_raw())
+
+    def to_pem(self) -> bytes:
+        """Return the private key in PEM of PKCS #8 (RFC 8410), not encrypted."""
+        return private_to_pem(self._private)
 
     def sign(self, content: bytes) -> bytes:
         """Return the signature of `content`, 64 bytes."""
@@ -110,20 +132,37 @@ class Registry(Mapping[int, bytes]):
             )
         clients = Names().keys(keys)
         joined = bytearray()
-        for u, client in clients.items():
+        for client in clients.values():
             key = cast("Mapping[ClientKey, bytes]", keys)[client]
             if not isinstance(key, bytes) or len(key) != 32:
-                raise ParameterError(f"client {u}'s identity key is not 32 bytes")
+                raise ParameterError(f"client {client!r}'s identity key is not 32 bytes")
             if not _is_strong(key):
                 raise ParameterError(
-                    f"client {u}'s identity key {key.hex()} is not canonical or of low order, "
-                    "so its signatures can be forged; register Identity.public or leave the "
-                    "client out"
+                    f"client {client!r}'s identity key {key.hex()} is not canonical or of low "
+                    "order, so its signatures can be forged; register Identity.public or "
+                    "leave the client out"
                 )
             joined += key
         ids = np.fromiter(clients, np.uint64, len(clients))
         self._keys = Records.of(ids, np.frombuffer(joined, np.uint8).reshape(-1, 32))
-        _check_distinct(self._keys)
+        _check_distinct(self._keys, clients)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Registry:
+        """Return the registry of a file, such as ``secagg identity register`` makes.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON object of public keys in hexadecimal, by the names or ids of clients. Decimal
+            digits are an id.
+
+        Raises
+        ------
+        ParameterError
+            It is no such object; the message has the line or the entry. Or as `Registry`.
+        """
+        return cls(registry_from_json(text))
 
     def __getitem__(self, client: ClientKey) -> bytes:
         return self._keys[client_id(client) if isinstance(client, str) else client]
@@ -149,7 +188,7 @@ class Registry(Mapping[int, bytes]):
         return True
 
 
-def _check_distinct(keys: Records) -> None:
+def _check_distinct(keys: Records, clients: Mapping[int, ClientKey]) -> None:
     """Raise `ParameterError` if two clients have the same key."""
     words = keys.rows.view(np.uint64)
     order = np.lexsort(words.T)  # stable, so the two ids ascend
@@ -157,7 +196,8 @@ def _check_distinct(keys: Records) -> None:
     for at in np.flatnonzero(same)[:1].tolist():
         u, v = keys.ids[order[at : at + 2]].tolist()
         raise ParameterError(
-            f"clients {u} and {v} have the same identity key; register different ones"
+            f"clients {clients[u]!r} and {clients[v]!r} have the same identity key; register "
+            "different ones"
         )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -139,9 +140,18 @@ def test_registry_has_names_and_ids(keys):
 
 
 ERRORS = {
-    "no registry": (["serve", "nothing.json"], "cannot read"),
+    "no registry": (["serve", "nothing.json"], "nothing.json does not exist"),
+    "typo": (["serve", "typo.json"], "typo.json: line 2"),
+    "entry": (["serve", "entry.json"], "entry.json: the key of client 'bob'"),
     "no key": (["serve", "r.json", "--certificate", "c.pem"], "--certificate and --key"),
-    "plain": (["serve", "r.json", "--host", "192.0.2.1"], "tls="),
+    "no certificate": (
+        ["serve", "r.json", "--certificate", "c.pem", "--key", "7.pem"],
+        "c.pem does not exist",
+    ),
+    "plain": (
+        ["serve", "r.json", "--host", "192.0.2.1"],
+        "--certificate and --key, or --allow-plain-http behind",
+    ),
     "security": (["serve", "r.json", "--security", "high"], "--security must be"),
     "helpers alone": (["serve", "r.json", "--helpers", "r.json"], "--helpers and --identity"),
     "no helpers": (
@@ -150,11 +160,14 @@ ERRORS = {
     ),
     "threshold": (["serve", "r.json", "--threshold", "9"], "threshold"),
     "url": (["join", "example.org"], "such as https://"),
-    "plain url": (["join", "http://example.org"], "https://"),
+    "plain url": (["join", "http://example.org"], "or --allow-plain-http where"),
     "vector": (["join", "http://127.0.0.1:1", "--vector", "r.json"], "numpy.save"),
+    "no vector": (["join", "http://127.0.0.1:1", "--vector", "v"], "v does not exist"),
     "identity": (["join", "http://127.0.0.1:1", "--identity", "r.json"], "identity keygen"),
+    "no identity": (["join", "http://127.0.0.1:1", "--identity", "i"], "i does not exist"),
     "authority": (["join", "https://127.0.0.1:1", "--authority", "r.json"], "PEM"),
-    "patience": (["join", "http://127.0.0.1:1", "--patience", "1e-9"], "did not answer"),
+    "no authority": (["join", "https://127.0.0.1:1", "--authority", "a"], "a does not exist"),
+    "patience": (["join", "http://127.0.0.1:1", "--patience", "1e-9"], "longer --patience"),
     "aggregator": (["helper", "serve", "j", "--aggregator", "xyz"], "--aggregator"),
 }
 
@@ -162,6 +175,8 @@ ERRORS = {
 @pytest.mark.parametrize(("arguments", "message"), ERRORS.values(), ids=list(ERRORS))
 def test_errors_are_one_line(keys, monkeypatch, arguments, message):
     monkeypatch.chdir(keys)
+    (keys / "typo.json").write_text('{"alice": "00",\n bob: "00"}')
+    (keys / "entry.json").write_text(json.dumps({"alice": "00" * 32, "bob": "3b6x"}))
     if arguments[0] == "serve":
         ports = ["--port", "0", "--operator-port", "0"]
         arguments = [*arguments, "--length", "5", "--clip", "8", "--out", "sums", *ports]
@@ -175,6 +190,28 @@ def test_errors_are_one_line(keys, monkeypatch, arguments, message):
     assert message in ran.stderr
     assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert "Traceback" not in ran.stderr
+
+
+def test_sum_without_clients_fails_in_words(keys):
+    size = ("--length", 5, "--clip", 8, "--out", keys / "sums", "--deadline", "1e-3")
+    ran = invoke("serve", keys / "r.json", *size, "--port", 0, "--operator-port", 0)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    _, _, *again, last = ran.stderr.splitlines()
+    assert "a longer --deadline" in last
+    assert again == ["secagg: sum 0 failed (gather, too few clients); trying again"] * 2
+
+
+@pytest.mark.parametrize("option", ["--port", "--operator-port"])
+def test_port_in_use_is_stated_once(keys, option):
+    size = ("--length", 5, "--clip", 8, "--out", keys / "sums")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = {"--port": 0, "--operator-port": 0} | {option: port}
+        given = (word for item in ports.items() for word in item)
+        ran = invoke("serve", keys / "r.json", *size, *given)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert (ran.stderr.count(str(port)), ran.stderr.count("Errno")) == (1, 0)
+    assert "another port" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["serve", "helper"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,16 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from secagg import Identity, ParameterError, TooFewSurvivors
+from secagg import Identity, ParameterError, TooFewSurvivors, client_id
 from secagg.cli import aggregator, app
+from secagg.cli.console import call_clients
 from secagg.cli.files import create_identity, write_keys
+from secagg.cli.notices import notices
 from secagg.cli.sums import Sums, prepare
+from secagg.errors import ClippingWarning
 from secagg.server import RoundResult
+from secagg.session import HelperFailed, MessageRejected, Place, RoundFailed
+from secagg.session.events import Hooks
 
 FINISHED = RoundResult(sum=np.ones(5), integers=np.ones(5, np.int64), survivors=(1, 2, 3))
 
@@ -46,9 +53,9 @@ def test_helper_that_is_away_ends_the_server_at_once(folder, monkeypatch):
     create_identity(folder / "a.pem")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    keys = [{"hpke": Identity.generate().public, "ed25519": Identity.generate().public}]
-    entry = {name: key.hex() for name, key in keys[0].items()}
-    (folder / "h.json").write_text(json.dumps([{"url": url, "suite": "x25519"} | entry]))
+    keygen = ["helper", "keygen", "journal", "--suite", "x25519", "--json"]
+    entry = json.loads(CliRunner().invoke(app, keygen).stdout)
+    (folder / "h.json").write_text(json.dumps([entry | {"url": url}]))
     helpers = ("--helpers", "h.json", "--identity", "a.pem", "--threshold", 1)
     rejected(serve("--out", "sums", *helpers), url, "secagg helper serve")
 
@@ -99,3 +106,39 @@ def test_two_clients_are_too_few(folder):
 
 def test_three_clients_need_a_threshold(folder):
     rejected(serve("--out", "sums", registry="3.json"), "--threshold 2")
+
+
+def test_notices_have_names_and_no_fields_of_events(capsys):
+    call_clients(["alice", 7])
+    alice, place = client_id("alice"), Place("session", 2, 0)
+    hooks, log = Hooks(()), logging.getLogger("secagg.session")
+    with notices():
+        hooks(
+            RoundFailed(
+                place=place,
+                error="E",
+                phase="gather",
+                check="",
+                left_out=(alice, 7),
+                final=False,
+            )
+        )
+        hooks(
+            RoundFailed(
+                place=place, error="E", phase="gather", check="", left_out=(), final=True
+            )
+        )
+        hooks(MessageRejected(place=place, phase="report", client=7, size=1, check="late"))
+        hooks(HelperFailed(place=place, helper=2, phase="open", check="deadline"))
+        where = {"client": alice, "phase": "answer", "check": "size"}
+        log.warning("left", extra=where)
+        warnings.warn("one element was clipped", ClippingWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == [
+        "secagg: sum 2 failed (gather, too few clients); trying again without "
+        f"client alice ({alice}), client 7",
+        "secagg: a message of client 7 was rejected (report, late)",
+        "secagg: going on without helper 2 (open, deadline)",
+        f"secagg: client alice ({alice}) left this sum (answer, size)",
+        "secagg: one element was clipped",
+    ]
+    assert not log.handlers

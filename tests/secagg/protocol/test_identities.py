@@ -5,10 +5,19 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from harness import make_identity
 from secagg import Identity, ParameterError, Registry
 from secagg.protocol import identities
+from secagg.protocol.key_files import registry_to_json
 
 P = 2**255 - 19
 D = -121665 * pow(121666, -1, P) % P
@@ -97,3 +106,45 @@ def test_client_without_a_key_is_unknown(client: object) -> None:
     assert client not in registry
     with pytest.raises(KeyError):
         registry[client]  # type: ignore[index]
+
+
+def test_identity_is_stored_in_pem() -> None:
+    identity = make_identity(3)
+    again = Identity.from_pem(identity.to_pem())
+    assert again.public == identity.public
+    key = load_pem_private_key(identity.to_pem(), None)  # as any other program reads it
+    assert isinstance(key, Ed25519PrivateKey)
+    assert key.public_key().public_bytes_raw() == identity.public
+    with pytest.raises(ParameterError):
+        Identity.from_pem(identity.to_pem()[:60])
+    other = X25519PrivateKey.generate()
+    pem = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(ParameterError):
+        Identity.from_pem(pem)
+
+
+def test_registry_is_read_from_json() -> None:
+    keys = {"Zoë": make_identity(1).public, 7: make_identity(2).public}
+    for text in (registry_to_json(keys), registry_to_json(keys).encode()):
+        assert dict(Registry.from_json(text)) == dict(Registry(keys))
+    assert Registry.from_json("{}") == {}
+
+
+KEY = make_identity(1).public.hex()
+WRONG = {
+    "comma": ('{"a": "00",\n}', "line 2"),
+    "array": ("[]", "JSON object"),
+    "number": ("1", "JSON object"),
+    "bytes": (b"\xff", "JSON object"),
+    "nested": (f'{{"bob": {{"a": "{KEY}"}}}}', "'bob'"),
+    "short": (f'{{"alice": "{KEY}", "bob": "{KEY[2:]}"}}', "'bob'"),
+    "letters": ('{"bob": "' + "x" * 64 + '"}', "'bob'"),
+    "twice": (f'{{"bob": "{KEY}", "bob": "{KEY}"}}', "'bob'"),
+    "one key": (f'{{"alice": "{KEY}", "bob": "{KEY}"}}', "'alice'"),
+}
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG.values(), ids=list(WRONG))
+def test_registry_that_is_wrong_has_its_line_or_entry(text: str | bytes, named: str) -> None:
+    with pytest.raises(ParameterError, match=named):
+        Registry.from_json(text)

@@ -1,0 +1,58 @@
+"""Warnings of a session and of the encoding, as lines on the terminal of a command."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from secagg.cli.console import with_options
+from secagg.errors import ClippingWarning
+
+
+@contextmanager
+def notices() -> Iterator[None]:
+    """Print what goes wrong with a client, an attempt or a helper, while the block runs."""
+    handler = _Handler(logging.WARNING)
+    log = logging.getLogger("secagg.session")
+    log.addHandler(handler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ClippingWarning)  # one for each sum
+        warnings.showwarning = lambda message, *_, **__: _print(str(message))
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+
+
+class _Handler(logging.Handler):
+    """Handler of the records that the server and the members of a session log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record as one line; the error of a command has its own."""
+        known = vars(record)
+        phase, check = known.get("phase"), known.get("check")
+        why = f"{phase}, {check}" if check else f"{phase}, too few clients"
+        match known.get("event"):
+            case "RoundFailed":
+                if known["final"]:
+                    return
+                text = f"sum {known['number']} failed ({why}); trying again"
+                if known["left_out"]:
+                    text += f" without {', '.join(f'client {u}' for u in known['left_out'])}"
+            case "MessageRejected":
+                text = f"a message of client {known['client']} was rejected ({why})"
+            case "HelperFailed":
+                text = f"going on without helper {known['helper']} ({why})"
+            case None if "client" in known:
+                text = f"client {known['client']} left this sum ({why})"
+            case _:
+                text = record.getMessage()
+        _print(text)
+
+
+def _print(text: str) -> None:
+    typer.echo(f"secagg: {with_options(text)}", err=True)

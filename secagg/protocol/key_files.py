@@ -1,0 +1,98 @@
+"""Bytes of key files: an identity in PEM, and a registry in JSON.
+
+They are the files of the commands ``secagg identity``, ``serve`` and ``join``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from secagg._secrets import without_frames
+from secagg.errors import ParameterError
+from secagg.protocol.client_ids import ClientKey
+
+_KEY_BYTES = 32
+
+
+def private_to_pem(key: Ed25519PrivateKey) -> bytes:
+    """Return a private key in PEM of PKCS #8 (RFC 8410), not encrypted."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@without_frames
+def private_from_pem(data: bytes) -> Ed25519PrivateKey:
+    """Return a private key; raise `ParameterError` for anything but Ed25519 in PEM."""
+    try:
+        key = load_pem_private_key(data, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise ParameterError(
+            "this is no Ed25519 private key in PEM, without a password; make one with secagg "
+            "identity keygen or Identity.to_pem"
+        )
+    return key
+
+
+def registry_to_json(keys: Mapping[ClientKey, bytes]) -> str:
+    """Return public keys by id or name as a JSON object, with the keys in hexadecimal."""
+    document = {str(u): key.hex() for u, key in keys.items()}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def registry_from_json(text: str | bytes) -> dict[ClientKey, bytes]:
+    """Return public keys by id, for decimal digits, or name.
+
+    `ParameterError` is raised, with the line or the entry, for anything but an object of keys
+    in hexadecimal.
+    """
+    try:
+        # pairs: a dict would silently keep one of two keys under the same id
+        pairs = json.loads(text, object_pairs_hook=tuple)
+    except json.JSONDecodeError as error:
+        raise ParameterError(
+            f"line {error.lineno}, column {error.colno}, is not JSON: {error.msg}; write an "
+            'object such as {"alice": "3b6a…", "bob": "27bc…"}'
+        ) from None
+    except (ValueError, TypeError, RecursionError):
+        pairs = None
+    if not isinstance(pairs, tuple):  # a JSON array is a list
+        raise ParameterError(
+            'this is not a JSON object of clients to keys, such as {"alice": "3b6a…"}'
+        )
+    keys: dict[ClientKey, bytes] = {}
+    for name, text_of_key in pairs:
+        client = client_of(name)
+        if client in keys:
+            raise ParameterError(f"the client {name!r} is there twice; give it one key")
+        keys[client] = _key(name, text_of_key)
+    return keys
+
+
+def client_of(text: str) -> ClientKey:
+    """Return a client's id from decimal digits; anything else is a name."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _key(name: str, text: object) -> bytes:
+    try:
+        key = bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        key = b""
+    if len(key) != _KEY_BYTES:
+        found = f"{text[:80]!r}" if isinstance(text, str) else type(text).__name__
+        raise ParameterError(
+            f"the key of client {name!r} must have {2 * _KEY_BYTES} hexadecimal digits, not "
+            f"{found}"
+        )
+    return key

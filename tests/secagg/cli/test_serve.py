@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def serve(*more: object, registry: str = "4.json") -> Result:
-    size = ("--length", 5, "--clip", 8, "--port", 0, "--operator-port", 0)
+    size = ("--length", 5, "--clip", 8, "--port", 0, "--operator-port", 0, "--deadline", 1e-3)
     return CliRunner().invoke(app, list(map(str, ("serve", registry, *size, *more))))
 
 

@@ -1,11 +1,14 @@
 """File of a batch's reports: each is on the disk before it is acknowledged.
 
 It has the reports in the order in which they came, and the list of clients once that is fixed.
-It has no sum; masked vectors and sealed boxes hide every input from its reader.
+It has no sum; masked vectors and sealed boxes hide every input from its reader. Each row has a
+SHA-256 over its content and the hash of the row before it, as in a journal.
 """
 
 from __future__ import annotations
 
+import hashlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,10 +19,11 @@ from secagg.protocol.messages import pack_ids, unpack_ids
 __all__ = ["Reports"]
 
 _SCHEMA = (
-    "CREATE TABLE reports (number INTEGER PRIMARY KEY, report BLOB)",
-    "CREATE TABLE list (ids BLOB)",
+    "CREATE TABLE head (reports INTEGER, chain BLOB)",
+    "CREATE TABLE reports (number INTEGER PRIMARY KEY, report BLOB, chain BLOB)",
+    "CREATE TABLE list (ids BLOB, chain BLOB)",
 )
-_NEXT = "SELECT number, report FROM reports WHERE number > ? ORDER BY number LIMIT 1"
+_NEXT = "SELECT report, chain FROM reports WHERE number >= ? ORDER BY number LIMIT 1"
 
 
 class Reports:
@@ -40,7 +44,7 @@ class Reports:
         self.path = path
         with errors_of(path):
             if not path.exists():
-                database.create(path, _SCHEMA, lambda _: None)
+                database.create(path, _SCHEMA, _fill)
             self._lock = FileLock(path)
         try:
             with errors_of(path), self._lock.use() as connection:
@@ -51,33 +55,58 @@ class Reports:
 
     def extend(self, reports: Sequence[bytes]) -> None:
         """Append reports; they are on the disk when the call returns."""
-        self._write("INSERT INTO reports (report) VALUES (?)", reports)
+        with errors_of(self.path), self._lock.use() as connection:
+            count, chain = _head(connection)
+            with database.transaction(connection, self.close):
+                for number, report in enumerate(reports, start=count):
+                    chain = _link(chain, report)
+                    row = (number, report, chain)
+                    connection.execute("INSERT INTO reports VALUES (?, ?, ?)", row)
+                head = (count + len(reports), chain)
+                connection.execute("UPDATE head SET reports = ?, chain = ?", head)
 
     def fix(self, ids: tuple[int, ...]) -> None:
         """Store the list of clients before the first helper gets it."""
-        self._write("INSERT INTO list VALUES (?)", [pack_ids(ids)])
+        packed = pack_ids(ids)
+        with errors_of(self.path), self._lock.use() as connection:
+            _, chain = _head(connection)
+            row = (packed, _link(chain, packed))
+            with database.transaction(connection, self.close):
+                connection.execute("INSERT INTO list VALUES (?, ?)", row)
 
     def stored(self) -> Iterator[bytes]:
-        """Yield all reports, in the order in which they came."""
-        least = 0
+        """Yield all reports, in the order in which they came.
+
+        JournalError is raised if one was altered or is missing. Do not rely on the reports that
+        were yielded before.
+        """
+        expected, chain = 0, b""
         while True:
             # no statement stays open between two rows: it would block a writer
             with errors_of(self.path), self._lock.use() as connection:
-                rows = connection.execute(_NEXT, (least,)).fetchall()
-            if not rows:
-                return
-            least, report = rows[0]
-            yield bytes(report)
+                rows = connection.execute(_NEXT, (expected,)).fetchall()
+                if not rows:
+                    if (expected, chain) != _head(connection):
+                        raise spoilt(f"it was cut short or altered after report {expected}")
+                    return
+                report, stored = rows[0]
+                chain = _link(chain, report) if isinstance(report, bytes) else b""
+                if stored != chain:
+                    raise spoilt(f"report {expected} was altered or is missing")
+            expected += 1
+            yield report
 
     @property
     def fixed(self) -> tuple[int, ...] | None:
         """The fixed list of clients, or None."""
         with errors_of(self.path), self._lock.use() as connection:
-            rows = connection.execute("SELECT ids FROM list LIMIT 2").fetchall()
+            rows = connection.execute("SELECT ids, chain FROM list LIMIT 2").fetchall()
             if not rows:
                 return None
-            ids = unpack_ids(rows[0][0]) if len(rows) == 1 else None
-            if ids is None:
+            packed, stored = rows[0]
+            _, chain = _head(connection)
+            ids = unpack_ids(packed) if isinstance(packed, bytes) else None
+            if ids is None or len(rows) > 1 or stored != _link(chain, packed):
                 raise spoilt("its list was altered")
             return ids
 
@@ -86,10 +115,20 @@ class Reports:
         if hasattr(self, "_lock"):
             self._lock.close()
 
-    def _write(self, statement: str, values: Sequence[bytes]) -> None:
-        with (
-            errors_of(self.path),
-            self._lock.use() as connection,
-            database.transaction(connection, self.close),
-        ):
-            connection.executemany(statement, [(value,) for value in values])
+
+def _fill(new: sqlite3.Connection) -> None:
+    new.execute("INSERT INTO head VALUES (0, x'')")
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    """Return the number of reports and the hash of the last one."""
+    rows = connection.execute("SELECT reports, chain FROM head LIMIT 2").fetchall()
+    if len(rows) != 1:
+        raise spoilt("it was altered")
+    count, chain = rows[0]
+    return count, chain
+
+
+def _link(chain: bytes, content: bytes) -> bytes:
+    """Return the hash of a row, from that of the row before it."""
+    return hashlib.sha256(chain + content).digest()

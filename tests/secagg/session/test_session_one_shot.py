@@ -18,6 +18,7 @@ import pytest
 from secagg import (
     CohortLedger,
     FixedPoint,
+    JournalError,
     ParameterError,
     Registry,
     RemoteProtocolError,
@@ -34,6 +35,7 @@ from secagg.session import (
     bind,
     take_part,
 )
+from secagg.session.reports import Reports
 from secagg.session.wire import Answer, Declined, Task, encode, read_answer, read_task
 from secagg.testing import make_identity
 from session_party import Party, session_of, vector_of
@@ -388,6 +390,44 @@ def test_a_failed_batch_goes_on_with_the_same_list_when_the_program_runs_again(
     assert caught.value.check == "helpers"
     result = asyncio.run(run([later, *setting.links[1:]], False))
     assert_plain_sum(result, set(range(N)) - ({4} if rejected == "before" else set()))
+
+
+ALTERED = {
+    "report": "UPDATE reports SET report = x'ff' WHERE number = 1",
+    "no bytes": "UPDATE reports SET report = NULL WHERE number = 1",
+    "missing": "DELETE FROM reports WHERE number = 1",
+    "number": "UPDATE reports SET number = 7 WHERE number = 2",
+    "cut": "DELETE FROM reports WHERE number = 2",
+    "list": "UPDATE list SET ids = substr(ids, 9)",
+    "no ids": "UPDATE list SET ids = NULL",
+    "two lists": "INSERT INTO list SELECT * FROM list",
+    "no head": "DELETE FROM head",
+}
+
+
+@pytest.mark.parametrize("change", ALTERED)
+def test_altered_reports_are_found(ram_path, change):
+    """A report less would make another list, and a wrong one a wrong sum."""
+    path = ram_path / "reports"
+    with closing(Reports(path)) as reports:
+        reports.extend([b"0", b"1"])
+        reports.extend([b"2"])
+        reports.fix((3, 4, 5))
+    with closing(Reports(path)) as reports:
+        assert list(reports.stored()) == [b"0", b"1", b"2"]
+        assert reports.fixed == (3, 4, 5)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(ALTERED[change])
+    found: list[Any] = []
+    with closing(Reports(path)) as reports, pytest.raises(JournalError, match="altered"):
+        read(reports, found)
+    assert found[:3] == [b"0", b"1", b"2"][: len(found)]  # an altered one could not be added
+
+
+def read(reports: Reports, found: list[Any]) -> None:
+    for report in reports.stored():
+        found.append(report)  # noqa: PERF402 - those before the error count
+    found.append(reports.fixed)
 
 
 def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):

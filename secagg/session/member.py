@@ -160,8 +160,9 @@ class _Member:
         )
         self._client: Client | None = None
         self._reported = False
-        self._name: AttemptName | None = None  # of the last attempt
-        self._used: set[bytes] = set()  # sessions
+        self._name: AttemptName | None = None  # of the present attempt
+        self._latest: dict[bytes, AttemptName] = {}  # of each run of a session
+        self._used: set[bytes] = set()  # digests of one-shot parameters
         self._trained: tuple[object, Vector, int | None] | None = None
 
     async def answer(self, task: Task) -> Answer | Declined:
@@ -206,15 +207,14 @@ class _Member:
     def _begin(self, task: Task, client: Client) -> None:
         """Begin an attempt, unless this client was in it before."""
         params = client.params
-        name, last = read_name(params.session), self._name
+        name = read_name(params.session)
         if name is None or (name.number, name.attempt) != (task.number, task.attempt):
             raise _violation(task, "session", "the parameters are of another attempt")
         # a second masked input of one attempt could be of another cohort
-        again = last is not None and last.run == name.run and name[:3] <= last[:3]
-        if again or params.session in self._used:
+        last = self._latest.get(name.run)
+        if last is not None and name[:3] <= last[:3]:
             raise _violation(task, "session", "this client was in this attempt before")
-        self._used.add(params.session)
-        self._client, self._name = client, name
+        self._client, self._name, self._latest[name.run] = client, name, name
 
     async def _report(self, task: Task) -> Answer | Declined:
         """Return the report of a one-shot sum, or decline if this client has reported."""

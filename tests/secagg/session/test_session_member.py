@@ -114,6 +114,22 @@ def test_an_earlier_round_is_declined():
     assert [type(answer) for answer in run_script(tasks)] == [Answer, Declined]
 
 
+def test_an_earlier_attempt_is_declined_though_another_session_came_in_between():
+    def task(number: int, attempt: int, **other: Any) -> Task:
+        return first_task(named(PARAMS, number, attempt, **other), number, attempt)
+
+    tasks = [
+        task(3, 0),
+        task(0, 0, run=b"another!"),
+        task(3, 0, fresh=b"another!"),
+        task(2, 1),
+        task(0, 0, run=b"another!", fresh=b"another!"),
+        task(3, 1),
+    ]
+    kinds = [Answer, Answer, Declined, Declined, Declined, Answer]
+    assert [type(answer) for answer in run_script(tasks)] == kinds
+
+
 @pytest.mark.parametrize(
     "task",
     [

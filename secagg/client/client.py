@@ -215,12 +215,12 @@ class Client(OneLife):
 
     def _advertise(self) -> bytes:
         self._due(Phase.ADVERTISE_KEYS, New, "advertise_keys")
+        self._process = process()  # first: a fork meanwhile has the secrets, too
         digest = self.params.digest
         secret = hedging_secret(self._identity)
         seal_pair = keys.KeyPair.generate(self._hedged(b"sealing seed", secret, digest))
         mask_pair = keys.KeyPair.generate(self._hedged(b"masking seed", secret, digest))
         self._state = Advertised(self._next(), seal_pair, mask_pair)
-        self._process = process()  # a fork would now have its secrets too
         public = (seal_pair.public, mask_pair.public)
         signature = self._signature(signed_keys(digest, self.client_id, *public))
         own = self.params.to_bytes()

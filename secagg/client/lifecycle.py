@@ -103,6 +103,7 @@ class OneLife:
         with self._exclusive:
             self._due(Phase.ADVERTISE_KEYS, New, "restore")
             me, params = self.client_id, self.params
+            self._process = process()  # first: a fork meanwhile has the secrets, too
             try:
                 sealed = stored.sealed_part(data, me, params)
                 key = vault.read()
@@ -111,7 +112,6 @@ class OneLife:
             except VaultError:
                 self._state = Ended(Phase.FAILED)
                 raise
-            self._process = process()
             self._state, self.clipped = restored
 
     def __reduce__(self) -> NoReturn:

@@ -226,6 +226,44 @@ def test_check48_restored_client_raises_in_a_fork(same_id: bool) -> None:
     assert client.answer(cohort.inbox[ME], cohort.vectors[ME])
 
 
+@pytest.mark.parametrize("call", ["advertise_keys", "restore"])
+def test_check48_a_fork_while_a_client_gets_its_secrets_raises(call: str) -> None:
+    """A handler of signals can fork in the middle of a call, and the child go on with it."""
+    cohort, state, slot = suspended("complete", 2)
+    client = again(cohort.clients[ME])
+    children: list[int] = []
+
+    class Forking(Slot):
+        def take(self, key: bytes) -> None:
+            super().take(key)
+            children.append(os.fork())
+
+    def entropy(size: int) -> bytes:
+        drawn = os.urandom(size)
+        if not children:
+            children.append(os.fork())
+        return drawn
+
+    reader, writer = os.pipe()
+    if call == "restore":
+        client.restore(state, Forking(slot.key))
+    else:
+        client._entropy = entropy
+        client.advertise_keys()
+    if children[0] == 0:
+        try:
+            client.suspend(Slot())
+        except LocalProtocolError:
+            os.write(writer, b"raised")
+        finally:
+            os._exit(0)
+    os.waitpid(children[0], 0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        assert pipe.read() == "raised"
+    assert client.suspend(Slot())
+
+
 @pytest.mark.parametrize("call", ["suspend", "restore"])
 def test_check48_two_threads_get_one_client(call: str) -> None:
     """The second thread comes while the first is at the key."""

@@ -94,7 +94,7 @@ def write_report(
     policy = OneShotPolicy() if policy is None else policy
     check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
     policy.check(params, endorsements)
-    _check_identity(params, identity)
+    check_signer(params, identity)
     size, count = seeds.SEED_BYTES, params.seeds
     statement = b"secagg/1 one-shot seeds" + params.digest + number.to_bytes(8, "little")
     drawn = Hedged(entropy, hedging_secret(identity), statement)(size * count)
@@ -125,7 +125,8 @@ def write_report(
     return b"".join((start, content, *boxes, signature, packed)), clipped
 
 
-def _check_identity(params: OneShotParams, identity: Identity | None) -> None:
+def check_signer(params: OneShotParams, identity: Identity | None) -> None:
+    """Raise `ParameterError` unless a client has an identity exactly if `params` are active."""
     if identity is None:
         if params.active:
             raise ParameterError("security 'active' needs identity=secagg.Identity(seed)")

@@ -15,7 +15,7 @@ from secagg.encoding import Encoding, Vector
 from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
-from secagg.oneshot.client import write_report
+from secagg.oneshot.client import check_signer, write_report
 from secagg.protocol import (
     ClientPolicy,
     CohortLedger,
@@ -228,6 +228,7 @@ class _Member:
         size = SIGNATURE_BYTES
         signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]
         policy.check(params, signed)
+        check_signer(params, self._identity)  # before it trains
         if not is_bound(params, task.message):
             self.leave(_violation(task, "message", _EXCHANGED))
             return Declined(task.id)

@@ -340,6 +340,26 @@ def test_a_member_reports_to_trusted_helpers_only(setting):
         asyncio.run(run(options, endorsements))
 
 
+@pytest.mark.parametrize("setting", ["active"], indirect=True)
+def test_a_member_with_an_identity_trains_for_active_sums_only(setting):
+    """A lying server could relay semi-honest ones, whose message nobody compares."""
+    weak = replace(setting.params, security="semi-honest")
+    endorsed = [Helper(weak, helper._journal).endorse() for helper in setting.helpers]
+    lie, called = Setting(weak, [], endorsed, None), list[bytes]()
+
+    def train(message: bytes, params: OneShotParams) -> Any:
+        called.append(message)
+        return vector_of(0, LENGTH)
+
+    identity = {"identity": make_identity(0)}
+    for options in (identity, identity | {"registry": setting.registry}):
+        with pytest.raises(ParameterError, match="identity"):
+            take_tasks(lie, [(0, 0, b"no gradient")], train, **options)
+    with pytest.raises(ParameterError, match="identity"):
+        take_tasks(setting, [(0, 0, MESSAGE)], train, identity=None)
+    assert not called
+
+
 def test_a_policy_without_helpers_is_an_error(setting):
     async def run() -> None:
         async with session_of_members(setting) as party:
@@ -450,7 +470,9 @@ def test_the_list_is_on_the_disk_before_a_helper_gets_it(setting, ram_path):
 Messages = list[tuple[int, int, bytes]]
 
 
-def take_tasks(setting: Setting, messages: Messages, train: Any) -> tuple[int, list[type]]:
+def take_tasks(
+    setting: Setting, messages: Messages, train: Any, **options: Any
+) -> tuple[int, list[type]]:
     """Give a member tasks by number, attempt and message; return its count and answers."""
     about, endorsed = setting.params.to_bytes(), b"".join(setting.endorsements)
     tasks = [
@@ -466,7 +488,7 @@ def take_tasks(setting: Setting, messages: Messages, train: Any) -> tuple[int, l
         async def send(self, answer: bytes) -> None:
             sent.append(type(read_answer(answer, len(answer), 0, "report")))
 
-    return asyncio.run(take_part(Script(), 0, train, **setting.options(0))), sent
+    return asyncio.run(take_part(Script(), 0, train, **setting.options(0) | options)), sent
 
 
 def test_a_member_reports_once_in_a_session_of_the_helpers(setting):

@@ -120,6 +120,8 @@ class Store:
             ).fetchall()
             if not rows:
                 with database.transaction(connection, self.close):
+                    # of a round that was cancelled: its files go, and its name is used once
+                    connection.execute("UPDATE rounds SET params = x'' WHERE outcome IS NULL")
                     connection.execute(
                         "INSERT INTO rounds VALUES (?, ?, -1, x'', x'', NULL)",
                         (number, wanted),

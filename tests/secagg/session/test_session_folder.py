@@ -242,6 +242,29 @@ def test_a_failed_round_is_tried_again_if_it_was_the_last(ram_path):
     assert attempt == 1  # no member is in an attempt twice
 
 
+def test_a_cancelled_attempt_is_followed_by_the_next(ram_path):
+    """Its journal is gone, so a server would begin it anew under the same name."""
+    sessions: list[bytes] = []
+
+    async def run(cancel: bool) -> list[int]:
+        async with session_of(N, folder=ram_path) as party:
+            join_all(party)
+            under_way = asyncio.create_task(party.session.round(PARAMS, b"a"))
+            while cancel and not [e for e in party.of(PhaseOpened) if e.phase == "unmasking"]:
+                await asyncio.sleep(0)
+            if cancel:
+                under_way.cancel()
+            await asyncio.wait([under_way])
+            await party.session.round(PARAMS, b"b")
+            firsts = [task for task in party.links[0].tasks if task.step == "advertise_keys"]
+            sessions.extend(RoundParams.from_bytes(task.params).session for task in firsts)
+            return [event.place.attempt for event in party.of(RoundBegun)]
+
+    assert asyncio.run(run(cancel=True)) == [0, 0]
+    assert asyncio.run(run(cancel=False)) == [1]
+    assert len(set(sessions)) == 3
+
+
 def test_a_failure_that_the_program_met_before_is_met_again(ram_path):
     async def run(lost: dict[int, Any]) -> Any:
         async with session_of(N, folder=ram_path, attempts=1) as party:

@@ -252,8 +252,9 @@ def _check(helper: Helper, boxes: list[Path]) -> list[int]:
     """Check all chunks and return the ids that were rejected in any of them, ascending."""
     rejected: set[int] = set()
     for path in boxes:
+        chunk = read(path)
         try:
-            rejected.update(helper.check(read(path)))
+            rejected.update(helper.check(chunk))
         except SecAggError as error:
             raise ParameterError(f"{path}: {error}") from None
     return sorted(rejected)

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from effort import pure_repeats
 from secagg import _fast
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +71,7 @@ def test_page_python_prints_its_text(page: str) -> None:
         assert not expected or got == expected, code
 
 
+@pure_repeats
 @pytest.mark.parametrize("page", pages_with(EXAMPLE))
 def test_example_output_is_on_its_page(page: str) -> None:
     (path, expected) = EXAMPLE.search((DOCS / page).read_text()).groups()

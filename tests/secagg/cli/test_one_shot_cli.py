@@ -281,7 +281,7 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
             ["helper", "check", missing, "--params", str(tmp_path / "params"), missing],
             "no such",
         ),
-        ([*files.run(1, "check"), missing], "cannot read"),
+        ([*files.run(1, "check"), missing], "does not exist"),
         (files.run(1, "check", "--registry", files.write("r", b"[]")), "JSON object"),
         (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "JSON object"),
         (files.run(1, "check", "--registry", files.write("d", b"[" * 100_000)), "JSON object"),

@@ -138,7 +138,7 @@ class Scene:
             return False
 
 
-@pytest.mark.large
+@pytest.mark.slow
 def test_killed_before_every_system_call_of_a_reservation(ram_path: Path) -> None:
     scene = Scene(ram_path)
     answer = scene.run(*traced(ram_path / "trace"))
@@ -181,7 +181,7 @@ CREATE = (
 )
 
 
-@pytest.mark.large
+@pytest.mark.slow
 def test_killed_before_every_system_call_of_a_creation(ram_path: Path) -> None:
     """Keys that were printed are in a journal; a journal that is there is whole."""
     folder = ram_path / "new"

@@ -283,7 +283,7 @@ def test_wrong_files_are_errors_of_one_line(tmp_path: Path) -> None:
         ),
         ([*files.run(1, "check"), missing], "does not exist"),
         (files.run(1, "check", "--registry", files.write("r", b"[]")), "JSON object"),
-        (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "JSON object"),
+        (files.run(1, "check", "--registry", files.write("s", b'{"1": "xy"}')), "hexadecimal"),
         (files.run(1, "check", "--registry", files.write("d", b"[" * 100_000)), "JSON object"),
         (files.run(1, "check", "--registry", files.write("e", twice(b"0", b"0"))), "twice"),
         (files.run(1, "check", "--registry", files.write("f", twice(b"7", b"07"))), "twice"),

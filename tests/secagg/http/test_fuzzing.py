@@ -303,9 +303,3 @@ def growth(running: Running, warm_up: int, batch: int) -> float:
 def test_requests_leave_nothing_in_memory(running, caplog):
     caplog.set_level(logging.CRITICAL)  # it keeps what is logged
     assert growth(running, 100, scaled(500)) < 2
-
-
-@pytest.mark.slow
-def test_many_requests_leave_nothing_in_memory(running, caplog):
-    caplog.set_level(logging.CRITICAL)
-    assert growth(running, 1000, 5000) < 0.2

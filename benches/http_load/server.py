@@ -48,7 +48,7 @@ _TOLD = (
     RoundFinished,
 )
 _GATHER = 120.0
-_PATIENCE = 1.0
+_PATIENCE = 3.0
 AGGREGATOR = 1 << 40
 """Seed of the aggregator's identity, which is no member's."""
 _STATUS = Path("/proc/self/status")

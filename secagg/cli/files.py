@@ -69,8 +69,9 @@ def create_identity(path: Path) -> Identity:
 @without_frames
 def read_identity(path: Path) -> Identity:
     """Return the identity whose private key a file has, in PEM and not encrypted."""
+    data = read(path)
     with _named(path):
-        return Identity.from_pem(read(path))
+        return Identity.from_pem(data)
 
 
 def read_registry(path: Path) -> Registry:
@@ -97,7 +98,7 @@ def _named(path: Path) -> Iterator[None]:
         text = str(error)
     else:
         return
-    raise ParameterError(text if text.startswith(f"{path} ") else f"{path}: {text}")
+    raise ParameterError(f"{path}: {text}")
 
 
 def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:

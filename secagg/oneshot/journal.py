@@ -177,7 +177,7 @@ class HelperJournal(Confined):
         number = batch.to_bytes(8, "little")
         with errors_of(self.path), self._lock.use() as connection:
             # before the lists: if a signal's handler reserves meanwhile, INSERT fails
-            count, last = _head(connection)
+            count, last = database.read_head(connection, "lists")
             for stored, other, spent in _lists(connection, params):
                 if stored == number and other == digest:
                     return
@@ -225,7 +225,7 @@ def _check_log(path: Path) -> None:
         return
     with closing(_reader(path, "immutable=1")) as alone:
         try:
-            count, last = _head(alone)
+            count, last = database.read_head(alone, "lists")
         except (sqlite3.Error, JournalError):
             return  # torn by a crash while the log was moved into it
     with closing(_reader(path, "mode=ro")) as both:
@@ -263,17 +263,8 @@ def _check_chain(connection: sqlite3.Connection) -> None:
         if chain != stored:
             raise spoilt(f"list {expected} was altered or is missing")
         expected += 1
-    if (expected, chain) != _head(connection):
+    if (expected, chain) != database.read_head(connection, "lists"):
         raise spoilt(f"it was cut short or altered after list {expected}")
-
-
-def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    """Return the number of lists and the hash of the last one."""
-    rows = connection.execute("SELECT lists, chain FROM head LIMIT 2").fetchall()
-    if len(rows) != 1:
-        raise spoilt("it was altered")
-    count, chain = rows[0]
-    return count, chain
 
 
 def _keys(connection: sqlite3.Connection) -> tuple[Identity, BoxKey]:

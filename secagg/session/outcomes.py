@@ -86,9 +86,14 @@ def read_result(data: bytes, params: Params) -> RoundResult | None:
     raise spoilt("a stored result was altered")
 
 
+def reason(error: TooFewSurvivors | RemoteProtocolError) -> str:
+    """Return the text of an error without sender, phase and check, which it states first."""
+    return str(error).partition(": ")[2]
+
+
 def write_error(error: TooFewSurvivors | RemoteProtocolError) -> bytes:
     """Return the error of a failed round as bytes."""
-    _, _, why = str(error).partition(": ")
+    why = reason(error)
     if isinstance(error, TooFewSurvivors):
         counts = error.survivors, error.needed
         return _write(_Error(why, error.phase, "", *counts, None, (), ()))

@@ -56,7 +56,7 @@ class Reports:
     def extend(self, reports: Sequence[bytes]) -> None:
         """Append reports; they are on the disk when the call returns."""
         with errors_of(self.path), self._lock.use() as connection:
-            count, chain = _head(connection)
+            count, chain = database.read_head(connection, "reports")
             with database.transaction(connection, self.close):
                 for number, report in enumerate(reports, start=count):
                     chain = _link(chain, report)
@@ -69,7 +69,7 @@ class Reports:
         """Store the list of clients before the first helper gets it."""
         packed = pack_ids(ids)
         with errors_of(self.path), self._lock.use() as connection:
-            _, chain = _head(connection)
+            _, chain = database.read_head(connection, "reports")
             row = (packed, _link(chain, packed))
             with database.transaction(connection, self.close):
                 connection.execute("INSERT INTO list VALUES (?, ?)", row)
@@ -86,7 +86,7 @@ class Reports:
             with errors_of(self.path), self._lock.use() as connection:
                 rows = connection.execute(_NEXT, (expected,)).fetchall()
                 if not rows:
-                    if (expected, chain) != _head(connection):
+                    if (expected, chain) != database.read_head(connection, "reports"):
                         raise spoilt(f"it was cut short or altered after report {expected}")
                     return
                 report, stored = rows[0]
@@ -104,7 +104,7 @@ class Reports:
             if not rows:
                 return None
             packed, stored = rows[0]
-            _, chain = _head(connection)
+            _, chain = database.read_head(connection, "reports")
             ids = unpack_ids(packed) if isinstance(packed, bytes) else None
             if ids is None or len(rows) > 1 or stored != _link(chain, packed):
                 raise spoilt("its list was altered")
@@ -118,15 +118,6 @@ class Reports:
 
 def _fill(new: sqlite3.Connection) -> None:
     new.execute("INSERT INTO head VALUES (0, x'')")
-
-
-def _head(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    """Return the number of reports and the hash of the last one."""
-    rows = connection.execute("SELECT reports, chain FROM head LIMIT 2").fetchall()
-    if len(rows) != 1:
-        raise spoilt("it was altered")
-    count, chain = rows[0]
-    return count, chain
 
 
 def _link(chain: bytes, content: bytes) -> bytes:

@@ -46,6 +46,8 @@ class Series:
     name : str
     attempts : int
         Largest number of attempts at a round in one run of the program.
+    gather : float
+        Seconds in which the members of a cohort may come.
     store : Store or None
         The session's folder.
     rounds : int
@@ -54,6 +56,7 @@ class Series:
 
     name: str
     attempts: int
+    gather: float
     desk: Desk
     hooks: Hooks
     clock: Clock
@@ -105,7 +108,7 @@ class Series:
             self._busy = False
 
     async def choose(
-        self, place: Place, choice: Choice, away: Set[int], least: int, seconds: float
+        self, place: Place, choice: Choice, away: Set[int], least: int
     ) -> tuple[int, ...]:
         """Return a cohort of members that are present, without those in `away`."""
 
@@ -122,7 +125,7 @@ class Series:
             )
 
         self.desk.release()
-        return await choice.among(self.desk.presence, away, least, seconds, note)
+        return await choice.among(self.desk.presence, away, least, self.gather, note)
 
     async def keep_attempt(
         self, place: Place, params: Params, cohort: tuple[int, ...], largest: int
@@ -252,10 +255,10 @@ def _explained(
     """Return the error of an attempt, with the number of members that declined the round."""
     if not declined or not isinstance(error, TooFewSurvivors):
         return error
-    _, _, why = str(error).partition(": ")
     phases = ", ".join(f"{n:,} in {phase}" for phase, n in Counter(declined.values()).items())
     return TooFewSurvivors(
-        f"members declined ({phases}, for reasons in their own logs), and {why}",
+        f"members declined ({phases}, for reasons in their own logs), and "
+        f"{outcomes.reason(error)}",
         phase=error.phase,
         survivors=error.survivors,
         needed=error.needed,

@@ -96,8 +96,9 @@ class Session:
                 self._desk.hold()
         if self._store is not None and ledger is not None:
             self._store.load_ledger(ledger)
+        gather = self._deadlines.gather
         self._series = Series(
-            name, int(attempts), self._desk, self._hooks, self._clock, self._store
+            name, int(attempts), gather, self._desk, self._hooks, self._clock, self._store
         )
 
     def __repr__(self) -> str:
@@ -156,8 +157,7 @@ class Session:
 
         async def run(place: Place, begun: Begun | None) -> RoundResult:
             if begun is None:
-                gather = self._deadlines.gather
-                ids = await series.choose(place, choice, left_out, least, gather)
+                ids = await series.choose(place, choice, left_out, least)
                 fresh = fresh_params(params, self.name, series.id, place, message)
                 await series.keep_attempt(place, fresh, ids, largest_answer(fresh))
             else:
@@ -247,8 +247,7 @@ class Session:
             ids = () if begun is None else begun.cohort
             if batch.needed and begun is None:
                 away = batch.left_out | batch.reported
-                gather = self._deadlines.gather
-                ids = await series.choose(place, choice, away, batch.needed, gather)
+                ids = await series.choose(place, choice, away, batch.needed)
                 await series.keep_attempt(place, params, ids, FRAME + params.layout.report)
             series.announce(place, params, len(ids), least, resumed=begun is not None)
             if ids and not batch.fixed:

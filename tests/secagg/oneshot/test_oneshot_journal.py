@@ -280,7 +280,7 @@ def test_log_that_would_take_lists_back_is_rejected(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (oneshot_journal, "_head"),
+        (database, "read_head"),
         (oneshot_journal, "_lists"),
         (oneshot_journal, "_link"),
         (database, "transaction"),

@@ -173,11 +173,20 @@ class Advertising(Stage):
 
 @dataclass(frozen=True, eq=False)
 class KeysShared:
-    """Commitment and sealed shares of each client of U2, by id."""
+    """Commitment and sealed shares of each client of U2, by id.
+
+    Attributes
+    ----------
+    cohort : Cohort
+    commitments, sealed : dict of id to bytes
+    present : list of int, ascending
+        Clients of U2 with enough holders in it, which can send an input.
+    """
 
     cohort: Cohort
     commitments: dict[int, bytes]
     sealed: dict[int, bytes]
+    present: list[int]
 
     def inbox(self, u: int) -> bytes:
         """Return the message of round 2 to client u: the shares that others sealed for it."""
@@ -213,8 +222,11 @@ class Sharing(SessionStage):
 
     def close(self) -> KeysShared:
         """Return the commitments and sealed shares."""
-        self.enough(len(self._sealed), self.params.min_survivors, "clients shared their keys")
-        return KeysShared(self.cohort, self._commitments, self._sealed)
+        least, u2 = self.params.min_survivors, self._sealed.keys()
+        self.enough(len(u2), least, "clients shared their keys")
+        present = [u for u in sorted(u2) if self.cohort.is_enough_for(u, u2)]
+        self.enough(len(present), least, f"clients have {least} holders that shared their keys")
+        return KeysShared(self.cohort, self._commitments, self._sealed, present)
 
 
 class Masking(SessionStage):
@@ -223,9 +235,7 @@ class Masking(SessionStage):
     phase = Phase.MASKED_INPUT
 
     def __init__(self, shared: KeysShared) -> None:
-        u2, cohort = shared.sealed.keys(), shared.cohort
-        enough = (u for u in sorted(u2) if cohort.is_enough_for(u, u2))
-        super().__init__(cohort, {u: shared.inbox(u) for u in enough})
+        super().__init__(shared.cohort, {u: shared.inbox(u) for u in shared.present})
         self._commitments = shared.commitments
         self._total = self.params.ring.zeros(self.params.elements)
         self._values = np.empty_like(self._total)
@@ -248,8 +258,8 @@ class Masking(SessionStage):
 
     def close(self) -> Summed:
         """Return the masked sum; abort if U3 is too small or not connected in the graph."""
-        u2, u3 = self._commitments.keys(), self._u3
-        self.enough(len(u3), self.params.min_survivors, "clients sent an input")
+        least, u2, u3 = self.params.min_survivors, self._commitments.keys(), self._u3
+        self.enough(len(u3), least, "clients sent an input")
         if not self.cohort.graph.is_connected(u3):
             raise TooFewSurvivors(
                 f"the graph of the {len(u3)} survivors is not connected, which would reveal "
@@ -260,6 +270,8 @@ class Masking(SessionStage):
             )
         asked = self._questions()
         present = [u for u in asked if self.cohort.is_enough_for(u, u3)]
+        threshold = self.params.threshold
+        self.enough(len(present), threshold, f"clients have {least} holders that sent an input")
         return Summed(self.cohort, self._commitments, self._total, asked, present)
 
     def _questions(self) -> dict[int, Question]:

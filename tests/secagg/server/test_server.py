@@ -107,6 +107,27 @@ def test_check25_survivors_in_pieces_are_not_unmasked() -> None:
         cohort.advance(1, without=[cut, far])
 
 
+@pytest.mark.parametrize(
+    ("n", "phase", "apart", "counts"),
+    [
+        pytest.param(6, Phase.SHARE_KEYS, 3, (0, 3), id="nobody has three holders"),
+        pytest.param(5, Phase.MASKED_INPUT, 1, (1, 2), id="one has three holders"),
+    ],
+)
+def test_check19_server_asks_no_client_in_vain(
+    n: int, phase: Phase, apart: int, counts: tuple[int, int]
+) -> None:
+    """A ring with two gone: too few clients still have the holders that an answer takes."""
+    cohort = Cohort(make_params(n, 2, neighbours=2), policy=TOY)
+    cohort.advance(list(NEXT["semi-honest"]).index(phase))
+    holders = cohort.server._stage.cohort.graph.holders
+    other = next(u for u in range(1, n) if _distance(holders, 0, u) == apart)
+    with pytest.raises(TooFewSurvivors) as caught:
+        cohort.advance(1, without=[0, other])
+    assert caught.value.phase == phase
+    assert (caught.value.survivors, caught.value.needed) == counts
+
+
 def _distance(holders: dict[int, tuple[int, ...]], start: int, end: int) -> int:
     reached, steps = {start}, 0
     while end not in reached:

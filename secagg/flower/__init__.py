@@ -1,0 +1,27 @@
+"""Secure aggregation for Flower: a mod for the nodes and a wrapper for the strategy.
+
+A `SecAggMod` in a ``ClientApp`` masks the update of its node, and `SecAgg` around an averaging
+strategy sums the masked updates of a round. The strategy sees one reply with the mean in place
+of the nodes' replies. Each message of a node is answered by a new process, so the client is
+suspended in the node's Context between two messages, under a one-time key in the node's folder.
+docs/flower.md specifies the messages and the checks of a node.
+"""
+
+from __future__ import annotations
+
+from secagg.errors import MissingExtra
+
+try:
+    from secagg.flower.grid import SecureGrid
+    from secagg.flower.mod import SecAggMod
+    from secagg.flower.strategy import SecAgg
+except ModuleNotFoundError as error:
+    package = str(error.name).partition(".")[0]
+    if package != "flwr":
+        raise
+    raise MissingExtra(
+        f"secagg.flower needs {package}, which is not installed: pip install 'secagg[flower]'",
+        name=package,
+    ) from None
+
+__all__ = ["SecAgg", "SecAggMod", "SecureGrid"]

@@ -1,0 +1,78 @@
+"""Strategies that need no more than the mean of the replies, and the remedies for others."""
+
+from __future__ import annotations
+
+from flwr.serverapp.strategy import (
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedProx,
+    FedYogi,
+    Strategy,
+)
+
+from secagg.errors import ParameterError
+
+__all__ = ["check_strategy"]
+
+_AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
+_ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
+_TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"
+_SERVER_CLIPS = (
+    "it clips the updates of single nodes at the server; take FedAvg, and let the mod "
+    "fixedclipping_mod clip in the nodes, after SecAggMod"
+)
+_COUNTS = (
+    "its noise is for a number of replies, and a secure sum is one reply; take FedAvg, and let "
+    "the mod fixedclipping_mod clip in the nodes, after SecAggMod"
+)
+_REMEDIES = {
+    "Bulyan": _ROBUST,
+    "DifferentialPrivacyClientSideAdaptiveClipping": (
+        "each node would send in the clear whether its norm was below the bound; "
+        "take FedAvg with a fixed clip"
+    ),
+    "DifferentialPrivacyClientSideFixedClipping": _COUNTS,
+    "DifferentialPrivacyServerSideAdaptiveClipping": _SERVER_CLIPS,
+    "DifferentialPrivacyServerSideFixedClipping": _SERVER_CLIPS,
+    "FedMedian": _ROBUST,
+    "FedTrimmedAvg": _ROBUST,
+    "FedXgbBagging": _TREES,
+    "FedXgbCyclic": _TREES,
+    "Krum": _ROBUST,
+    "MultiKrum": _ROBUST,
+    "QFedAvg": (
+        "it weights each update by a loss of its node; compute that weight in the node, reply "
+        "with it as the weight, and take FedAvg"
+    ),
+}
+"""Remedies for Flower's other strategies, by their names, which older versions lack in part."""
+
+
+def check_strategy(strategy: Strategy, *, averaging: bool) -> None:
+    """Raise `ParameterError` unless a strategy uses the mean of the replies only.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    averaging : bool
+        True: an application's own class is accepted, if no class above it is rejected.
+    """
+    if not isinstance(strategy, Strategy):
+        raise ParameterError(
+            f"strategy must be a strategy of flwr.serverapp.strategy, not {strategy!r}"
+        )
+    kind = type(strategy)
+    for above in kind.__mro__:
+        if above in _AVERAGING and (averaging or above is kind):
+            return
+        if above.__module__.startswith("flwr.") and above.__name__ in _REMEDIES:
+            raise ParameterError(
+                f"{above.__name__} has no secure form: {_REMEDIES[above.__name__]}"
+            )
+    if not averaging:
+        raise ParameterError(
+            f"{kind.__name__} is not known to need the mean of the replies only; if it does, "
+            "pass averaging=True"
+        )

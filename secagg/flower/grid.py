@@ -1,0 +1,173 @@
+"""Grid that turns a batch of messages to nodes into a secure sum with one reply."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
+from secagg.flower.sums import Settings, Sum, sum_replies
+from secagg.flower.wire import Plan
+
+if TYPE_CHECKING:
+    from flwr.supercore.run import Run
+
+__all__ = ["CLIPPED", "Averages", "SecureGrid"]
+
+logger = logging.getLogger("flwr.secagg")
+
+CLIPPED = "secagg-clipped"
+"""Key of the number of clipped elements in the metrics of a round."""
+_NUMBERS = itertools.count(1)  # of all sums of this process, so of all that a run can have
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averages:
+    """Contents of the vectors that a strategy averages; `SecAgg` documents them."""
+
+    weight: str
+    exclude: tuple[str, ...]
+    train: Mapping[str, float]
+    evaluate: Mapping[str, float]
+    on_failure: Literal["raise", "skip"]
+
+
+class SecureGrid(Grid):
+    """Grid around a ServerApp's own, whose train messages are answered by one reply, the mean.
+
+    `SecAgg.start` makes one. Nodes need a `SecAggMod`. Messages that are not to be summed, such
+    as queries, pass as they are, and so do all other methods.
+
+    Parameters
+    ----------
+    grid : Grid
+        Grid of the ServerApp.
+    settings : Settings
+    averages : Averages
+    """
+
+    def __init__(self, grid: Grid, settings: Settings, averages: Averages) -> None:
+        self._grid, self._settings, self._averages = grid, settings, averages
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Return one reply with the mean of the nodes' replies, and the errors of nodes.
+
+        Parameters
+        ----------
+        messages : iterable of Message
+            Messages of one kind, with the same content for all nodes.
+        timeout : float, optional
+            Seconds for the exchange in which the nodes train; an hour if None.
+
+        Raises
+        ------
+        ParameterError
+            The messages differ, or a sum of this model and number of nodes is impossible.
+        TooFewSurvivors, RemoteProtocolError
+            The sum failed, unless failures are to be skipped. Nothing has been unmasked.
+        LinkError
+            The SuperLink took no message.
+        """
+        batch = list(messages)
+        kinds = {message.metadata.message_type.partition(".")[0] for message in batch}
+        metrics = self._averages.train if kinds == {"train"} else self._averages.evaluate
+        if "train" not in kinds and (kinds != {"evaluate"} or not metrics):
+            return self._grid.send_and_receive(batch, timeout=timeout)
+        if len(kinds) != 1:
+            raise ParameterError(
+                f"a round has messages of kinds {sorted(kinds)}; send one kind"
+            )
+        plan = Plan(
+            self._averages.weight,
+            _model(batch[0].content) if kinds == {"train"} else None,
+            self._averages.exclude if kinds == {"train"} else (),
+            tuple(sorted(metrics.items())),
+        )
+        return self._summed(batch, plan, 3600.0 if timeout is None else timeout)
+
+    def _summed(self, batch: Sequence[Message], plan: Plan, timeout: float) -> list[Message]:
+        number = next(_NUMBERS)
+        try:
+            done = sum_replies(
+                self._grid, batch, plan, self._settings, number=number, timeout=timeout
+            )
+        except (TooFewSurvivors, RemoteProtocolError) as error:
+            if self._averages.on_failure == "raise":
+                raise
+            logger.warning("secagg: this round has no result: %s", error)
+            return []
+        return [_reply(batch[0], plan, done), *done.errors]
+
+    @property
+    def run(self) -> Run:
+        """Run of the ServerApp."""
+        return self._grid.run
+
+    def set_run(self, run: Run) -> None:
+        """Set the run of the ServerApp's grid."""
+        self._grid.set_run(run)
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Return a new message; see Flower's Grid."""
+        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of the nodes that are connected."""
+        return self._grid.get_node_ids()
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Push messages as they are; a `SecAggMod` refuses to train for them."""
+        return self._grid.push_messages(messages)
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies to pushed messages."""
+        return self._grid.pull_messages(message_ids)
+
+    def __getattr__(self, name: str) -> object:
+        """Return an attribute of the ServerApp's grid that Flower's Grid does not declare."""
+        return getattr(self._grid, name)
+
+
+def _model(content: RecordDict) -> str:
+    """Return the name of the record with the global model."""
+    names = [name for name, record in content.items() if isinstance(record, ArrayRecord)]
+    if len(names) != 1:
+        raise ParameterError(
+            f"a train message has {len(names)} ArrayRecords, and the update of one is summed; "
+            "send the global model alone"
+        )
+    return names[0]
+
+
+def _reply(message: Message, plan: Plan, done: Sum) -> Message:
+    """Return the mean of a sum as the reply to one of its messages."""
+    result = done.result
+    arrays, metrics = done.layout.restored(result.mean)
+    clipped = result.clipped or 0
+    logger.info("secagg: summed the replies of %d nodes", len(result.survivors))
+    if clipped:
+        logger.warning(
+            "secagg: %d elements of %d nodes were clipped; raise clip or a bound of metrics",
+            clipped,
+            len(result.survivors),
+        )
+    measured = MetricRecord({plan.weight: result.weight or 0, **metrics, CLIPPED: clipped})
+    content = RecordDict({"metrics": measured})
+    if plan.arrays is not None:
+        content[plan.arrays] = arrays
+    return Message(content, reply_to=message)

@@ -1,0 +1,194 @@
+"""Wrapper of a strategy: the same rounds, over secure sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+
+from secagg import FixedPoint
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.flower.allowed import check_strategy
+from secagg.flower.grid import Averages, SecureGrid
+from secagg.flower.sums import Settings
+from secagg.flower.vectors import check_arrays
+
+__all__ = ["SecAgg"]
+
+
+class SecAgg(Strategy):
+    """Strategy whose rounds see the mean of the nodes' updates, and no single update.
+
+    ``SecAgg(FedAvg(), clip=1.0, max_weight=10_000).start(grid, arrays)`` takes the place of
+    ``FedAvg().start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
+    2017, semi-honest) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
+    The result is exact but for clipping and rounding: an element of the mean has an error below
+    2^−fractional_bits. Integers and Booleans are not summed.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        FedAvg, FedProx, FedAvgM, FedAdam, FedYogi or FedAdagrad.
+    clip : float
+        Largest absolute value of an element of an update, the difference of a node's arrays to
+        the global model. Larger elements are clipped and counted: the metrics of a round have
+        the number as ``secagg-clipped``.
+    max_weight : int
+        W, the largest weight of a node, 1 to 2^53: of its examples, if the strategy weights by
+        ``num-examples``. A node with a larger one drops out.
+    fractional_bits : int
+        f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
+    threshold : int, optional
+        t, the number of nodes that must stay for a sum. By default `secagg.graph.recommend`
+        finds it and `neighbours`, for 5 % of colluding and 5 % of dropped-out nodes.
+    neighbours : int, optional
+        k; see `secagg.RoundParams`.
+    metrics : mapping of str to float
+        Metrics of training to average securely, with the largest absolute value of each, > 0.
+        All other metrics of training stay in the nodes.
+    evaluate : mapping of str to float
+        Metrics of evaluation, likewise. Empty: evaluate messages pass as they are, and nodes
+        answer with metrics that they declare public.
+    exclude : iterable of str
+        Names of arrays to leave out, such as integer buffers; they keep the server's value.
+    averaging : bool
+        Accept a strategy of another class, which must depend on the mean of the replies only.
+    key_timeout : float
+        Seconds for each exchange but that of the training, which has `start`'s ``timeout``. A
+        node that does not answer in time drops out.
+    poll : float
+        Seconds between two looks for replies.
+    on_failure : "raise" or "skip"
+        With too few nodes, end the run, or go on with the model as it is.
+
+    Raises
+    ------
+    ParameterError
+        The strategy is not on the list, or an argument is out of range; the message has the
+        remedy.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        clip: float,
+        max_weight: int,
+        fractional_bits: int = 16,
+        threshold: int | None = None,
+        neighbours: int | None = None,
+        metrics: Mapping[str, float] | None = None,
+        evaluate: Mapping[str, float] | None = None,
+        exclude: Iterable[str] = (),
+        averaging: bool = False,
+        key_timeout: float = 60.0,
+        poll: float = 0.5,
+        on_failure: Literal["raise", "skip"] = "raise",
+    ) -> None:
+        check_strategy(strategy, averaging=averaging)
+        check_integer("max_weight", max_weight, 1, 1 << 53)
+        for name, seconds in (("key_timeout", key_timeout), ("poll", poll)):
+            if not seconds > 0:
+                raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
+        if on_failure not in ("raise", "skip"):
+            raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")
+        if threshold is None and neighbours is not None:
+            raise ParameterError(
+                "neighbours needs a threshold; pass both from secagg.graph.recommend"
+            )
+        if isinstance(exclude, str):
+            raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
+        self._strategy = strategy
+        self._settings = Settings(
+            encoding=FixedPoint(clip, fractional_bits),
+            max_weight=int(max_weight),
+            threshold=threshold,
+            neighbours=neighbours,
+            key_timeout=key_timeout,
+            poll=poll,
+        )
+        self._averages = Averages(
+            weight=str(getattr(strategy, "weighted_by_key", "num-examples")),
+            exclude=tuple(sorted(exclude)),
+            train=_bounds("metrics", metrics),
+            evaluate=_bounds("evaluate", evaluate),
+            on_failure=on_failure,
+        )
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """Run the strategy's rounds with secure sums; the arguments are those of its `start`.
+
+        Raises
+        ------
+        ParameterError
+            The model has an array that is neither a float nor excluded, or the parameters do
+            not fit the model or the number of nodes.
+        TooFewSurvivors, RemoteProtocolError
+            A sum failed, unless failures are to be skipped. Nothing has been unmasked.
+        LinkError
+            The SuperLink took no message, because they are too large, for example.
+        """
+        check_arrays(initial_arrays, self._averages.exclude)
+        return self._strategy.start(
+            SecureGrid(grid, self._settings, self._averages),
+            initial_arrays,
+            num_rounds,
+            timeout,
+            train_config,
+            evaluate_config,
+            evaluate_fn,
+        )
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Raise `ParameterError`: only another wrapper calls this, which would see no sum."""
+        raise ParameterError(
+            "SecAgg must be the outermost strategy: call start of SecAgg(...), and not of a "
+            "strategy around it"
+        )
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.aggregate_train(server_round, replies)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.aggregate_evaluate(server_round, replies)
+
+    def summary(self) -> None:
+        """Log the settings of the wrapped strategy."""
+        self._strategy.summary()
+
+
+def _bounds(name: str, bounds: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the bounds of metrics, or raise `ParameterError`."""
+    for metric, bound in (bounds or {}).items():
+        if not 0 < bound < float("inf"):
+            raise ParameterError(
+                f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
+            )
+    return {metric: float(bound) for metric, bound in (bounds or {}).items()}

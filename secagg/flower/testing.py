@@ -1,0 +1,140 @@
+"""Grid in one process, to test applications of Flower without a network."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+
+from flwr.app import Context, Error, Message, RecordDict, UserConfig
+from flwr.clientapp import ClientApp
+from flwr.common.serde import (
+    context_from_proto,
+    context_to_proto,
+    message_from_proto,
+    message_to_proto,
+)
+from flwr.serverapp import Grid
+from flwr.supercore.run import Run
+from flwr.supercore.task_identity import TaskIdentity
+
+__all__ = ["LocalGrid"]
+
+_SUPERLINK = 1
+_RAISED, _UNAVAILABLE = 2, 5
+"""Flower's codes for an exception of the app, and for a node without a heartbeat."""
+
+
+class LocalGrid(Grid):
+    """Grid whose nodes are in this process: each message runs a node's app at once.
+
+    Messages and Contexts pass through their protobuf, as between processes. An exception of an
+    app becomes the error with its text that Flower would send.
+
+    Parameters
+    ----------
+    app : ClientApp
+        App of all nodes.
+    nodes : mapping of int to mapping
+        Configurations of the nodes by their ids. Give each a ``secagg-state-dir``.
+    run_id : int
+
+    Attributes
+    ----------
+    contexts : dict of int to Context
+        Contexts of the nodes.
+    replies : list of Message
+        All replies of nodes so far, as the SuperLink has them.
+    """
+
+    def __init__(
+        self, app: ClientApp, nodes: Mapping[int, UserConfig], run_id: int = 1
+    ) -> None:
+        self.contexts = {
+            node: Context(run_id, node, dict(config), RecordDict(), {})
+            for node, config in nodes.items()
+        }
+        self.replies: list[Message] = []
+        self._app = app
+        self._drops: dict[int, int] = {}
+        self._received = dict.fromkeys(nodes, 0)
+        self._ids = itertools.count(1)
+        self._waiting: dict[str, Message] = {}
+        self.set_run(Run.create_empty(run_id))
+
+    def drop(self, node: int, after: int) -> None:
+        """Let a node answer `after` more messages, ≥ 0, and none after these."""
+        self._drops[node] = self._received[node] + after
+
+    def set_run(self, run: Run) -> None:
+        """Set the run, also as that of this process, which Flower's messages need."""
+        self._run = run
+        TaskIdentity.run_id, TaskIdentity.node_id = run.run_id, _SUPERLINK
+        TaskIdentity.task_id = 1
+
+    @property
+    def run(self) -> Run:
+        """Run of the grid."""
+        return self._run
+
+    def create_message(
+        self,
+        content: RecordDict,
+        message_type: str,
+        dst_node_id: int,
+        group_id: str,
+        ttl: float | None = None,
+    ) -> Message:
+        """Return a new message."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Return the ids of all nodes, also of those that have dropped out."""
+        return list(self.contexts)
+
+    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
+        """Run the apps of the messages' nodes and keep their replies."""
+        ids = []
+        for message in messages:
+            message.metadata.__dict__["_message_id"] = f"message {next(self._ids)}"
+            ids.append(message.metadata.message_id)
+            reply = self.deliver(message)
+            if reply is not None:
+                self._waiting[ids[-1]] = reply
+        return ids
+
+    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
+        """Return the replies that have come to these messages, each once."""
+        return [self._waiting.pop(name) for name in message_ids if name in self._waiting]
+
+    def send_and_receive(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> Iterable[Message]:
+        """Push messages and pull their replies."""
+        return self.pull_messages(self.push_messages(messages))
+
+    def deliver(self, message: Message) -> Message | None:
+        """Return a node's reply to a message, or None if it never comes.
+
+        A test can override this to lose, alter or repeat messages.
+        """
+        node = message.metadata.dst_node_id
+        self._received[node] += 1
+        if self._received[node] > self._drops.get(node, self._received[node]):
+            lost = Message(Error(_UNAVAILABLE, "Node Unavailable"), reply_to=message)
+            lost.metadata.__dict__["_src_node_id"] = _SUPERLINK
+            return lost
+        reply = self.answer(message)
+        self.replies.append(reply)
+        return reply
+
+    def answer(self, message: Message) -> Message:
+        """Return the reply of the message's node; its Context has then changed."""
+        node = message.metadata.dst_node_id
+        received = message_from_proto(message_to_proto(message))
+        context = context_from_proto(context_to_proto(self.contexts[node]))
+        try:
+            reply = self._app(received, context)
+        except Exception as error:
+            reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
+        self.contexts[node] = context_from_proto(context_to_proto(context))
+        return message_from_proto(message_to_proto(reply))

@@ -1,0 +1,151 @@
+"""Vectors of a sum: the update of a model, the metrics after it, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, MetricRecord, RecordDict
+from numpy.typing import NDArray
+
+from secagg import Schema, flatten
+from secagg.errors import ParameterError
+from secagg.flower.wire import Plan
+
+__all__ = ["Layout", "check_arrays"]
+
+Floats = NDArray[np.float64]
+R = TypeVar("R", ArrayRecord, MetricRecord)
+
+
+def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
+    """Raise `ParameterError` unless all arrays of a model but the excluded ones are floats."""
+    unknown = sorted(set(exclude) - set(record))
+    if unknown:
+        raise ParameterError(
+            f"exclude has {unknown[0]!r}, and the model has no such array; leave it out"
+        )
+    if set(exclude) == set(record):
+        raise ParameterError("the model has no array to sum; pass one, and do not exclude it")
+    for name, array in record.items():
+        if name not in exclude and not _is_float(array.dtype):
+            raise ParameterError(
+                f"array {name!r} is of {array.dtype}, and only floats are summed; convert "
+                f"it, or pass exclude=({name!r},), with which it keeps the server's value"
+            )
+
+
+def _is_float(dtype: str) -> bool:
+    try:
+        return np.dtype(dtype).kind == "f"
+    except TypeError:  # of another library, such as bfloat16
+        return False
+
+
+class Layout:
+    """Places of a model's arrays and of metrics in the vector of a sum.
+
+    Parameters
+    ----------
+    plan : Plan
+    content : RecordDict
+        Content of the application's message, with the global model.
+    clip : float
+        Clip of the sum's encoding, to which the metrics are scaled.
+
+    Attributes
+    ----------
+    length : int
+        d, the number of elements of the vector.
+
+    Raises
+    ------
+    ParameterError
+        The model is missing, or has an array that is neither a float nor excluded.
+    """
+
+    def __init__(self, plan: Plan, content: RecordDict, clip: float) -> None:
+        self._plan, self._clip = plan, clip
+        self._record = ArrayRecord()
+        self._model: Floats = np.empty(0)
+        self._schema: Schema[dict[str, NDArray[np.generic]]] | None = None
+        if plan.arrays is not None:
+            record = content.get(plan.arrays)
+            if not isinstance(record, ArrayRecord):
+                raise ParameterError(
+                    f"the message has no ArrayRecord {plan.arrays!r}; send one"
+                )
+            check_arrays(record, plan.exclude)
+            self._record = record
+            self._model, self._schema = flatten(self._summed(record))
+        self.length = self._model.size + len(plan.metrics)
+
+    def vector(self, reply: RecordDict) -> tuple[Floats, int]:
+        """Return the vector of an application's reply, shape (length,), and its weight.
+
+        Raises
+        ------
+        ParameterError
+            The reply has not exactly one MetricRecord with the weight and the metrics, or, if
+            there is a model, one ArrayRecord with arrays of its names and shapes.
+        """
+        measured = _only(reply, MetricRecord, "MetricRecord")
+        weight = _scalar(measured, self._plan.weight)
+        if weight != int(weight):
+            raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
+        scaled = [_scalar(measured, name) / bound for name, bound in self._plan.metrics]
+        return np.concatenate([self._update(reply), np.multiply(scaled, self._clip)]), int(
+            weight
+        )
+
+    def restored(self, mean: Floats) -> tuple[ArrayRecord, dict[str, float]]:
+        """Return the new model and the metrics of a mean; excluded arrays are unchanged."""
+        size = self._model.size
+        metrics = {
+            name: float(value) / self._clip * bound
+            for (name, bound), value in zip(self._plan.metrics, mean[size:], strict=True)
+        }
+        if self._schema is None:
+            return ArrayRecord(), metrics
+        summed = self._schema.unflatten(self._model + mean[:size])
+        record = {
+            name: Array(np.asarray(summed[name])) if name in summed else array
+            for name, array in self._record.items()
+        }
+        return ArrayRecord(record), metrics
+
+    def _update(self, reply: RecordDict) -> Floats:
+        """Return the difference of the reply's arrays to the global model."""
+        schema = self._schema
+        if schema is None:
+            return self._model
+        local, found = flatten(self._summed(_only(reply, ArrayRecord, "ArrayRecord")))
+        if (found.names, found.shapes) != (schema.names, schema.shapes):
+            raise ParameterError(
+                "names or shapes of the reply's arrays are not those of the global model; "
+                "reply with the arrays that were received, trained"
+            )
+        return local - self._model
+
+    def _summed(self, record: ArrayRecord) -> Mapping[str, NDArray[np.generic]]:
+        return {
+            name: array.numpy()
+            for name, array in record.items()
+            if name not in self._plan.exclude
+        }
+
+
+def _only(reply: RecordDict, kind: type[R], name: str) -> R:
+    """Return the reply's only record of a kind."""
+    found = [record for record in reply.values() if isinstance(record, kind)]
+    if len(found) != 1:
+        raise ParameterError(f"the reply has {len(found)} records of kind {name}; send one")
+    return found[0]
+
+
+def _scalar(record: MetricRecord, name: str) -> float:
+    value = record.get(name)
+    if not isinstance(value, int | float):
+        raise ParameterError(f"the reply has no number {name!r} in its MetricRecord; add it")
+    return value

@@ -1,0 +1,229 @@
+"""Records of the protocol in Flower's messages, as docs/flower.md specifies them.
+
+A train message without its "secagg" record is the application's own. What it says is bound to
+the round: its digest is in the name of the attempt, on which all clients of a sum agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+import msgspec
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from msgspec import Struct
+
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.protocol import NEXT, Phase
+
+__all__ = [
+    "RECORD",
+    "Plan",
+    "Task",
+    "answer_record",
+    "content_digest",
+    "read_answer",
+    "read_plan",
+    "read_task",
+    "run_name",
+    "task_record",
+    "write_plan",
+]
+
+RECORD = "secagg"
+"""Name of the protocol's record in a message and in the Context of a node."""
+VERSION = 1
+PREFIX = b"flower"
+"""Beginning of the ``params.session`` of every sum."""
+_STYPE = "secagg.message"
+_FIELDS = frozenset({"version", "phase", "params", "plan", "data"})
+
+
+class Plan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Content of the vectors of a sum, the same for all its clients.
+
+    Attributes
+    ----------
+    weight : str
+        Key of the weight in the MetricRecord of a reply.
+    arrays : str or None
+        Name of the ArrayRecord with the global model. The vector begins with the update, the
+        difference to that model. None: the vector has metrics only.
+    exclude : tuple of str
+        Names of arrays that are not in the vector.
+    metrics : tuple of (str, float)
+        Names of the metrics in the vector, after the arrays, and the largest absolute value of
+        each.
+    """
+
+    weight: str
+    arrays: str | None
+    exclude: tuple[str, ...]
+    metrics: tuple[tuple[str, float], ...]
+
+
+class Task(NamedTuple):
+    """Request of the server to a node.
+
+    Attributes
+    ----------
+    phase : Phase
+        Phase whose message is due.
+    params : bytes
+        Parameters of the sum, in every task.
+    plan : bytes
+        `write_plan` of the sum's plan in "masked_input", empty in all other phases.
+    data : bytes
+        The server's message of the protocol.
+    """
+
+    phase: Phase
+    params: bytes
+    plan: bytes
+    data: bytes
+
+
+_PLAN = msgspec.msgpack.Decoder(Plan)
+
+
+def write_plan(plan: Plan) -> bytes:
+    """Return a plan as bytes: a MessagePack array of its fields."""
+    return msgspec.msgpack.encode(plan)
+
+
+def read_plan(data: bytes) -> Plan:
+    """Return the plan that `write_plan` wrote; raise RemoteProtocolError ("plan") otherwise."""
+    # not chained: the decoder's error may quote the content
+    with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+        plan = _PLAN.decode(data)
+        if write_plan(plan) == data and all(bound > 0 for _, bound in plan.metrics):
+            return plan
+    raise _malformed(Phase.MASKED_INPUT, "plan", "these bytes are not a plan of a sum")
+
+
+def task_record(task: Task) -> ConfigRecord:
+    """Return the record of a task, which `read_task` reads."""
+    return ConfigRecord({"version": VERSION, **task._asdict(), "phase": str(task.phase)})
+
+
+def read_task(content: RecordDict) -> Task | None:
+    """Return the task in a message of the server, or None if there is none.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "version" or "record": the record is not one of a task.
+    """
+    record = content.get(RECORD)
+    if record is None:
+        return None
+    if not isinstance(record, ConfigRecord):
+        raise _malformed("message", "record", "the record is not a ConfigRecord")
+    if record.get("version") != VERSION:
+        why = f"the record is not of version {VERSION}, which this release reads"
+        raise _malformed("message", "version", why)
+    phase, *rest = (record.get(field) for field in Task._fields)
+    data = [field for field in rest if isinstance(field, bytes)]
+    if set(record) != _FIELDS or len(data) != len(rest) or phase not in NEXT["active"]:
+        raise _malformed("message", "record", "the record has not the fields of a task")
+    task = Task(Phase(str(phase)), *data)
+    first = task.phase is Phase.ADVERTISE_KEYS
+    if (first and task.data) or bool(task.plan) != (task.phase is Phase.MASKED_INPUT):
+        raise _malformed("message", "record", "a field is not empty, or is, in its phase")
+    return task
+
+
+def answer_record(data: bytes, *, large: bool) -> ArrayRecord | ConfigRecord:
+    """Return the record of a client's message; a `large` one is an Array.
+
+    Flower transfers Arrays in chunks, and any other record at once.
+    """
+    if not large:
+        return ConfigRecord({"data": data})
+    return ArrayRecord({"data": Array("uint8", (len(data),), _STYPE, data)})
+
+
+def read_answer(content: RecordDict, *, large: bool, sender: int, phase: str) -> bytes:
+    """Return the client's message in a reply.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "record": the reply has not exactly the record of an answer.
+    """
+    record = content.get(RECORD)
+    if len(content) == 1 and isinstance(record, ArrayRecord if large else ConfigRecord):
+        value = record.get("data")
+        if isinstance(value, Array) and value.stype == _STYPE:
+            value = value.data
+        if len(record) == 1 and isinstance(value, bytes):
+            return value
+    why = "the reply is not an answer of the protocol; is SecAggMod the first mod of the app?"
+    raise RemoteProtocolError(why, sender=sender, phase=phase, check="record")
+
+
+def run_name(run_id: int) -> bytes:
+    """Return the 8 bytes of a run in the names of its attempts."""
+    return struct.pack("<Q", run_id % (1 << 64))
+
+
+def content_digest(message: Message, plan: bytes) -> bytes:
+    """Return the 32 bytes by which all clients of a sum agree on message and plan.
+
+    They are the SHA-256 of the plan and of all that an application reads in the message: its
+    type, its group, and its records but for the protocol's own.
+    """
+    digest = hashlib.sha256(b"secagg/1 flower message")
+    metadata = message.metadata
+    for part in (plan, metadata.message_type.encode(), metadata.group_id.encode()):
+        _add(digest, b"", part)
+    for name, record in sorted(message.content.items()):
+        if name == RECORD:
+            continue
+        _add(digest, type(record).__name__.encode(), name.encode())
+        _add(digest, b"", struct.pack("<Q", len(record)))
+        for key, value in record.items():  # in order, which an application may rely on
+            _add(digest, b"", key.encode())
+            if isinstance(value, Array):
+                shape = struct.pack(f"<{len(value.shape)}Q", *value.shape)
+                for part in (value.dtype.encode(), shape, value.stype.encode(), value.data):
+                    _add(digest, b"array", part)
+                continue
+            values = value if isinstance(value, list) else [value]
+            kind = b"list" if isinstance(value, list) else b""
+            _add(digest, kind, struct.pack("<Q", len(values)))
+            for one in values:
+                _add(digest, *_scalar(one))
+    return digest.digest()
+
+
+class _Hash(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _add(digest: _Hash, kind: bytes, part: bytes) -> None:
+    """Add a part after its kind and length, so that no two contents give the same bytes."""
+    digest.update(struct.pack("<BQ", len(kind), len(part)) + kind)
+    digest.update(part)
+
+
+def _scalar(value: bool | int | float | str | bytes) -> tuple[bytes, bytes]:
+    """Return kind and bytes of a value of a ConfigRecord or MetricRecord."""
+    match value:
+        case bool():
+            return b"bool", bytes([value])
+        case int():
+            return b"int", str(int(value)).encode()
+        case float():
+            return b"float", struct.pack("<d", value)
+        case str():
+            return b"str", value.encode()
+        case bytes():
+            return b"bytes", value
+    raise ParameterError(f"a record has a value of type {type(value).__name__}; leave it out")
+
+
+def _malformed(phase: str, check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase=phase, check=check)

@@ -1,0 +1,255 @@
+"""Replies of a node: nothing of it in the clear, whatever its application does."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
+from flwr.common.serde import message_to_proto
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flower_nodes import (
+    NODES,
+    configs,
+    fedavg,
+    make_app,
+    model,
+    run,
+    secure_app,
+    weight,
+    wrapped,
+)
+from secagg import ClientPolicy, ParameterError
+from secagg.flower import SecAggMod
+from secagg.flower.testing import LocalGrid
+from secagg.flower.wire import RECORD
+
+SECRET = "patient 4711"  # noqa: S105
+LOSS = 0.7310585786300049
+REASONS = {
+    "secagg: this node trains under secure aggregation only",
+    "secagg: this node sends declared metrics only",
+}
+
+
+class PatientError(Exception):
+    pass
+
+
+def assert_closed(reply: Message, *plain: bytes) -> None:
+    """Assert that a reply is an answer of the protocol or an error, without `plain` bytes."""
+    if reply.has_error():
+        reason = reply.error.reason
+        assert reason in REASONS or reason.removeprefix("secagg: ").isidentifier()
+    else:
+        assert set(reply.content) <= {RECORD}
+        for value in reply.content.get(RECORD, {}).values():
+            if isinstance(value, Array):
+                assert (value.dtype, value.stype) == ("uint8", "secagg.message")
+            else:
+                assert isinstance(value, bytes)
+    sent = message_to_proto(reply).SerializeToString()
+    assert all(part not in sent for part in (SECRET.encode(), *plain))
+
+
+def raises(message: Message, content: RecordDict) -> Message:
+    raise PatientError(SECRET)
+
+
+def error(message: Message, content: RecordDict) -> Message:
+    return Message(Error(2, SECRET), reply_to=message)
+
+
+def nothing(message: Message, content: RecordDict) -> Message:
+    return Message(RecordDict(), reply_to=message)
+
+
+def none(message: Message, content: RecordDict) -> None:
+    return None
+
+
+def more(message: Message, content: RecordDict) -> Message:
+    extra = ConfigRecord({"note": SECRET, "raw": SECRET.encode()})
+    return Message(RecordDict({**content, SECRET: extra}), reply_to=message)
+
+
+def twice(message: Message, content: RecordDict) -> Message:
+    return Message(RecordDict({**content, "again": content["arrays"]}), reply_to=message)
+
+
+def in_place(message: Message, content: RecordDict) -> Message:
+    message.content.clear()
+    return Message(content, reply_to=message)
+
+
+def good(message: Message, content: RecordDict) -> Message:
+    return Message(content, reply_to=message)
+
+
+floats = st.floats(-1e30, 1e30, allow_subnormal=False).filter(lambda x: abs(x) > 1e-3)
+
+
+@settings(max_examples=25)
+@given(
+    values=st.lists(floats | st.just(float("nan")), min_size=5, max_size=5),
+    weights=st.integers(-(2**62), 2**62) | floats,
+    end=st.sampled_from([raises, error, nothing, none, more, twice, in_place, good]),
+    kind=st.sampled_from(["train", "evaluate", "query"]),
+    public=st.sampled_from([(), ("num-examples",), ("other",)]),
+)
+def test_check17_no_reply_of_a_node_has_anything_of_it(values, weights, end, kind, public):
+    numbers = np.array(values)
+    found = RecordDict(
+        {
+            "arrays": ArrayRecord({"bias": Array(numbers), SECRET: Array(numbers)}),
+            "metrics": MetricRecord({"num-examples": weights, "train-loss": LOSS}),
+        }
+    )
+    start = model(**{"bias": np.zeros(5), SECRET: np.zeros(5)})
+
+    def reply(message, context):
+        return end(message, found)
+
+    mod = SecAggMod(public=public)
+    grid = LocalGrid(make_app([mod], reply, reply), configs(nodes=[11, 12, 13]))
+    wrapped(threshold=2, on_failure="skip", metrics={"train-loss": 2.0}).start(
+        grid, start, num_rounds=1
+    )
+    message = Message(RecordDict({"arrays": start}), 11, kind)
+    assert list(grid.send_and_receive([message])) == grid.replies[-1:]
+    assert len(grid.replies) >= 10
+    for sent in grid.replies:
+        assert_closed(sent, numbers.tobytes(), struct.pack("<d", LOSS))
+
+
+def test_check16_masked_inputs_of_zeros_look_uniform():
+    """An update of zeros is sent as the masks alone; a missing mask would show as zeros."""
+
+    def still(message, context):
+        measured = MetricRecord({"num-examples": weight(context.node_id)})
+        content = RecordDict({"arrays": message.content["arrays"], "metrics": measured})
+        return Message(content, reply_to=message)
+
+    grid = LocalGrid(secure_app(train=still), configs())
+    wrapped().start(grid, model(w=np.zeros(2000)), num_rounds=1)
+    records = [reply.content[RECORD] for reply in grid.replies]
+    sent = [record["data"].data for record in records if isinstance(record, ArrayRecord)]
+    assert len(sent) == len(NODES)
+    for vector in sent:
+        counts = Counter(vector)
+        assert len(counts) == 256
+        assert max(counts.values()) < 3 * len(vector) / 256
+
+
+@pytest.mark.parametrize("kind", ["train", "train.own", "evaluate", "query"])
+def test_check01_a_message_without_the_protocol_is_refused(kind: str) -> None:
+    called = []
+    app = make_app([SecAggMod()], lambda *_: called.append(1), lambda *_: called.append(1))
+    app.train("own")(lambda *_: called.append(1))
+    grid = LocalGrid(app, configs())
+    (reply,) = grid.send_and_receive([Message(RecordDict({"arrays": model()}), NODES[0], kind)])
+    assert reply.error.reason in REASONS
+    assert not called
+
+
+def test_plain_strategy_gets_no_update():
+    result = run(LocalGrid(secure_app(), configs()), fedavg())
+    assert not result.arrays
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "query"])
+def test_declared_metrics_are_sent(kind: str) -> None:
+    mod = SecAggMod(public=["num-examples", "eval-loss"])
+    grid = LocalGrid(make_app([mod]), configs())
+    (reply,) = grid.send_and_receive([Message(RecordDict(), NODES[0], kind)])
+    assert dict(reply.content["metrics"]) == {"num-examples": 1, "eval-loss": 11 / 8}
+
+
+def test_declaring_metrics_does_not_open_training():
+    mod = SecAggMod(public=["num-examples", "train-loss"])
+    grid = LocalGrid(make_app([mod]), configs())
+    message = Message(RecordDict({"arrays": model()}), NODES[0], "train")
+    (reply,) = grid.send_and_receive([message])
+    assert reply.has_error()
+
+
+def test_public_must_be_names():
+    with pytest.raises(ParameterError):
+        SecAggMod(public="loss")
+    with pytest.raises(ParameterError):
+        SecAggMod("policy")
+
+
+def test_mods_after_it_see_the_applications_records_only():
+    seen = []
+
+    def spy(message, context, call_next):
+        seen.append(set(message.content))
+        return call_next(message, context)
+
+    run(LocalGrid(make_app([SecAggMod(), spy]), configs()))
+    assert seen == [{"arrays", "config"}] * len(NODES)
+
+
+@pytest.mark.parametrize(
+    ("config", "accepted"),
+    [
+        ({}, True),
+        ({"secagg-min-clients": 5, "secagg-min-cohort": 5, "secagg-min-threshold": 3}, True),
+        ({"secagg-min-clients": 6}, False),
+        ({"secagg-min-cohort": 6}, False),
+        ({"secagg-min-threshold": 5}, False),
+        ({"secagg-require-active": False}, True),
+        ({"secagg-require-active": True}, False),
+        ({"secagg-min-clients": 0}, True),
+        ({"secagg-min-clients": True}, False),
+        ({"secagg-min-clients": "3"}, False),
+        ({"secagg-require-active": 1}, False),
+        ({"secagg-min-client": 3}, False),
+        ({"partition-id": 3}, True),
+    ],
+    ids=str,
+)
+def test_check04_configuration_of_a_node_makes_its_policy_stricter(config, accepted):
+    nodes = {node: {**own, **config} for node, own in configs().items()}
+    grid = LocalGrid(secure_app(), nodes)
+    assert bool(run(grid, wrapped(on_failure="skip")).arrays) == accepted
+
+
+@pytest.mark.parametrize(
+    ("policy", "accepted"),
+    [
+        (ClientPolicy(min_clients=5), True),
+        (ClientPolicy(min_clients=6), False),
+        (ClientPolicy(min_cohort=6), False),
+        (ClientPolicy(colluders=4), False),
+        (ClientPolicy(require_active=True), False),
+        (ClientPolicy(max_length=5), False),
+    ],
+    ids=str,
+)
+def test_check04_configuration_of_a_node_never_weakens_the_policy(policy, accepted):
+    weak = {"secagg-min-clients": 3, "secagg-min-cohort": 2, "secagg-require-active": False}
+    nodes = {node: {**own, **weak} for node, own in configs().items()}
+    grid = LocalGrid(secure_app(policy), nodes)
+    assert bool(run(grid, wrapped(on_failure="skip")).arrays) == accepted
+
+
+def test_configuration_of_a_run_has_no_part_in_the_policy():
+    grid = LocalGrid(secure_app(ClientPolicy(min_clients=6)), configs())
+    for context in grid.contexts.values():
+        context.run_config = {"secagg-min-clients": 3, "secagg-state-dir": "/nowhere"}
+    assert not run(grid, wrapped(on_failure="skip")).arrays
+
+
+def test_check29_a_context_alone_has_no_secret():
+    grid = LocalGrid(secure_app(), configs())
+    grid.drop(NODES[0], 2)
+    run(grid)
+    (state,) = grid.contexts[NODES[0]].state.values()
+    assert set(state) == {"state"}
+    assert not any(grid.contexts[node].state for node in NODES[1:])

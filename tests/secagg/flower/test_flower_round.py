@@ -1,0 +1,303 @@
+"""Rounds over a grid in one process: means, dropouts, and messages with faults."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.serverapp.strategy import FedAvg
+
+from flower_nodes import (
+    NODES,
+    Meddler,
+    assert_mean,
+    configs,
+    make_app,
+    model,
+    phase_of,
+    run,
+    secure_app,
+    train,
+    wrapped,
+)
+from secagg import ClientPolicy, LinkError, ParameterError, TooFewSurvivors
+from secagg.flower.testing import LocalGrid
+from secagg.flower.wire import RECORD
+
+Answer = Callable[[Message], Message]
+OTHERS = [node for node in NODES if node != NODES[0]]
+PHASES = ["advertise_keys", "share_keys", "masked_input", "unmasking"]
+
+
+def meddler(
+    meddle: Callable[[Message, Answer], Message | None], policy: ClientPolicy | None = None
+) -> Meddler:
+    grid = Meddler(secure_app(policy), configs())
+    grid.meddle = meddle
+    return grid
+
+
+def test_check18_mean_and_total_weight_are_those_of_all_nodes():
+    result = run(LocalGrid(secure_app(), configs()), wrapped(metrics={"train-loss": 4.0}))
+    assert_mean(result.arrays, NODES)
+    metrics = result.train_metrics_clientapp[1]
+    mean = sum((node - 10) * node / 8 for node in NODES) / sum(node - 10 for node in NODES)
+    assert metrics["train-loss"] == pytest.approx(mean, abs=4 * 2**-16)
+    assert metrics["secagg-clipped"] == 0
+
+
+def test_arrays_keep_their_order_shapes_and_dtypes():
+    arrays = run(LocalGrid(secure_app(), configs())).arrays
+    before = [(name, a.dtype, a.shape) for name, a in model().items()]
+    assert [(name, a.dtype, a.shape) for name, a in arrays.items()] == before
+
+
+@pytest.mark.parametrize("exchanges", range(4))
+def test_check18_a_node_drops_out_at_an_exchange(exchanges: int) -> None:
+    grid = LocalGrid(secure_app(), configs())
+    grid.drop(NODES[0], exchanges)
+    result = run(grid)
+    assert_mean(result.arrays, NODES if exchanges == 3 else OTHERS)
+
+
+@pytest.mark.parametrize("exchanges", range(4))
+def test_check19_below_the_threshold_nothing_is_opened(exchanges: int) -> None:
+    grid = LocalGrid(secure_app(), configs())
+    for node in NODES[:3]:
+        grid.drop(node, exchanges)
+    with pytest.raises(TooFewSurvivors):
+        run(grid)
+    assert all(reply.has_error() or RECORD in reply.content for reply in grid.replies)
+
+
+def test_a_round_with_too_few_nodes_is_skipped_on_demand():
+    grid = LocalGrid(secure_app(), configs())
+    for node in NODES[:3]:
+        grid.drop(node, 0)
+    result = run(grid, wrapped(on_failure="skip"), rounds=2)
+    assert not result.arrays
+    assert not result.train_metrics_clientapp
+
+
+def garbage(reply: Message) -> RecordDict:
+    large = isinstance(reply.content[RECORD], ArrayRecord)
+    junk = Array("uint8", (4,), "secagg.message", b"junk")
+    return RecordDict(
+        {RECORD: ArrayRecord({"data": junk}) if large else ConfigRecord({"data": b"junk"})}
+    )
+
+
+def plain(reply: Message) -> RecordDict:
+    return RecordDict({"arrays": model()})
+
+
+def more(reply: Message) -> RecordDict:
+    return RecordDict({**reply.content, "more": ConfigRecord()})
+
+
+def npy(reply: Message) -> RecordDict:
+    return RecordDict({RECORD: ArrayRecord({"data": Array(np.zeros(4, dtype=np.uint8))})})
+
+
+@pytest.mark.parametrize("content", [garbage, plain, more, npy])
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_node_whose_reply_is_garbage_drops_out(
+    phase: str, content: Callable[[Message], RecordDict]
+) -> None:
+    def meddle(message: Message, answer: Answer) -> Message:
+        reply = answer(message)
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == phase:
+            reply.content = content(reply)
+        return reply
+
+    assert_mean(run(meddler(meddle)).arrays, NODES if phase == "unmasking" else OTHERS)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_reply_from_another_node_does_not_count(phase: str) -> None:
+    def meddle(message: Message, answer: Answer) -> Message:
+        reply = answer(message)
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == phase:
+            reply.metadata.__dict__["_src_node_id"] = NODES[1]
+        return reply
+
+    assert_mean(run(meddler(meddle)).arrays, NODES if phase == "unmasking" else OTHERS)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_late_reply_is_ignored(phase: str) -> None:
+    late: list[Message] = []
+
+    def meddle(message: Message, answer: Answer) -> Message | None:
+        if message.metadata.dst_node_id != NODES[0]:
+            return answer(message)
+        if late:
+            return late.pop()  # the reply to an earlier message
+        reply = answer(message)
+        if phase_of(message) != phase:
+            return reply
+        late.append(reply)
+        return None
+
+    result = run(meddler(meddle))
+    assert_mean(result.arrays, NODES if phase == "unmasking" else OTHERS)
+
+
+def test_check01_a_used_state_gives_no_second_masked_input():
+    kept = {}
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        node = message.metadata.dst_node_id
+        if node != NODES[0]:
+            return answer(message)
+        if phase_of(message) == "masked_input":
+            before = copy.deepcopy(grid.contexts[node])
+            first = answer(message)
+            assert first.has_content()
+            grid.contexts[node] = before
+            kept["second"] = answer(message)
+            return first
+        return answer(message)
+
+    grid = meddler(meddle)
+    result = run(grid)
+    assert kept["second"].error.reason == "secagg: VaultError"
+    assert_mean(result.arrays, NODES)
+
+
+@pytest.mark.parametrize("phase", PHASES[1:])
+def test_check01_a_state_of_another_exchange_is_of_no_use(phase: str) -> None:
+    old = {}
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        node = message.metadata.dst_node_id
+        if node != NODES[0]:
+            return answer(message)
+        if phase_of(message) == phase:
+            grid.contexts[node] = old["context"]
+        old["context"] = copy.deepcopy(grid.contexts[node])
+        return answer(message)
+
+    grid = meddler(meddle)
+    assert_mean(run(grid).arrays, OTHERS if phase != "unmasking" else NODES)
+
+
+def test_check01_a_node_is_in_a_sum_once():
+    reasons = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        reply = answer(message)
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == "unmasking":
+            reasons.append(answer(first[0]).error.reason)
+        if phase_of(message) == "advertise_keys":
+            first.append(message)
+        return reply
+
+    first: list[Message] = []
+    grid = meddler(meddle)
+    run(grid)
+    assert reasons == ["secagg: RemoteProtocolError"]
+
+
+def test_check01_a_restarted_node_is_in_no_earlier_sum():
+    first: list[Message] = []
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0]:
+            first.append(message)
+        return answer(message)
+
+    grid = meddler(meddle)
+    run(grid)
+    again = LocalGrid(secure_app(), {NODES[0]: grid.contexts[NODES[0]].node_config})
+    assert again.answer(first[0]).error.reason == "secagg: RemoteProtocolError"
+
+
+def test_two_models_for_two_nodes_are_not_summed():
+    def meddle(message: Message, answer: Answer) -> Message:
+        if message.metadata.dst_node_id == NODES[0] and phase_of(message) == "masked_input":
+            message = message_from_proto(message_to_proto(message))
+            arrays = message.content["arrays"]
+            arrays["bias"] = Array(np.zeros(5))
+        return answer(message)
+
+    grid = meddler(meddle)
+    assert_mean(run(grid).arrays, OTHERS)
+    assert [r.error.reason for r in grid.replies if r.has_error()] == [
+        "secagg: RemoteProtocolError"
+    ]
+
+
+@pytest.mark.parametrize("field", ["params", "plan", "data", "phase", "version"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_check20_a_node_answers_no_altered_task(phase: str, field: str) -> None:
+    def meddle(message: Message, answer: Answer) -> Message:
+        node = message.metadata.dst_node_id
+        if node == NODES[0] and phase_of(message) == phase:
+            record = message.content[RECORD]
+            value = record[field]
+            altered = {"phase": "finished", "version": 2}
+            record[field] = altered[field] if field in altered else b"\0" + value
+        return answer(message)
+
+    grid = meddler(meddle)
+    run(grid)
+    assert sum(reply.has_error() for reply in grid.replies) == 1
+
+
+def test_strategy_with_a_message_for_each_node_is_an_error():
+    class PerNode(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            batch = list(super().configure_train(server_round, arrays, config, grid))
+            for message in batch:
+                own = ConfigRecord({"lr": message.metadata.dst_node_id})
+                message.content = RecordDict({**message.content, "own": own})
+            return batch
+
+    with pytest.raises(ParameterError, match="same content"):
+        run(
+            LocalGrid(secure_app(), configs()),
+            wrapped(PerNode(fraction_evaluate=0.0), averaging=True),
+        )
+
+
+def test_messages_that_the_superlink_does_not_take_are_an_error():
+    class Full(LocalGrid):
+        def push_messages(self, messages):
+            return []
+
+    with pytest.raises(LinkError) as caught:
+        run(Full(secure_app(), configs()))
+    assert caught.value.check == "push"
+
+
+def test_a_node_that_is_not_connected_drops_out():
+    class Partly(LocalGrid):
+        def push_messages(self, messages):
+            ids = list(super().push_messages(messages))
+            return [
+                "" if m.metadata.dst_node_id == NODES[0] else i
+                for m, i in zip(messages, ids, strict=True)
+            ]
+
+    assert_mean(run(Partly(secure_app(), configs())).arrays, OTHERS)
+
+
+def test_an_app_without_the_mod_gives_no_sum():
+    with pytest.raises(TooFewSurvivors):
+        run(LocalGrid(make_app([]), configs()))
+
+
+def test_clipped_elements_are_counted():
+    def far(message: Message, context: Context) -> Message:
+        reply = train(message, context)
+        (record,) = reply.content.array_records.values()
+        record["bias"] = Array(record["bias"].numpy() + np.array([3.0, 0, 0, 0, -3.0]))
+        return reply
+
+    result = run(LocalGrid(secure_app(train=far), configs()))
+    assert result.train_metrics_clientapp[1]["secagg-clipped"] == 2 * len(NODES)

@@ -1,0 +1,260 @@
+"""The list of strategies: each agrees with its plain run, and all others name a remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flwr.app import ConfigRecord
+from flwr.serverapp import strategy as flower
+from flwr.serverapp.strategy import (
+    FedAdagrad,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedMedian,
+    FedProx,
+    FedYogi,
+)
+
+from flower_nodes import ERROR, configs, make_app, model, run, secure_app, wrapped
+from secagg import ParameterError
+from secagg.flower import SecAggMod, SecureGrid
+from secagg.flower.allowed import check_strategy
+from secagg.flower.testing import LocalGrid
+
+NOISE = {"noise_multiplier": 0.1, "num_sampled_clients": 50}
+AVERAGING = {
+    "FedAvg": lambda: FedAvg(fraction_evaluate=0.0),
+    "FedProx": lambda: FedProx(fraction_evaluate=0.0, proximal_mu=0.1),
+    "FedAvgM": lambda: FedAvgM(fraction_evaluate=0.0, server_momentum=0.9),
+    "FedAdam": lambda: FedAdam(fraction_evaluate=0.0),
+    "FedYogi": lambda: FedYogi(fraction_evaluate=0.0),
+    "FedAdagrad": lambda: FedAdagrad(fraction_evaluate=0.0),
+}
+# errors in units of 2^-16; an adaptive strategy divides by √v + τ and has no such bound, so all
+# six are compared with more fractional bits
+AMPLIFIED = {"FedAvg": 3, "FedProx": 3, "FedAvgM": 6}
+REJECTED = {
+    "Bulyan": lambda: flower.Bulyan(),
+    "DifferentialPrivacyClientSideAdaptiveClipping": (
+        lambda: flower.DifferentialPrivacyClientSideAdaptiveClipping(FedAvg(), **NOISE)
+    ),
+    "DifferentialPrivacyClientSideFixedClipping": (
+        lambda: flower.DifferentialPrivacyClientSideFixedClipping(
+            FedAvg(), clipping_norm=1.0, **NOISE
+        )
+    ),
+    "DifferentialPrivacyServerSideAdaptiveClipping": (
+        lambda: flower.DifferentialPrivacyServerSideAdaptiveClipping(FedAvg(), **NOISE)
+    ),
+    "DifferentialPrivacyServerSideFixedClipping": (
+        lambda: flower.DifferentialPrivacyServerSideFixedClipping(
+            FedAvg(), clipping_norm=1.0, **NOISE
+        )
+    ),
+    "FedMedian": lambda: FedMedian(),
+    "FedTrimmedAvg": lambda: flower.FedTrimmedAvg(),
+    "FedXgbBagging": lambda: flower.FedXgbBagging(),
+    "FedXgbCyclic": lambda: flower.FedXgbCyclic(),
+    "Krum": lambda: flower.Krum(),
+    "MultiKrum": lambda: flower.MultiKrum(),
+    "QFedAvg": lambda: flower.QFedAvg(client_learning_rate=0.1),
+}
+
+
+def test_every_strategy_of_flower_is_accepted_or_rejected():
+    assert set(flower.__all__) - {"Result", "Strategy"} == set(AVERAGING) | set(REJECTED)
+
+
+@pytest.mark.parametrize("name", AVERAGING)
+def test_accepted_strategy_agrees_with_its_plain_run(name: str) -> None:
+    make = AVERAGING[name]
+    plain = make().start(LocalGrid(make_app([]), configs()), model())
+    secure = wrapped(make(), fractional_bits=30).start(
+        LocalGrid(secure_app(), configs()), model()
+    )
+    for array, expected in plain.arrays.items():
+        found = secure.arrays[array].numpy()
+        np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["FedAvg", "FedProx", "FedAvgM"])
+def test_error_after_three_rounds_is_that_of_the_encoding(name: str) -> None:
+    make = AVERAGING[name]
+    plain = make().start(LocalGrid(make_app([]), configs()), model())
+    secure = wrapped(make()).start(LocalGrid(secure_app(), configs()), model())
+    for array, expected in plain.arrays.items():
+        found = secure.arrays[array].numpy()
+        bound = AMPLIFIED[name] * ERROR + 1e-6
+        np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("name", REJECTED)
+@pytest.mark.parametrize("averaging", [False, True], ids=["default", "averaging"])
+def test_rejected_strategy_names_its_remedy(name: str, averaging: bool) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name}\b.*(take|sum|compute) "):
+        wrapped(REJECTED[name](), averaging=averaging)
+
+
+class Own(FedAvg):
+    pass
+
+
+class OwnMedian(FedMedian):
+    pass
+
+
+def test_own_strategy_is_accepted_if_it_is_declared():
+    with pytest.raises(ParameterError, match="averaging=True"):
+        wrapped(Own())
+    result = run(
+        LocalGrid(secure_app(), configs()), wrapped(Own(fraction_evaluate=0.0), averaging=True)
+    )
+    assert result.arrays
+    with pytest.raises(ParameterError, match="FedMedian"):
+        wrapped(OwnMedian(), averaging=True)
+
+
+def test_what_is_no_strategy_is_rejected():
+    with pytest.raises(ParameterError):
+        check_strategy("FedAvg", averaging=True)
+
+
+def test_wrapper_must_be_outermost():
+    outer = flower.DifferentialPrivacyClientSideFixedClipping(
+        wrapped(), clipping_norm=1.0, **NOISE
+    )
+    with pytest.raises(ParameterError, match="outermost"):
+        outer.start(LocalGrid(secure_app(), configs()), model())
+    with pytest.raises(ParameterError):
+        wrapped(wrapped())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clip": 0.0},
+        {"clip": 2.0**60},
+        {"max_weight": 0},
+        {"max_weight": 1.5},
+        {"fractional_bits": 60},
+        {"key_timeout": 0.0},
+        {"poll": 0.0},
+        {"on_failure": "retry"},
+        {"neighbours": 4},
+        {"exclude": "bias"},
+        {"metrics": {"loss": 0.0}},
+        {"evaluate": {"loss": float("inf")}},
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_rejected(settings: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        wrapped(**settings)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "settings"),
+    [
+        ({"steps": np.array(3)}, {}),
+        ({"steps": np.array(3), "w": np.ones(2)}, {"exclude": ["other"]}),
+        ({"steps": np.array(3)}, {"exclude": ["steps"]}),
+        ({"flags": np.ones(3, dtype=bool), "w": np.ones(2)}, {}),
+        ({"waves": np.ones(3, dtype=complex), "w": np.ones(2)}, {}),
+    ],
+    ids=["integer", "unknown", "none left", "bool", "complex"],
+)
+def test_model_with_other_arrays_than_floats_is_rejected(
+    arrays: dict[str, np.ndarray], settings: dict[str, object]
+) -> None:
+    with pytest.raises(ParameterError):
+        wrapped(**settings).start(LocalGrid(secure_app(), configs()), model(**arrays))
+
+
+def test_excluded_arrays_keep_the_servers_value():
+    start = model(steps=np.array(3), w=np.ones(2, dtype=np.float16))
+    grid = LocalGrid(secure_app(), configs())
+    result = wrapped(exclude=["steps"]).start(grid, start, num_rounds=1)
+    assert list(result.arrays) == ["steps", "w"]
+    assert result.arrays["steps"].numpy() == 3
+    assert result.arrays["w"].numpy().dtype == np.float16
+    assert (result.arrays["w"].numpy() != 1).all()
+
+
+def test_too_few_nodes_for_a_sum_are_an_error():
+    with pytest.raises(ParameterError, match="n_clients is 2"):
+        run(LocalGrid(secure_app(), configs(nodes=[11, 12])))
+    with pytest.raises(ParameterError, match="threshold="):
+        run(LocalGrid(secure_app(), configs(nodes=[11, 12, 13])))
+
+
+def test_threshold_and_neighbours_are_those_that_are_given():
+    grid = LocalGrid(secure_app(), configs(nodes=range(11, 15)))
+    grid.drop(11, 2)
+    assert run(grid, wrapped(threshold=3)).arrays
+    grid = LocalGrid(secure_app(), configs(nodes=range(11, 15)))
+    grid.drop(11, 2)
+    assert not run(grid, wrapped(threshold=4, on_failure="skip")).arrays
+
+
+def test_metrics_of_evaluation_are_averaged_securely():
+    grid = LocalGrid(secure_app(), configs())
+    result = run(grid, wrapped(FedAvg(), evaluate={"eval-loss": 4.0}))
+    plain = run(LocalGrid(make_app([]), configs()), FedAvg())
+    found, mean = (r.evaluate_metrics_clientapp[1]["eval-loss"] for r in (result, plain))
+    assert found == pytest.approx(mean, abs=4 * ERROR)
+    assert all(set(reply.content) == {"secagg"} for reply in grid.replies)
+
+
+def test_evaluation_that_is_not_summed_is_refused_or_public():
+    refused = run(LocalGrid(secure_app(), configs()), wrapped(FedAvg()))
+    assert not refused.evaluate_metrics_clientapp
+    mod = SecAggMod(public=["num-examples", "eval-loss"])
+    public = run(LocalGrid(make_app([mod]), configs()), wrapped(FedAvg()))
+    assert set(public.evaluate_metrics_clientapp[1]) == {"eval-loss"}
+
+
+def test_two_starts_in_one_run_are_two_sums():
+    grid = LocalGrid(secure_app(), configs())
+    assert run(grid).arrays
+    assert run(grid).arrays
+
+
+def test_config_of_training_reaches_the_nodes():
+    seen = []
+
+    def train(message, context):
+        from flower_nodes import train as known
+
+        seen.append(dict(message.content["config"]))
+        assert set(message.content) == {"arrays", "config"}
+        return known(message, context)
+
+    grid = LocalGrid(secure_app(train=train), configs())
+    wrapped().start(grid, model(), num_rounds=1, train_config=ConfigRecord({"lr": 0.1}))
+    assert seen == [{"lr": 0.1, "server-round": 1}] * 5
+
+
+def test_other_methods_of_the_grid_pass():
+    class Wide(LocalGrid):
+        def shout(self) -> str:
+            return "loud"
+
+    seen: list[SecureGrid] = []
+
+    class Spy(FedAvg):
+        def configure_train(self, server_round, arrays, config, grid):
+            seen.append(grid)
+            return []
+
+    inner = Wide(secure_app(), configs())
+    run(inner, wrapped(Spy(fraction_evaluate=0.0), averaging=True))
+    (grid,) = seen
+    assert isinstance(grid, SecureGrid)
+    assert (grid.shout(), grid.run, list(grid.get_node_ids())) == (
+        "loud",
+        inner.run,
+        list(inner.get_node_ids()),
+    )
+    with pytest.raises(AttributeError):
+        grid.whisper()

@@ -1,0 +1,149 @@
+"""Nodes of Flower with known updates, and grids that lose or alter their messages."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
+from flwr.clientapp import ClientApp
+from flwr.clientapp.typing import Mod
+from flwr.serverapp.strategy import FedAvg, Result
+
+from secagg import ClientPolicy
+from secagg.flower import SecAgg, SecAggMod
+from secagg.flower.testing import LocalGrid
+from secagg.flower.wire import RECORD
+
+NODES = range(11, 16)
+ERROR = 2**-16
+"""Bound on the error of an element of a mean, with the default encoding."""
+
+Reply = Callable[[Message, Context], Message]
+
+
+def model(**arrays: np.ndarray) -> ArrayRecord:
+    """A record of arrays, or of three of different shapes and dtypes."""
+    arrays = arrays or {
+        "weights": np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2),
+        "bias": np.ones(5),
+        "scale": np.array(1.5, dtype=np.float32),
+    }
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+
+def weight(node: int) -> int:
+    return node - 10
+
+
+def loss(node: int) -> float:
+    return node / 8
+
+
+def update(node: int, array: np.ndarray) -> np.ndarray:
+    """A node's arrays after training; they depend on those before."""
+    drawn = np.random.default_rng(node).uniform(-0.5, 0.5, array.shape)
+    return np.asarray(0.9 * array + 0.1 * drawn, dtype=array.dtype)
+
+
+def train(message: Message, context: Context) -> Message:
+    (record,) = message.content.array_records.values()
+    node = context.node_id
+    arrays = {name: Array(update(node, array.numpy())) for name, array in record.items()}
+    measured = MetricRecord({"num-examples": weight(node), "train-loss": loss(node)})
+    content = RecordDict({"arrays": ArrayRecord(arrays), "metrics": measured})
+    return Message(content, reply_to=message)
+
+
+def evaluate(message: Message, context: Context) -> Message:
+    node = context.node_id
+    measured = MetricRecord({"num-examples": weight(node), "eval-loss": loss(node)})
+    return Message(RecordDict({"metrics": measured}), reply_to=message)
+
+
+def make_app(
+    mods: Iterable[Mod], train: Reply = train, evaluate: Reply = evaluate
+) -> ClientApp:
+    app = ClientApp(mods=list(mods))
+    app.train()(train)
+    app.evaluate()(evaluate)
+    app.query()(evaluate)
+    return app
+
+
+def configs(
+    folder: Path | None = None, nodes: Iterable[int] = NODES
+) -> dict[int, dict[str, str]]:
+    """Configurations of nodes that share a new folder."""
+    path = folder or tempfile.mkdtemp(prefix="secagg-flower-", dir=_ram())
+    return {node: {"secagg-state-dir": str(path)} for node in nodes}
+
+
+def _ram() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+
+
+def secure_app(policy: ClientPolicy | None = None, train: Reply = train) -> ClientApp:
+    return make_app([SecAggMod(policy)], train)
+
+
+def fedavg(**settings: object) -> FedAvg:
+    return FedAvg(fraction_evaluate=0.0, **settings)
+
+
+def wrapped(strategy: object = None, **settings: object) -> SecAgg:
+    """SecAgg around a strategy, which does not wait for late nodes."""
+    given = {"clip": 1.0, "max_weight": 100, "key_timeout": 1e-9, **settings}
+    return SecAgg(strategy or fedavg(), **given)
+
+
+def run(grid: LocalGrid, secagg: SecAgg | None = None, rounds: int = 1) -> Result:
+    return (secagg or wrapped()).start(grid, model(), num_rounds=rounds, timeout=0.0)
+
+
+def expected(nodes: Iterable[int], start: ArrayRecord | None = None) -> dict[str, np.ndarray]:
+    """Weighted mean of the nodes' arrays after one round."""
+    nodes = list(nodes)
+    total = sum(map(weight, nodes))
+    return {
+        name: sum(weight(node) * update(node, array.numpy()).astype(float) for node in nodes)
+        / total
+        for name, array in (start or model()).items()
+    }
+
+
+def assert_mean(found: ArrayRecord, nodes: Iterable[int]) -> None:
+    """Assert that arrays are the nodes' mean, within the error of encoding and of float32."""
+    for name, array in expected(nodes).items():
+        np.testing.assert_allclose(found[name].numpy(), array, rtol=0, atol=ERROR + 1e-6)
+
+
+def phase_of(message: Message) -> str:
+    """Phase of a message of the server, or "" of one without the protocol."""
+    record = message.content.get(RECORD)
+    return str(record["phase"]) if isinstance(record, ConfigRecord) else ""
+
+
+class Meddler(LocalGrid):
+    """Grid that passes a message of each phase to a function in its way.
+
+    The function gets the message and `answer`, which runs the node, and returns the reply.
+    """
+
+    meddle: Callable[[Message, Callable[[Message], Message]], Message | None]
+
+    def deliver(self, message: Message) -> Message | None:
+        reply = self.meddle(message, self.answer)
+        if reply is not None:
+            self.replies.append(reply)
+        return reply

@@ -1,0 +1,231 @@
+"""Records of the protocol: what is read is exactly what was written."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.common.serde import message_from_proto, message_to_proto
+
+from flower_nodes import configs, model, secure_app
+from secagg import ParameterError, Phase, RemoteProtocolError
+from secagg.flower.testing import LocalGrid
+from secagg.flower.wire import (
+    RECORD,
+    Plan,
+    Task,
+    answer_record,
+    content_digest,
+    read_answer,
+    read_plan,
+    read_task,
+    run_name,
+    task_record,
+    write_plan,
+)
+
+PLAN = Plan("num-examples", "arrays", ("steps",), (("loss", 2.0),))
+TASKS = [
+    Task(Phase.ADVERTISE_KEYS, b"params", b"", b""),
+    Task(Phase.SHARE_KEYS, b"params", b"", b"data"),
+    Task(Phase.MASKED_INPUT, b"params", b"plan", b"data"),
+    Task(Phase.CONSISTENCY_CHECK, b"params", b"", b"data"),
+    Task(Phase.UNMASKING, b"params", b"", b"data"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _grid() -> None:
+    LocalGrid(secure_app(), configs())  # Flower's messages need a run in the process
+
+
+def config(task: Task, **changes: object) -> RecordDict:
+    fields = {**task_record(task), **changes}
+    return RecordDict(
+        {RECORD: ConfigRecord({k: v for k, v in fields.items() if v is not None})}
+    )
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.phase))
+def test_task_is_read_as_it_was_written(task: Task) -> None:
+    assert read_task(RecordDict({RECORD: task_record(task)})) == task
+
+
+def test_message_without_the_record_has_no_task():
+    assert read_task(RecordDict({"arrays": ArrayRecord()})) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "changes", "check"),
+    [
+        (1, {"version": 2}, "version"),
+        (1, {"version": None}, "version"),
+        (1, {"phase": "finished"}, "record"),
+        (1, {"phase": 1}, "record"),
+        (1, {"params": None}, "record"),
+        (1, {"data": "text"}, "record"),
+        (1, {"more": b""}, "record"),
+        (1, {"plan": b"plan"}, "record"),
+        (2, {"plan": b""}, "record"),
+        (0, {"data": b"data"}, "record"),
+    ],
+    ids=str,
+)
+def test_check26_other_tasks_are_rejected(task, changes, check):
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_task(config(TASKS[task], **changes))
+    assert caught.value.check == check
+
+
+def test_check26_task_must_be_a_config_record():
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_task(RecordDict({RECORD: ArrayRecord()}))
+    assert caught.value.check == "record"
+
+
+def test_plan_is_read_as_it_was_written():
+    assert read_plan(write_plan(PLAN)) == PLAN
+    without = Plan("weight", None, (), ())
+    assert read_plan(write_plan(without)) == without
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x90",
+        write_plan(PLAN)[:-1],
+        write_plan(PLAN) + b"\0",
+        write_plan(Plan("w", "a", (), (("loss", 0.0),))),
+        write_plan(Plan("w", "a", (), (("loss", float("nan")),))),
+        write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form
+    ],
+)
+def test_check26_other_plans_are_rejected(data: bytes) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_plan(data)
+    assert caught.value.check == "plan"
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_answer_is_read_as_it_was_written(large: bool) -> None:
+    content = RecordDict({RECORD: answer_record(b"data", large=large)})
+    assert read_answer(content, large=large, sender=1, phase="p") == b"data"
+
+
+def array(data: bytes = b"data", stype: str = "secagg.message") -> Array:
+    return Array("uint8", (len(data),), stype, data)
+
+
+@pytest.mark.parametrize(
+    ("large", "content"),
+    [
+        (False, {}),
+        (False, {RECORD: ConfigRecord()}),
+        (False, {RECORD: ConfigRecord({"data": "text"})}),
+        (False, {RECORD: ConfigRecord({"data": b"", "more": b""})}),
+        (False, {RECORD: ConfigRecord({"data": b""}), "more": ConfigRecord()}),
+        (False, {"other": ConfigRecord({"data": b""})}),
+        (False, {RECORD: ArrayRecord({"data": array()})}),
+        (True, {RECORD: ConfigRecord({"data": b""})}),
+        (True, {RECORD: ArrayRecord({"data": array(stype="numpy.ndarray")})}),
+        (True, {RECORD: ArrayRecord({"data": array(), "more": array()})}),
+    ],
+)
+def test_check26_other_answers_are_rejected(large, content):
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_answer(RecordDict(content), large=large, sender=7, phase="p")
+    assert (caught.value.check, caught.value.sender) == ("record", 7)
+
+
+def message(content: dict | None = None, kind: str = "train", group: str = "3") -> Message:
+    found = content or {"arrays": model(), "config": ConfigRecord({"lr": 0.1})}
+    return Message(RecordDict(found), 11, kind, group_id=group)
+
+
+def part(kind: bytes, data: bytes) -> bytes:
+    return bytes([len(kind)]) + struct.pack("<Q", len(data)) + kind + data
+
+
+def test_digest_is_that_of_the_specification():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    flwr = Array(array)
+    given = {
+        "b": ConfigRecord({"s": "é", "l": [1, -2], "f": 0.5, "t": True, "y": b"\0", "e": []}),
+        "a": ArrayRecord({"w": flwr}),
+        "m": MetricRecord({"x": 1}),
+        RECORD: ConfigRecord({"data": b"ignored"}),
+    }
+    one, two = struct.pack("<Q", 1), struct.pack("<Q", 2)
+    expected = [
+        (b"", b"plan"),
+        (b"", b"train"),
+        (b"", b"3"),
+        (b"ArrayRecord", b"a"),
+        (b"", one),
+        (b"", b"w"),
+        (b"array", b"float32"),
+        (b"array", struct.pack("<2Q", 2, 3)),
+        (b"array", b"numpy.ndarray"),
+        (b"array", flwr.data),
+        (b"ConfigRecord", b"b"),
+        (b"", struct.pack("<Q", 6)),
+        *[(b"", b"s"), (b"", one), (b"str", "é".encode())],
+        *[(b"", b"l"), (b"list", two), (b"int", b"1"), (b"int", b"-2")],
+        *[(b"", b"f"), (b"", one), (b"float", struct.pack("<d", 0.5))],
+        *[(b"", b"t"), (b"", one), (b"bool", b"\1")],
+        *[(b"", b"y"), (b"", one), (b"bytes", b"\0")],
+        *[(b"", b"e"), (b"list", struct.pack("<Q", 0))],
+        (b"MetricRecord", b"m"),
+        (b"", one),
+        *[(b"", b"x"), (b"", one), (b"int", b"1")],
+    ]
+    data = b"secagg/1 flower message" + b"".join(part(*item) for item in expected)
+    assert content_digest(message(given), b"plan") == hashlib.sha256(data).digest()
+
+
+def test_digest_is_the_same_after_the_transport():
+    sent = message(
+        {"arrays": model(), "config": ConfigRecord({"x": np.float64(0.1), "l": [1]})}
+    )
+    received = message_from_proto(message_to_proto(sent))
+    assert content_digest(received, b"plan") == content_digest(sent, b"plan")
+
+
+CONFIG = {"lr": 0.1, "steps": 3}
+CHANGES = [
+    {"kind": "train.own"},
+    {"group": "4"},
+    {"content": {"arrays": model()}},
+    {"content": {"arrays": model(w=np.ones(2)), "config": ConfigRecord(CONFIG)}},
+    {"content": {"model": model(), "config": ConfigRecord(CONFIG)}},
+    {"content": {"arrays": model(), "config": MetricRecord(CONFIG)}},
+    {"content": {"arrays": model(), "config": ConfigRecord({"steps": 3, "lr": 0.1})}},
+    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": 3.0})}},
+    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": True})}},
+    {"content": {"arrays": model(), "config": ConfigRecord({"lr": 0.1, "steps": [3]})}},
+]
+
+
+@pytest.mark.parametrize("change", range(len(CHANGES)))
+def test_every_change_of_a_message_changes_its_digest(change: int) -> None:
+    same = {"content": {"arrays": model(), "config": ConfigRecord(CONFIG)}}
+    first = content_digest(message(**same), b"plan")
+    assert content_digest(message(**same), b"plan") == first
+    assert content_digest(message(**{**same, **CHANGES[change]}), b"plan") != first
+    assert content_digest(message(**same), b"other") != first
+
+
+def test_value_of_an_unknown_type_is_an_error():
+    record = ConfigRecord({"x": 1})
+    record.__dict__["_data"]["x"] = None
+    with pytest.raises(ParameterError):
+        content_digest(message({"config": record}), b"plan")
+
+
+def test_run_has_a_name_of_eight_bytes():
+    assert run_name(1) == b"\1" + bytes(7)
+    assert run_name(2**64 - 1) == run_name(-1) == b"\xff" * 8

@@ -1,0 +1,215 @@
+"""SuperLink and SuperNodes on loopback, for a run of the application in `flower_app`.
+
+Each process is the first of a session of its own. At the end all that have the network's folder
+in their environment are ended, by their pids: what Flower starts detached, too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+APP = HERE / "flower_app"
+BIN = Path(sys.executable).parent
+PATIENCE = 120.0
+"""Seconds until a process that does not come up fails the test."""
+
+
+class Network:
+    """A SuperLink and nodes; use it as a context manager.
+
+    Parameters
+    ----------
+    nodes : int
+    link, node : callable or sequence of str
+        Arguments of the SuperLink, and of a node by its number; insecure by default.
+    federation : str
+        Lines of the connection in Flower's configuration file.
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        *,
+        link: Sequence[str] = ("--insecure",),
+        node: Callable[[int], Sequence[str]] = lambda _: ("--insecure",),
+        federation: str = "insecure = true",
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
+        self._nodes, self._link, self._node = nodes, link, node
+        self._federation = federation
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: list[IO[bytes]] = []
+        self.port = free_port()
+        self.environment = {
+            **os.environ,
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_HOME": str(self.folder),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{HERE.parents[1]}:{os.environ.get('PYTHONPATH', '')}",
+        }
+
+    def __enter__(self) -> Self:
+        try:
+            (self.folder / "config.toml").write_text(
+                '[superlink]\ndefault = "loop"\n[superlink.loop]\n'
+                f'address = "127.0.0.1:{self.port}"\n{self._federation}\n'
+            )
+            address = ("--host", "127.0.0.1", "--port", str(self.port))
+            self.start("link", "flower-superlink", *self._link, *address)
+            self.wait(lambda: listening(self.port), "link")
+            for number in range(self._nodes):
+                self.start_node(number)
+            for number in range(self._nodes):
+                self.wait_log(f"node{number}", "SuperNode ID")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start_node(self, number: int) -> None:
+        own = ("--host", "127.0.0.1", "--port", str(free_port()))
+        config = f'partition-id={number} secagg-state-dir="{self.folder}/state{number}"'
+        link = ("--superlink", f"127.0.0.1:{self.port}")
+        self.start(
+            f"node{number}",
+            "flower-supernode",
+            *self._node(number),
+            *link,
+            *own,
+            "--node-config",
+            config,
+        )
+
+    def start(self, name: str, *command: str) -> None:
+        log = (self.folder / f"{name}.log").open("wb")
+        self._logs.append(log)
+        self._processes[name] = subprocess.Popen(  # noqa: S603
+            command,
+            env=self.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def wait(self, true: Callable[[], bool], name: str = "link") -> None:
+        """Wait until something is true, at most as long as a process of that name lives."""
+        end = time.monotonic() + PATIENCE
+        while not true():
+            over = self._processes[name].poll() is not None or time.monotonic() > end
+            assert not over, self.log(name)[-4000:]
+            time.sleep(0.1)
+
+    def wait_log(self, name: str, text: str) -> None:
+        self.wait(lambda: text in self.log(name), name)
+
+    def mark(self, name: str) -> Path:
+        return self.folder / name
+
+    def kill(self, name: str) -> None:
+        """Kill a node with all its processes."""
+        process = self._processes[name]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def flwr(self, *arguments: str) -> str:
+        done = subprocess.run(  # noqa: S603
+            ["flwr", *arguments],  # noqa: S607
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def begin(self, app: Path = APP, **config: Any) -> int:
+        """Begin a run and return its id."""
+        given = {"folder": str(self.folder), **config}
+        words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in given.items())
+        said = self.flwr("run", str(app), "loop", "--run-config", words, "--format", "json")
+        return int(json.loads(said[said.index("{") :])["run-id"])
+
+    def finish(self, run: int, seconds: float = 600.0) -> str:
+        """Return the status of a run when it has ended."""
+        end = time.monotonic() + seconds
+        while True:
+            said = self.flwr("list", "loop", "--run-id", str(run), "--format", "json")
+            status = str(json.loads(said[said.index("{") :])["runs"][0]["status"])
+            if status.startswith("finished"):
+                return status
+            assert time.monotonic() < end, self.server_log(run)[-4000:]
+            time.sleep(1.0)
+
+    def server_log(self, run: int) -> str:
+        return self.flwr("log", str(run), "loop", "--show")
+
+    def model(self, number: int) -> np.ndarray:
+        """Return the model after a round."""
+        return np.load(self.folder / f"{number}.npy")
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for pid in self.left():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        for log in self._logs:
+            log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def left(self) -> list[int]:
+        """Return the pids of all processes that were started for this network and live."""
+        word = f"FLWR_HOME={self.folder}\0".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                environment = path.read_bytes()
+            except OSError:
+                continue
+            if word in environment + b"\0":
+                found.append(int(path.parent.name))
+        return found
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def listening(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1):
+            return True
+    except OSError:
+        return False

@@ -59,12 +59,11 @@ class NodeState:
         self._last = folder / f"{name}.last"
 
     def begin(self, number: int) -> None:
-        """Drop any earlier client, and store the number of the sum that begins, durably.
+        """Store the number of the sum that begins, durably.
 
         RemoteProtocolError ("session") is raised unless it is above all earlier ones, because a
         second vector in one round could be summed in another cohort.
         """
-        self._state.pop(RECORD, None)
         try:
             if number <= self._last_number():
                 raise RemoteProtocolError(

@@ -92,7 +92,7 @@ class Layout:
         """
         measured = _only(reply, MetricRecord, "MetricRecord")
         weight = _scalar(measured, self._plan.weight)
-        if weight != int(weight):
+        if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
         scaled = [_scalar(measured, name) / bound for name, bound in self._plan.metrics]
         return np.concatenate([self._update(reply), np.multiply(scaled, self._clip)]), int(

@@ -1,0 +1,331 @@
+"""A node against parameters and messages that no honest server sends, and its state."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
+
+from flower_nodes import (
+    NODES,
+    Meddler,
+    assert_mean,
+    configs,
+    expected,
+    fedavg,
+    make_app,
+    model,
+    phase_of,
+    run,
+    secure_app,
+    train,
+    weight,
+    wrapped,
+)
+from secagg import Integers, ParameterError, RemoteProtocolError, RoundParams, VaultError
+from secagg.flower import SecAggMod, sums
+from secagg.flower.state import NodeState
+from secagg.flower.testing import LocalGrid
+from secagg.flower.vectors import Layout
+from secagg.flower.wire import Plan
+from secagg.session.wire import read_name, write_name
+
+
+def renamed(**fields: object) -> Callable[[RoundParams], RoundParams]:
+    """Change of a field of the name of the attempt."""
+
+    def change(params: RoundParams) -> RoundParams:
+        name = read_name(params.session)._replace(**fields)
+        return replace(params, session=write_name(b"flower", name))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "phase"),
+    [
+        (renamed(run=bytes(8)), "advertise_keys"),
+        (renamed(attempt=1), "advertise_keys"),
+        (lambda params: replace(params, session=b"short"), "advertise_keys"),
+        (renamed(message=bytes(32)), "masked_input"),
+        (lambda params: replace(params, length=params.length + 1), "masked_input"),
+        (lambda params: replace(params, max_weight=None), "masked_input"),
+        (lambda params: replace(params, encoding=Integers(9)), "masked_input"),
+    ],
+    ids=["run", "attempt", "no name", "message", "length", "unweighted", "encoding"],
+)
+def test_check20_parameters_that_do_not_fit_are_rejected_before_training(
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[RoundParams], RoundParams],
+    phase: str,
+) -> None:
+    trained, refused = [], []
+    honest = sums._params
+    monkeypatch.setattr(sums, "_params", lambda *given: change(honest(*given)))
+
+    def note(message: Message, answer: Callable[[Message], Message]) -> Message:
+        reply = answer(message)
+        if reply.has_error():
+            refused.append((phase_of(message), reply.error.reason))
+        return reply
+
+    grid = Meddler(
+        secure_app(train=lambda *given: trained.append(1) or train(*given)), configs()
+    )
+    grid.meddle = note
+    run(grid, wrapped(on_failure="skip"))
+    assert refused == [(phase, "secagg: RemoteProtocolError")] * len(NODES)
+    assert not trained
+
+
+def test_a_node_without_a_client_does_not_train():
+    trained = []
+
+    def forget(message: Message, answer: Callable[[Message], Message]) -> Message:
+        if phase_of(message) == "masked_input":
+            grid.contexts[message.metadata.dst_node_id].state.clear()
+        return answer(message)
+
+    grid = Meddler(
+        secure_app(train=lambda *given: trained.append(1) or train(*given)), configs()
+    )
+    grid.meddle = forget
+    run(grid, wrapped(on_failure="skip"))
+    assert {r.error.reason for r in grid.replies if r.has_error()} == {
+        "secagg: LocalProtocolError"
+    }
+    assert not trained
+
+
+def test_check20_a_task_of_another_phase_is_rejected():
+    tried = []
+
+    def repeat(message: Message, answer: Callable[[Message], Message]) -> Message:
+        if phase_of(message) == "unmasking" and message.metadata.dst_node_id == NODES[0]:
+            record = message.content["secagg"]
+            message.content["secagg"] = ConfigRecord({**record, "phase": "share_keys"})
+            tried.append(answer(message).error.reason)
+        return answer(message)
+
+    grid = Meddler(secure_app(), configs())
+    grid.meddle = repeat
+    assert_mean(run(grid).arrays, NODES)
+    assert tried == ["secagg: RemoteProtocolError"]
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "query"])
+def test_a_sum_of_metrics_has_no_arrays(kind: str) -> None:
+    """An evaluate message whose plan asks for the arrays of the reply gets none of them."""
+    layout = Layout(Plan("num-examples", None, (), (("eval-loss", 4.0),)), RecordDict(), 1.0)
+    reply = RecordDict({"m": MetricRecord({"num-examples": 2, "eval-loss": 1.0, "more": 5})})
+    vector, found = layout.vector(reply)
+    assert (vector.tolist(), found) == ([0.25], 2)
+    arrays, metrics = layout.restored(np.array([0.25]))
+    assert (dict(arrays), metrics) == ({}, {"eval-loss": 1.0})
+
+
+def content(arrays: dict[str, np.ndarray], **metrics: float) -> RecordDict:
+    return RecordDict({"a": model(**arrays), "m": MetricRecord({"num-examples": 1, **metrics})})
+
+
+START = {"b": np.zeros(2, dtype=np.float32), "a": np.ones((1, 2)), "n": np.array(7)}
+LAYOUT = Layout(
+    Plan("num-examples", "arrays", ("n",), (("loss", 2.0),)),
+    RecordDict({"arrays": model(**START)}),
+    1.0,
+)
+
+
+def test_vector_is_the_difference_in_the_order_of_names_and_the_metrics():
+    after = {"a": np.array([[2.0, 3.0]]), "b": np.array([0.5, 0.25], dtype=np.float32)}
+    vector, _ = LAYOUT.vector(content(after, loss=1.0))
+    assert vector.tolist() == [1.0, 2.0, 0.5, 0.25, 0.5]
+    assert LAYOUT.length == 5
+    arrays, metrics = LAYOUT.restored(vector)
+    assert list(arrays) == list(START)
+    assert arrays["a"].numpy().tolist() == [[2.0, 3.0]]
+    assert arrays["b"].numpy().dtype == np.float32
+    assert metrics == {"loss": 1.0}
+
+
+def test_reply_may_have_the_excluded_arrays_and_other_floats():
+    after = {"n": np.array(9), "b": np.ones(2), "a": np.ones((1, 2), dtype=np.float16)}
+    assert LAYOUT.vector(content(after, loss=0.0))[0].tolist() == [0, 0, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        content({"a": np.ones((1, 2))}, loss=1.0),
+        content({**START, "c": np.ones(1)}, loss=1.0),
+        content({**START, "b": np.zeros(3)}, loss=1.0),
+        content({**START, "b": np.zeros((2, 1))}, loss=1.0),
+        content(START),
+        content(START, loss=[1.0]),
+        content({**START}, **{"num-examples": 1.5, "loss": 1.0}),
+        content({**START}, **{"num-examples": float("nan"), "loss": 1.0}),
+        content({**START}, **{"num-examples": float("inf"), "loss": 1.0}),
+        RecordDict({"a": model(**START)}),
+        RecordDict({"m": MetricRecord({"num-examples": 1, "loss": 1.0})}),
+        RecordDict({**content(START, loss=1.0), "b": model(**START)}),
+        RecordDict({**content(START, loss=1.0), "n": MetricRecord()}),
+    ],
+    ids=range(13),
+)
+def test_reply_that_does_not_fit_the_plan_is_an_error(reply: RecordDict) -> None:
+    with pytest.raises(ParameterError):
+        LAYOUT.vector(reply)
+
+
+def test_weights_may_be_floats_of_whole_numbers():
+    assert LAYOUT.vector(content(START, **{"num-examples": 3.0, "loss": 0.0}))[1] == 3
+
+
+def test_message_without_the_model_is_an_error():
+    with pytest.raises(ParameterError):
+        Layout(Plan("w", "arrays", (), ()), RecordDict(), 1.0)
+    with pytest.raises(ParameterError):
+        Layout(Plan("w", "c", (), ()), RecordDict({"c": ConfigRecord()}), 1.0)
+
+
+def context(folder: object, node: int = 1, run_id: int = 1) -> Context:
+    return Context(run_id, node, {"secagg-state-dir": folder}, RecordDict(), {})
+
+
+def test_check48_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) -> None:
+    NodeState(context(str(ram_path))).begin(3)
+    for number in (0, 2, 3):
+        with pytest.raises(RemoteProtocolError) as caught:
+            NodeState(context(str(ram_path))).begin(number)
+        assert caught.value.check == "session"
+    NodeState(context(str(ram_path))).begin(4)
+
+
+def test_nodes_and_runs_share_a_folder(ram_path: Path) -> None:
+    for node, run_id in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        NodeState(context(str(ram_path), node, run_id)).begin(0)
+
+
+def test_check29_folder_and_files_are_the_nodes_own(ram_path: Path) -> None:
+    folder = ram_path / "new" / "state"
+    NodeState(context(str(folder))).begin(0)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())]
+    assert modes == [0o700, 0o600]
+
+
+def test_folder_is_by_default_in_that_of_flower(
+    monkeypatch: pytest.MonkeyPatch, ram_path: Path
+) -> None:
+    monkeypatch.setenv("FLWR_HOME", str(ram_path))
+    NodeState(Context(1, 1, {}, RecordDict(), {})).begin(0)
+    assert os.listdir(ram_path / "secagg") == ["1-1.last"]
+
+
+def test_folder_that_cannot_be_used_is_an_error(ram_path: Path) -> None:
+    (ram_path / "file").touch()
+    with pytest.raises(VaultError) as caught:
+        NodeState(context(str(ram_path / "file")))
+    assert caught.value.check == "file"
+    with pytest.raises(ParameterError):
+        NodeState(context(7))
+
+
+def test_damaged_number_is_an_error(ram_path: Path) -> None:
+    (ram_path / "1-1.last").write_bytes(b"abc")
+    with pytest.raises(VaultError) as caught:
+        NodeState(context(str(ram_path))).begin(9)
+    assert caught.value.check == "file"
+
+
+def test_strategies_own_messages_must_be_of_one_kind_and_model():
+    class Mixed(type(fedavg())):
+        def configure_train(self, server_round, arrays, config, grid):
+            return change(list(super().configure_train(server_round, arrays, config, grid)))
+
+    def start(changed: Callable[[list[Message]], list[Message]]) -> None:
+        nonlocal change
+        change = changed
+        run(
+            LocalGrid(secure_app(), configs()),
+            wrapped(Mixed(fraction_evaluate=0), averaging=True),
+        )
+
+    def with_record(batch: list[Message], **records: object) -> list[Message]:
+        content = RecordDict({**batch[0].content, **records})
+        return [Message(content, m.metadata.dst_node_id, "train") for m in batch]
+
+    def kinds(batch: list[Message], *names: str) -> list[Message]:
+        nodes = [message.metadata.dst_node_id for message in batch]
+        return [
+            Message(batch[0].content, node, names[place % len(names)])
+            for place, node in enumerate(nodes)
+        ]
+
+    change: Callable[[list[Message]], list[Message]] = list
+    start(list)
+    start(lambda batch: kinds(batch, "train.default"))
+    for wrong in (
+        lambda batch: batch + batch[:1],
+        lambda batch: with_record(batch, secagg=ConfigRecord()),
+        lambda batch: with_record(batch, more=model()),
+        lambda batch: kinds(batch, "train", "evaluate"),
+        lambda batch: kinds(batch, "train", "train.default"),
+    ):
+        with pytest.raises(ParameterError):
+            start(wrong)
+
+
+def test_errors_of_nodes_follow_the_mean():
+    seen = []
+
+    class Spy(type(fedavg())):
+        def aggregate_train(self, server_round, replies):
+            seen.extend(replies)
+            return super().aggregate_train(server_round, seen)
+
+    grid = LocalGrid(secure_app(), configs())
+    grid.drop(NODES[0], 2)
+    run(grid, wrapped(Spy(fraction_evaluate=0.0), averaging=True))
+    assert [reply.has_error() for reply in seen] == [False, True]
+
+
+def test_modulus_has_room_for_the_largest_sum():
+    """All nodes send the largest element with the largest weight, clipped in every element."""
+
+    def most(message: Message, context: Context) -> Message:
+        record = ArrayRecord({"w": Array(np.full(40, (-1) ** context.node_id * 9.0))})
+        measured = MetricRecord({"num-examples": 3})
+        return Message(RecordDict({"a": record, "m": measured}), reply_to=message)
+
+    for sign in (11, 12):
+        nodes = range(sign, sign + 10, 2)
+        for settings in ({"fractional_bits": 0}, {"fractional_bits": 16}, {"clip": 2.0**-20}):
+            given = {"clip": 1.0, "max_weight": 3, **settings}
+            result = wrapped(**given).start(
+                LocalGrid(make_app([SecAggMod()], most), configs(nodes=nodes)),
+                model(w=np.zeros(40)),
+                num_rounds=1,
+            )
+            found = result.arrays["w"].numpy()
+            np.testing.assert_allclose(found, (-1) ** sign * given["clip"], atol=2**-16)
+            assert result.train_metrics_clientapp[1]["secagg-clipped"] == 5 * 40
+
+
+def test_expected_mean_of_the_tests_is_weighted():
+    mean = expected([11, 12])["bias"]
+    assert weight(12) == 2 * weight(11)
+    assert mean.shape == (5,)

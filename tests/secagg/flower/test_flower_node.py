@@ -68,7 +68,7 @@ def renamed(**fields: object) -> Callable[[RoundParams], RoundParams]:
     ],
     ids=["run", "attempt", "no name", "message", "length", "unweighted", "encoding"],
 )
-def test_check20_parameters_that_do_not_fit_are_rejected_before_training(
+def test_check49_parameters_that_do_not_fit_are_rejected_before_training(
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[RoundParams], RoundParams],
     phase: str,
@@ -111,7 +111,7 @@ def test_a_node_without_a_client_does_not_train():
     assert not trained
 
 
-def test_check20_a_task_of_another_phase_is_rejected():
+def test_check49_a_task_of_another_phase_is_rejected():
     tried = []
 
     def repeat(message: Message, answer: Callable[[Message], Message]) -> Message:
@@ -206,7 +206,7 @@ def context(folder: object, node: int = 1, run_id: int = 1) -> Context:
     return Context(run_id, node, {"secagg-state-dir": folder}, RecordDict(), {})
 
 
-def test_check48_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) -> None:
+def test_check49_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) -> None:
     NodeState(context(str(ram_path))).begin(3)
     for number in (0, 2, 3):
         with pytest.raises(RemoteProtocolError) as caught:
@@ -220,7 +220,7 @@ def test_nodes_and_runs_share_a_folder(ram_path: Path) -> None:
         NodeState(context(str(ram_path), node, run_id)).begin(0)
 
 
-def test_check29_folder_and_files_are_the_nodes_own(ram_path: Path) -> None:
+def test_folder_and_files_are_the_nodes_own(ram_path: Path) -> None:
     folder = ram_path / "new" / "state"
     NodeState(context(str(folder))).begin(0)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())]

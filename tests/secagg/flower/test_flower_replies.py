@@ -101,7 +101,7 @@ floats = st.floats(-1e30, 1e30, allow_subnormal=False).filter(lambda x: abs(x) >
     kind=st.sampled_from(["train", "evaluate", "query"]),
     public=st.sampled_from([(), ("num-examples",), ("other",)]),
 )
-def test_check17_no_reply_of_a_node_has_anything_of_it(values, weights, end, kind, public):
+def test_check49_no_reply_of_a_node_has_anything_of_it(values, weights, end, kind, public):
     numbers = np.array(values)
     found = RecordDict(
         {
@@ -126,7 +126,7 @@ def test_check17_no_reply_of_a_node_has_anything_of_it(values, weights, end, kin
         assert_closed(sent, numbers.tobytes(), struct.pack("<d", LOSS))
 
 
-def test_check16_masked_inputs_of_zeros_look_uniform():
+def test_check49_masked_inputs_of_zeros_look_uniform():
     """An update of zeros is sent as the masks alone; a missing mask would show as zeros."""
 
     def still(message, context):
@@ -146,7 +146,7 @@ def test_check16_masked_inputs_of_zeros_look_uniform():
 
 
 @pytest.mark.parametrize("kind", ["train", "train.own", "evaluate", "query"])
-def test_check01_a_message_without_the_protocol_is_refused(kind: str) -> None:
+def test_check49_a_message_without_the_protocol_is_refused(kind: str) -> None:
     called = []
     app = make_app([SecAggMod()], lambda *_: called.append(1), lambda *_: called.append(1))
     app.train("own")(lambda *_: called.append(1))
@@ -214,7 +214,7 @@ def test_mods_after_it_see_the_applications_records_only():
     ],
     ids=str,
 )
-def test_check04_configuration_of_a_node_makes_its_policy_stricter(config, accepted):
+def test_check49_configuration_of_a_node_makes_its_policy_stricter(config, accepted):
     nodes = {node: {**own, **config} for node, own in configs().items()}
     grid = LocalGrid(secure_app(), nodes)
     assert bool(run(grid, wrapped(on_failure="skip")).arrays) == accepted
@@ -232,7 +232,7 @@ def test_check04_configuration_of_a_node_makes_its_policy_stricter(config, accep
     ],
     ids=str,
 )
-def test_check04_configuration_of_a_node_never_weakens_the_policy(policy, accepted):
+def test_check49_configuration_of_a_node_never_weakens_the_policy(policy, accepted):
     weak = {"secagg-min-clients": 3, "secagg-min-cohort": 2, "secagg-require-active": False}
     nodes = {node: {**own, **weak} for node, own in configs().items()}
     grid = LocalGrid(secure_app(policy), nodes)
@@ -246,7 +246,7 @@ def test_configuration_of_a_run_has_no_part_in_the_policy():
     assert not run(grid, wrapped(on_failure="skip")).arrays
 
 
-def test_check29_a_context_alone_has_no_secret():
+def test_check49_a_context_alone_has_no_secret():
     grid = LocalGrid(secure_app(), configs())
     grid.drop(NODES[0], 2)
     run(grid)

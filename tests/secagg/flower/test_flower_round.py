@@ -41,7 +41,7 @@ def meddler(
     return grid
 
 
-def test_check18_mean_and_total_weight_are_those_of_all_nodes():
+def test_mean_and_total_weight_are_those_of_all_nodes():
     result = run(LocalGrid(secure_app(), configs()), wrapped(metrics={"train-loss": 4.0}))
     assert_mean(result.arrays, NODES)
     metrics = result.train_metrics_clientapp[1]
@@ -57,7 +57,7 @@ def test_arrays_keep_their_order_shapes_and_dtypes():
 
 
 @pytest.mark.parametrize("exchanges", range(4))
-def test_check18_a_node_drops_out_at_an_exchange(exchanges: int) -> None:
+def test_a_node_drops_out_at_an_exchange(exchanges: int) -> None:
     grid = LocalGrid(secure_app(), configs())
     grid.drop(NODES[0], exchanges)
     result = run(grid)
@@ -65,7 +65,7 @@ def test_check18_a_node_drops_out_at_an_exchange(exchanges: int) -> None:
 
 
 @pytest.mark.parametrize("exchanges", range(4))
-def test_check19_below_the_threshold_nothing_is_opened(exchanges: int) -> None:
+def test_below_the_threshold_nothing_is_opened(exchanges: int) -> None:
     grid = LocalGrid(secure_app(), configs())
     for node in NODES[:3]:
         grid.drop(node, exchanges)
@@ -105,7 +105,7 @@ def npy(reply: Message) -> RecordDict:
 
 @pytest.mark.parametrize("content", [garbage, plain, more, npy])
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_node_whose_reply_is_garbage_drops_out(
+def test_a_node_whose_reply_is_garbage_drops_out(
     phase: str, content: Callable[[Message], RecordDict]
 ) -> None:
     def meddle(message: Message, answer: Answer) -> Message:
@@ -118,7 +118,7 @@ def test_check20_a_node_whose_reply_is_garbage_drops_out(
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_reply_from_another_node_does_not_count(phase: str) -> None:
+def test_a_reply_from_another_node_does_not_count(phase: str) -> None:
     def meddle(message: Message, answer: Answer) -> Message:
         reply = answer(message)
         if message.metadata.dst_node_id == NODES[0] and phase_of(message) == phase:
@@ -129,7 +129,7 @@ def test_check20_a_reply_from_another_node_does_not_count(phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_late_reply_is_ignored(phase: str) -> None:
+def test_a_late_reply_is_ignored(phase: str) -> None:
     late: list[Message] = []
 
     def meddle(message: Message, answer: Answer) -> Message | None:
@@ -147,7 +147,7 @@ def test_check20_a_late_reply_is_ignored(phase: str) -> None:
     assert_mean(result.arrays, NODES if phase == "unmasking" else OTHERS)
 
 
-def test_check01_a_used_state_gives_no_second_masked_input():
+def test_check49_a_used_state_gives_no_second_masked_input():
     kept = {}
 
     def meddle(message: Message, answer: Answer) -> Message:
@@ -170,7 +170,7 @@ def test_check01_a_used_state_gives_no_second_masked_input():
 
 
 @pytest.mark.parametrize("phase", PHASES[1:])
-def test_check01_a_state_of_another_exchange_is_of_no_use(phase: str) -> None:
+def test_check49_a_state_of_another_exchange_is_of_no_use(phase: str) -> None:
     old = {}
 
     def meddle(message: Message, answer: Answer) -> Message:
@@ -186,7 +186,7 @@ def test_check01_a_state_of_another_exchange_is_of_no_use(phase: str) -> None:
     assert_mean(run(grid).arrays, OTHERS if phase != "unmasking" else NODES)
 
 
-def test_check01_a_node_is_in_a_sum_once():
+def test_check49_a_node_is_in_a_sum_once():
     reasons = []
 
     def meddle(message: Message, answer: Answer) -> Message:
@@ -203,7 +203,7 @@ def test_check01_a_node_is_in_a_sum_once():
     assert reasons == ["secagg: RemoteProtocolError"]
 
 
-def test_check01_a_restarted_node_is_in_no_earlier_sum():
+def test_check49_a_restarted_node_is_in_no_earlier_sum():
     first: list[Message] = []
 
     def meddle(message: Message, answer: Answer) -> Message:
@@ -217,7 +217,7 @@ def test_check01_a_restarted_node_is_in_no_earlier_sum():
     assert again.answer(first[0]).error.reason == "secagg: RemoteProtocolError"
 
 
-def test_two_models_for_two_nodes_are_not_summed():
+def test_check49_two_models_for_two_nodes_are_not_summed():
     def meddle(message: Message, answer: Answer) -> Message:
         if message.metadata.dst_node_id == NODES[0] and phase_of(message) == "masked_input":
             message = message_from_proto(message_to_proto(message))
@@ -234,7 +234,7 @@ def test_two_models_for_two_nodes_are_not_summed():
 
 @pytest.mark.parametrize("field", ["params", "plan", "data", "phase", "version"])
 @pytest.mark.parametrize("phase", PHASES)
-def test_check20_a_node_answers_no_altered_task(phase: str, field: str) -> None:
+def test_check49_a_node_answers_no_altered_task(phase: str, field: str) -> None:
     def meddle(message: Message, answer: Answer) -> Message:
         node = message.metadata.dst_node_id
         if node == NODES[0] and phase_of(message) == phase:

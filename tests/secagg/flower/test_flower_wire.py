@@ -74,13 +74,13 @@ def test_message_without_the_record_has_no_task():
     ],
     ids=str,
 )
-def test_check26_other_tasks_are_rejected(task, changes, check):
+def test_other_tasks_are_rejected(task, changes, check):
     with pytest.raises(RemoteProtocolError) as caught:
         read_task(config(TASKS[task], **changes))
     assert caught.value.check == check
 
 
-def test_check26_task_must_be_a_config_record():
+def test_task_must_be_a_config_record():
     with pytest.raises(RemoteProtocolError) as caught:
         read_task(RecordDict({RECORD: ArrayRecord()}))
     assert caught.value.check == "record"
@@ -104,7 +104,7 @@ def test_plan_is_read_as_it_was_written():
         write_plan(Plan("w", None, (), ())).replace(b"\xa1w", b"\xd9\x01w"),  # a longer form
     ],
 )
-def test_check26_other_plans_are_rejected(data: bytes) -> None:
+def test_other_plans_are_rejected(data: bytes) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         read_plan(data)
     assert caught.value.check == "plan"
@@ -135,7 +135,7 @@ def array(data: bytes = b"data", stype: str = "secagg.message") -> Array:
         (True, {RECORD: ArrayRecord({"data": array(), "more": array()})}),
     ],
 )
-def test_check26_other_answers_are_rejected(large, content):
+def test_other_answers_are_rejected(large, content):
     with pytest.raises(RemoteProtocolError) as caught:
         read_answer(RecordDict(content), large=large, sender=7, phase="p")
     assert (caught.value.check, caught.value.sender) == ("record", 7)

@@ -46,7 +46,7 @@ def exchange(
     messages : mapping of int to Message
         Messages by the id of the node.
     timeout : float
-        Seconds until the exchange ends, ≥ 0; there is at least one pull.
+        Seconds from the push to the end of the exchange, ≥ 0; there is at least one pull.
     poll : float
         Seconds between two pulls, > 0.
 
@@ -55,7 +55,6 @@ def exchange(
     LinkError
         The SuperLink took none of the messages ("push").
     """
-    deadline = time.monotonic() + timeout
     ids = list(grid.push_messages(list(messages.values())))
     if len(ids) != len(messages):  # Flower logs the reason: they are too large, for example
         raise LinkError(
@@ -66,6 +65,7 @@ def exchange(
     waiting = {pushed: node for pushed, node in zip(ids, messages, strict=True) if pushed}
     for node in sorted(set(messages) - set(waiting.values())):
         logger.warning("secagg: node %d is not connected and drops out", node)
+    deadline = time.monotonic() + timeout
     found = Exchanged({}, [])
     while waiting:
         for reply in grid.pull_messages(list(waiting)):

@@ -43,8 +43,10 @@ class SecAgg(Strategy):
     fractional_bits : int
         f, 0 ≤ f ≤ 52: elements are rounded to multiples of 2^−f.
     threshold : int, optional
-        t, the number of nodes that must stay for a sum. By default `secagg.graph.recommend`
-        finds it and `neighbours`, for 5 % of colluding and 5 % of dropped-out nodes.
+        t, the number of nodes that must stay for a sum; fewer than t may collude with the
+        server. By default more than half on the complete graph, up to 100 nodes. Above,
+        `secagg.graph.recommend` finds it and `neighbours`, for 5 % each of colluding and
+        dropped-out nodes.
     neighbours : int, optional
         k; see `secagg.RoundParams`.
     metrics : mapping of str to float

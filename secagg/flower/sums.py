@@ -33,6 +33,8 @@ __all__ = ["Settings", "Sum", "sum_replies"]
 
 logger = logging.getLogger("flwr.secagg")
 
+_MOST_COMPLETE = 100
+"""Number of nodes up to which all share secrets with all, unless the settings say otherwise."""
 _TTL_SLACK = 30.0
 """Seconds that a message outlives its exchange, so that its reply can still be pulled."""
 
@@ -141,17 +143,16 @@ def _kind(message: Message) -> tuple[str, str]:
 def _params(clients: int, length: int, settings: Settings, session: bytes) -> RoundParams:
     """Return the parameters of a sum, with the smallest modulus that its headroom allows."""
     threshold, neighbours = settings.threshold, settings.neighbours
-    if threshold is None and clients > 2:  # two clients are an error of RoundParams
-        try:
+    if threshold is None:
+        threshold = clients // 2 + 1
+        if clients > _MOST_COMPLETE:
             neighbours, threshold = graph.recommend(clients, 0.05, 0.05)
-        except ParameterError as error:
-            raise ParameterError(f"{error}; or pass SecAgg(threshold=…)") from None
     encoding, weight = settings.encoding, settings.max_weight
     # 2^b > 2 · n · W · max(M, 1) for the sums, and > n · d for the number of clipped elements
     largest = clients * max(2 * weight * max(encoding.max_encoded, 1), length)
     return RoundParams(
         n_clients=clients,
-        threshold=threshold or clients,
+        threshold=threshold,
         neighbours=neighbours,
         length=length,
         encoding=encoding,

@@ -38,6 +38,8 @@ class Network:
         Arguments of the SuperLink, and of a node by its number; insecure by default.
     federation : str
         Lines of the connection in Flower's configuration file.
+    registered : sequence of Path
+        Public keys of nodes to register before the nodes start.
     """
 
     def __init__(
@@ -47,10 +49,11 @@ class Network:
         link: Sequence[str] = ("--insecure",),
         node: Callable[[int], Sequence[str]] = lambda _: ("--insecure",),
         federation: str = "insecure = true",
+        registered: Sequence[Path] = (),
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
         self._nodes, self._link, self._node = nodes, link, node
-        self._federation = federation
+        self._federation, self._registered = federation, registered
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self.port = free_port()
@@ -75,6 +78,8 @@ class Network:
             address = ("--host", "127.0.0.1", "--port", str(self.port))
             self.start("link", "flower-superlink", *self._link, *address)
             self.wait(lambda: listening(self.port), "link")
+            for key in self._registered:
+                self.flwr("supernode", "register", str(key), "loop", "--name", key.stem)
             for number in range(self._nodes):
                 self.start_node(number)
             for number in range(self._nodes):
@@ -144,11 +149,14 @@ class Network:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def begin(self, app: Path = APP, **config: Any) -> int:
-        """Begin a run and return its id."""
+    def begin(self, *, federation: str = "", **config: Any) -> int:
+        """Begin a run of the application and return its id."""
         given = {"folder": str(self.folder), **config}
         words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in given.items())
-        said = self.flwr("run", str(app), "loop", "--run-config", words, "--format", "json")
+        more = ["--federation-config", federation] if federation else []
+        said = self.flwr(
+            "run", str(APP), "loop", "--run-config", words, "--format", "json", *more
+        )
         return int(json.loads(said[said.index("{") :])["run-id"])
 
     def finish(self, run: int, seconds: float = 600.0) -> str:

@@ -8,6 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from flower_net import APP, Network
 
@@ -66,3 +73,52 @@ def test_every_process_is_ended():
     with Network(2) as network:
         assert len(network.left()) >= 3
     assert not network.left()
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Path:
+    """A folder with certificates of the SuperLink, and keys of four nodes and an impostor."""
+    trustme = pytest.importorskip("trustme")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(tmp_path / "link.key")
+    issued.cert_chain_pems[0].write_to_path(tmp_path / "link.crt")
+    for number in range(5):
+        key = ec.generate_private_key(ec.SECP384R1())
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        (tmp_path / f"{number}").write_bytes(private)
+        (tmp_path / f"{number}.pub").write_bytes(public)
+    return tmp_path
+
+
+def test_nodes_with_registered_keys_over_tls(tls: Path) -> None:
+    certificates = ("--ssl-ca-certfile", "ca.crt", "--ssl-certfile", "link.crt")
+    link = (*certificates, "--ssl-keyfile", "link.key", "--enable-supernode-auth")
+    network = Network(
+        4,
+        link=[str(tls / word) if "." in word else word for word in link],
+        node=lambda number: (
+            *("--root-certificates", str(tls / "ca.crt")),
+            *("--auth-supernode-private-key", str(tls / f"{number}")),
+        ),
+        federation=f'root-certificates = "{tls / "ca.crt"}"',
+        registered=[tls / f"{number}.pub" for number in range(4)],
+    )
+    with network:
+        network.start_node(4)
+        network.wait(lambda: "Failed to activate SuperNode" in network.log("node4"))
+        run = network.begin(rounds=1)
+        assert network.finish(run) == "finished:completed", network.server_log(run)
+        assert_step(network, 1, range(4))
+
+
+def test_simulation_with_ray():
+    pytest.importorskip("ray")
+    with Network(0, link=("--insecure", "--simulation")) as network:
+        federation = "num-supernodes=8 client-resources-num-cpus=1"
+        run = network.begin(federation=federation, rounds=2)
+        assert network.finish(run) == "finished:completed", network.server_log(run)
+        for number in (1, 2):
+            assert_step(network, number, range(8))

@@ -116,9 +116,7 @@ def test_check49_no_reply_of_a_node_has_anything_of_it(values, weights, end, kin
 
     mod = SecAggMod(public=public)
     grid = LocalGrid(make_app([mod], reply, reply), configs(nodes=[11, 12, 13]))
-    wrapped(threshold=2, on_failure="skip", metrics={"train-loss": 2.0}).start(
-        grid, start, num_rounds=1
-    )
+    wrapped(on_failure="skip", metrics={"train-loss": 2.0}).start(grid, start, num_rounds=1)
     message = Message(RecordDict({"arrays": start}), 11, kind)
     assert list(grid.send_and_receive([message])) == grid.replies[-1:]
     assert len(grid.replies) >= 10

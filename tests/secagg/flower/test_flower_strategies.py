@@ -18,9 +18,10 @@ from flwr.serverapp.strategy import (
 
 from flower_nodes import ERROR, configs, make_app, model, run, secure_app, wrapped
 from secagg import ParameterError
-from secagg.flower import SecAggMod, SecureGrid
+from secagg.flower import SecAggMod, SecureGrid, sums
 from secagg.flower.allowed import check_strategy
 from secagg.flower.testing import LocalGrid
+from secagg.graph import recommend
 
 NOISE = {"noise_multiplier": 0.1, "num_sampled_clients": 50}
 AVERAGING = {
@@ -184,11 +185,25 @@ def test_excluded_arrays_keep_the_servers_value():
 def test_too_few_nodes_for_a_sum_are_an_error():
     with pytest.raises(ParameterError, match="n_clients is 2"):
         run(LocalGrid(secure_app(), configs(nodes=[11, 12])))
-    with pytest.raises(ParameterError, match="threshold="):
-        run(LocalGrid(secure_app(), configs(nodes=[11, 12, 13])))
 
 
-def test_threshold_and_neighbours_are_those_that_are_given():
+@pytest.mark.parametrize(("nodes", "majority"), [(3, 2), (8, 5), (100, 51)])
+def test_threshold_is_by_default_more_than_half(nodes: int, majority: int) -> None:
+    params = sums._params(nodes, 10, wrapped()._settings, b"")
+    assert (params.threshold, params.neighbours) == (majority, None)
+
+
+def test_more_than_a_hundred_nodes_are_a_graph():
+    params = sums._params(101, 10, wrapped()._settings, b"")
+    assert (params.neighbours, params.threshold) == tuple(recommend(101, 0.05, 0.05))
+
+
+def test_neighbours_are_those_that_are_given():
+    params = sums._params(50, 10, wrapped(threshold=4, neighbours=8)._settings, b"")
+    assert (params.neighbours, params.threshold) == (8, 4)
+
+
+def test_threshold_is_the_one_that_is_given():
     grid = LocalGrid(secure_app(), configs(nodes=range(11, 15)))
     grid.drop(11, 2)
     assert run(grid, wrapped(threshold=3)).arrays

@@ -113,3 +113,10 @@ def test_experiments_of_0_4_print_their_replacement():
     assert done.returncode == 2
     assert "python -m benches.papers.experiments basu --bits 2048\n" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_flower_without_flwr_names_the_extra():
+    code = "import sys; sys.modules['flwr'] = None\ntry: import secagg.flower\n"
+    printed = run(code + "except Exception as error: print(type(error).__name__, error)")
+    assert printed.startswith("MissingExtra ")
+    assert "secagg[flower]" in printed

@@ -107,7 +107,7 @@ class SecAggMod:
         return self._declared(_content(call_next(message, context)))
 
     def _declared(self, content: RecordDict) -> RecordDict | Error:
-        """Return metrics that are all declared public, in new records, or an error."""
+        """Return records if they have metrics only that are declared public, or an error."""
         if not all(isinstance(record, MetricRecord) for record in content.values()):
             logger.warning("secagg: refused a reply with other records than of metrics")
             return Error(_REFUSED, _UNDECLARED)

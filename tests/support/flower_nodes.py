@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
+import atexit
+import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from flwr.app import (
@@ -26,6 +28,10 @@ from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
 NODES = range(11, 16)
+SHARED = Path("/dev/shm")  # noqa: S108
+FOLDER = TemporaryDirectory(prefix="secagg-flower-", dir=SHARED if SHARED.is_dir() else None)
+atexit.register(FOLDER.cleanup)
+COUNT = itertools.count()
 ERROR = 2**-16
 """Bound on the error of an element of a mean, with the default encoding."""
 
@@ -81,16 +87,10 @@ def make_app(
     return app
 
 
-def configs(
-    folder: Path | None = None, nodes: Iterable[int] = NODES
-) -> dict[int, dict[str, str]]:
+def configs(nodes: Iterable[int] = NODES) -> dict[int, dict[str, str]]:
     """Configurations of nodes that share a new folder."""
-    path = folder or tempfile.mkdtemp(prefix="secagg-flower-", dir=_ram())
-    return {node: {"secagg-state-dir": str(path)} for node in nodes}
-
-
-def _ram() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    folder = f"{FOLDER.name}/{next(COUNT)}"
+    return {node: {"secagg-state-dir": folder} for node in nodes}
 
 
 def secure_app(policy: ClientPolicy | None = None, train: Reply = train) -> ClientApp:

@@ -22,6 +22,7 @@ from secagg import Client, ClientPolicy, FixedPoint, RoundParams
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flower.identity import IDENTITY_KEY, NodeIdentity, node_identity
 from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
 from secagg.flower.vectors import Floats, Layout
@@ -129,8 +130,9 @@ class SecAggMod:
                 task.phase, "session", "the parameters are not of a sum of this run"
             )
         policy = strictest(self._policy, context.node_config)
-        client = Client(context.node_id, params, policy=policy)
-        state = NodeState(context)
+        own = node_identity(context.node_config)
+        client = new_client(context.node_id, params, policy, own)
+        state = NodeState(context, None if own is None else own.client_id)
         vector, weight = None, None
         if task.phase is Phase.ADVERTISE_KEYS:
             state.begin(name.number)
@@ -149,6 +151,21 @@ class SecAggMod:
         if large and client.clipped:
             logger.warning("secagg: %d elements of the update were clipped", client.clipped)
         return RecordDict({RECORD: answer_record(answer, large=large)})
+
+
+def new_client(
+    node: int, params: RoundParams, policy: ClientPolicy, own: NodeIdentity | None
+) -> Client:
+    """Return a client of a sum, with the node's identity in the active variant only."""
+    if not params.active:
+        return Client(node, params, policy=policy)
+    if own is None:
+        raise ParameterError(
+            f"security is 'active', and the node's configuration has no {IDENTITY_KEY}; set it "
+            "to a key file of secagg identity keygen"
+        )
+    client_id, identity, registry = own
+    return Client(client_id, params, policy=policy, identity=identity, registry=registry)
 
 
 def trained(

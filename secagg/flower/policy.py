@@ -11,6 +11,7 @@ from flwr.app import UserConfig
 
 from secagg import ClientPolicy
 from secagg.errors import ParameterError
+from secagg.flower.identity import IDENTITY_KEY, REGISTRY_KEY
 from secagg.flower.state import FOLDER_KEY
 
 __all__ = ["strictest"]
@@ -21,6 +22,7 @@ _SMALLEST = {
     "secagg-min-threshold": "min_threshold",
 }
 _ACTIVE = "secagg-require-active"
+_OTHERS = (FOLDER_KEY, IDENTITY_KEY, REGISTRY_KEY)
 
 
 def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
@@ -49,8 +51,8 @@ def strictest(policy: ClientPolicy, config: UserConfig) -> ClientPolicy:
         elif key in _SMALLEST or key == _ACTIVE:
             kind = "true or false" if key == _ACTIVE else "an integer"
             raise ParameterError(f"{key} is {value!r} in the node's configuration, not {kind}")
-        elif key.startswith("secagg-") and key != FOLDER_KEY:
-            known = ", ".join([*_SMALLEST, _ACTIVE, FOLDER_KEY])
+        elif key.startswith("secagg-") and key not in _OTHERS:
+            known = ", ".join([*_SMALLEST, _ACTIVE, *_OTHERS])
             raise ParameterError(
                 f"the node's configuration has the unknown key {key!r}; take one of {known}"
             )

@@ -34,6 +34,9 @@ class NodeState:
     Parameters
     ----------
     context : Context
+    client_id : int, optional
+        Id by which the folder knows the node; by default that of Flower, which a node does not
+        keep for ever.
 
     Raises
     ------
@@ -43,7 +46,7 @@ class NodeState:
         The folder cannot be made.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, client_id: int | None = None) -> None:
         self._state = context.state
         given = context.node_config.get(FOLDER_KEY)
         if given is not None and not isinstance(given, str):
@@ -54,7 +57,8 @@ class NodeState:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise _unusable(folder, error) from None
-        name = f"{context.node_id}-{context.run_id}"
+        owner = context.node_id if client_id is None else client_id
+        name = f"{owner}-{context.run_id}"
         self._vault = Vault(folder / f"{name}.key")
         self._last = folder / f"{name}.last"
 

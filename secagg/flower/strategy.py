@@ -9,13 +9,14 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from secagg import FixedPoint
-from secagg._check import check_integer
+from secagg import FixedPoint, Registry
+from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.grid import Averages, SecureGrid
 from secagg.flower.sums import Settings
 from secagg.flower.vectors import check_arrays
+from secagg.protocol.params import Security
 
 __all__ = ["SecAgg"]
 
@@ -25,7 +26,7 @@ class SecAgg(Strategy):
 
     ``SecAgg(FedAvg(), clip=1.0, max_weight=10_000).start(grid, arrays)`` takes the place of
     ``FedAvg().start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
-    2017, semi-honest) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
+    2017) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
     The result is exact but for clipping and rounding: an element of the mean has an error below
     2^−fractional_bits. Integers and Booleans are not summed.
 
@@ -46,9 +47,15 @@ class SecAgg(Strategy):
         t, the number of nodes that must stay for a sum; fewer than t may collude with the
         server. By default more than half on the complete graph, up to 100 nodes. Above,
         `secagg.graph.recommend` finds it and `neighbours`, for 5 % each of colluding and
-        dropped-out nodes.
+        dropped-out nodes. If `security` is "active", more than two thirds.
     neighbours : int, optional
         k; see `secagg.RoundParams`.
+    security : "semi-honest" or "active"
+        "active" protects nodes from a server that lies, by signatures and a fifth exchange on
+        the complete graph. Each node needs an identity; see docs/flower.md.
+    registry : Registry, optional
+        Public keys of the nodes' identities. Required if `security` is "active", an error
+        otherwise.
     metrics : mapping of str to float
         Metrics of training to average securely, with the largest absolute value of each, > 0.
         All other metrics of training stay in the nodes.
@@ -83,6 +90,8 @@ class SecAgg(Strategy):
         fractional_bits: int = 16,
         threshold: int | None = None,
         neighbours: int | None = None,
+        security: Security = "semi-honest",
+        registry: Registry | None = None,
         metrics: Mapping[str, float] | None = None,
         evaluate: Mapping[str, float] | None = None,
         exclude: Iterable[str] = (),
@@ -102,6 +111,7 @@ class SecAgg(Strategy):
             raise ParameterError(
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"
             )
+        _check_security(security, registry, neighbours)
         if isinstance(exclude, str):
             raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
         self._strategy = strategy
@@ -110,6 +120,8 @@ class SecAgg(Strategy):
             max_weight=int(max_weight),
             threshold=threshold,
             neighbours=neighbours,
+            security=security,
+            registry=registry,
             key_timeout=key_timeout,
             poll=poll,
         )
@@ -184,6 +196,25 @@ class SecAgg(Strategy):
     def summary(self) -> None:
         """Log the settings of the wrapped strategy."""
         self._strategy.summary()
+
+
+def _check_security(
+    security: Security, registry: Registry | None, neighbours: int | None
+) -> None:
+    """Raise `ParameterError` unless a registry is given exactly in the active variant."""
+    if security not in ("semi-honest", "active"):
+        raise ParameterError(f"security must be 'semi-honest' or 'active', not {security!r}")
+    if registry is not None:
+        check_kind("registry", registry, Registry, "a secagg.Registry")
+    if (security == "active") != (registry is not None):
+        raise ParameterError(
+            "security 'active' needs registry=secagg.Registry.from_json(…), and 'semi-honest' "
+            "has no registry; pass both or none"
+        )
+    if registry is not None and neighbours is not None:
+        raise ParameterError(
+            "security 'active' is on the complete graph only; leave neighbours out"
+        )
 
 
 def _bounds(name: str, bounds: Mapping[str, float] | None) -> dict[str, float]:

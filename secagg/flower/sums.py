@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import NamedTuple
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from secagg import FixedPoint, RoundParams, RoundResult, Server, graph
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg import FixedPoint, Registry, RoundParams, RoundResult, graph
+from secagg.errors import ParameterError
 from secagg.flower.exchange import exchange
+from secagg.flower.nodes import NodeServer
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import (
     PREFIX,
@@ -21,17 +21,15 @@ from secagg.flower.wire import (
     Plan,
     Task,
     content_digest,
-    read_answer,
     run_name,
     task_record,
     write_plan,
 )
 from secagg.protocol import Phase
+from secagg.protocol.params import Security
 from secagg.session.wire import AttemptName, write_name
 
 __all__ = ["Settings", "Sum", "sum_replies"]
-
-logger = logging.getLogger("flwr.secagg")
 
 _MOST_COMPLETE = 100
 """Number of nodes up to which all share secrets with all, unless the settings say otherwise."""
@@ -47,6 +45,8 @@ class Settings:
     max_weight: int
     threshold: int | None
     neighbours: int | None
+    security: Security
+    registry: Registry | None
     key_timeout: float
     poll: float
 
@@ -99,8 +99,8 @@ def sum_replies(
     layout = Layout(plan, first.content, settings.encoding.clip)
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
     params = _params(len(own), layout.length, settings, write_name(PREFIX, name))
-    server = Server(params)
-    answers: Mapping[int, bytes] = dict.fromkeys(own, b"")
+    server = NodeServer(params, settings.registry)
+    answers = dict.fromkeys(own, b"")
     errors: list[Message] = []
     while answers:
         large = server.phase is Phase.MASKED_INPUT
@@ -113,7 +113,7 @@ def sum_replies(
         found = exchange(grid, messages, seconds, settings.poll)
         errors += found.errors
         for node, reply in found.replies.items():
-            _receive(server, node, reply)
+            server.receive(node, reply)
         answers = server.close_round()
     return Sum(server.result(), layout, errors)
 
@@ -143,9 +143,10 @@ def _kind(message: Message) -> tuple[str, str]:
 def _params(clients: int, length: int, settings: Settings, session: bytes) -> RoundParams:
     """Return the parameters of a sum, with the smallest modulus that its headroom allows."""
     threshold, neighbours = settings.threshold, settings.neighbours
+    active = settings.security == "active"
     if threshold is None:
-        threshold = clients // 2 + 1
-        if clients > _MOST_COMPLETE:
+        threshold = (2 * clients // 3 if active else clients // 2) + 1
+        if clients > _MOST_COMPLETE and not active:
             neighbours, threshold = graph.recommend(clients, 0.05, 0.05)
     encoding, weight = settings.encoding, settings.max_weight
     # 2^b > 2 · n · W · max(M, 1) for the sums, and > n · d for the number of clipped elements
@@ -160,6 +161,7 @@ def _params(clients: int, length: int, settings: Settings, session: bytes) -> Ro
         max_weight=weight,
         session=session,
         count_clipped=True,
+        security=settings.security,
     )
 
 
@@ -176,13 +178,3 @@ def _message(own: Message, task: Task, seconds: float) -> Message:
         ttl=seconds + _TTL_SLACK,
         group_id=metadata.group_id,
     )
-
-
-def _receive(server: Server, node: int, reply: Message) -> None:
-    """Pass a node's reply to the server; a node whose reply is invalid drops out."""
-    large = server.phase is Phase.MASKED_INPUT
-    try:
-        data = read_answer(reply.content, large=large, sender=node, phase=server.phase)
-        server.receive(node, data)
-    except RemoteProtocolError as error:
-        logger.warning("secagg: node %d drops out: %s", node, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import Mod
 from flwr.serverapp.strategy import FedAvg, Result
 
-from secagg import ClientPolicy
+from secagg import ClientPolicy, Identity, Registry
 from secagg.flower import SecAgg, SecAggMod
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
@@ -91,6 +92,29 @@ def configs(nodes: Iterable[int] = NODES) -> dict[int, dict[str, str]]:
     """Configurations of nodes that share a new folder."""
     folder = f"{FOLDER.name}/{next(COUNT)}"
     return {node: {"secagg-state-dir": folder} for node in nodes}
+
+
+def identity(node: int) -> Identity:
+    """Identity of the client with the node's name, such as "n11"."""
+    return Identity(bytes([node]) * 32)
+
+
+def registry(nodes: Iterable[int] = NODES) -> Registry:
+    return Registry({f"n{node}": identity(node).public for node in nodes})
+
+
+def signed_configs(nodes: Iterable[int] = NODES) -> dict[int, dict[str, str]]:
+    """Configurations of nodes with identities, and one registry of all of them."""
+    found = configs(nodes)
+    for node, config in found.items():
+        folder = Path(config["secagg-state-dir"])
+        folder.mkdir(exist_ok=True)
+        key, keys = folder / f"{node}.pem", folder / "registry.json"
+        key.write_bytes(identity(node).to_pem())
+        publics = {f"n{one}": identity(one).public.hex() for one in found}
+        keys.write_text(json.dumps(publics))
+        config |= {"secagg-identity": str(key), "secagg-registry": str(keys)}
+    return found
 
 
 def secure_app(policy: ClientPolicy | None = None, train: Reply = train) -> ClientApp:

@@ -14,6 +14,7 @@ from flwr.serverapp import Grid
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.sums import Settings, Sum, sum_replies
 from secagg.flower.wire import Plan
+from secagg.protocol import Phase
 
 if TYPE_CHECKING:
     from flwr.supercore.run import Run
@@ -72,7 +73,8 @@ class SecureGrid(Grid):
         ParameterError
             The messages differ, or a sum of this model and number of nodes is impossible.
         TooFewSurvivors, RemoteProtocolError
-            The sum failed, unless failures are to be skipped. Nothing has been unmasked.
+            The sum failed, unless failures are to be skipped. Nothing has been unmasked, or
+            the weights of all nodes are 0 ("weight").
         LinkError
             The SuperLink took no message.
         """
@@ -99,6 +101,13 @@ class SecureGrid(Grid):
             done = sum_replies(
                 self._grid, batch, plan, self._settings, number=number, timeout=timeout
             )
+            if not done.result.weight:
+                raise RemoteProtocolError(
+                    f"the weights {plan.weight!r} of all nodes are 0, so there is no mean",
+                    sender=None,
+                    phase=Phase.FINISHED,
+                    check="weight",
+                )
         except (TooFewSurvivors, RemoteProtocolError) as error:
             if self._averages.on_failure == "raise":
                 raise

@@ -24,7 +24,13 @@ from flower_nodes import (
     train,
     wrapped,
 )
-from secagg import ClientPolicy, LinkError, ParameterError, TooFewSurvivors
+from secagg import (
+    ClientPolicy,
+    LinkError,
+    ParameterError,
+    RemoteProtocolError,
+    TooFewSurvivors,
+)
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
@@ -72,6 +78,19 @@ def test_below_the_threshold_nothing_is_opened(exchanges: int) -> None:
     with pytest.raises(TooFewSurvivors):
         run(grid)
     assert all(reply.has_error() or RECORD in reply.content for reply in grid.replies)
+
+
+def test_a_round_without_weight_has_no_mean():
+    def idle(message: Message, context: Context) -> Message:
+        reply = train(message, context)
+        reply.content["metrics"]["num-examples"] = 0
+        return reply
+
+    with pytest.raises(RemoteProtocolError) as caught:
+        run(LocalGrid(secure_app(train=idle), configs()))
+    assert caught.value.check == "weight"
+    grid = LocalGrid(secure_app(train=idle), configs())
+    assert not run(grid, wrapped(on_failure="skip")).arrays
 
 
 def test_a_round_with_too_few_nodes_is_skipped_on_demand():

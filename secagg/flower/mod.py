@@ -6,6 +6,7 @@ or an error without text of the application.
 
 from __future__ import annotations
 
+import builtins
 import logging
 from collections.abc import Iterable
 
@@ -18,7 +19,7 @@ from flwr.app import (
 )
 from flwr.clientapp.typing import ClientAppCallable
 
-from secagg import Client, ClientPolicy, FixedPoint, RoundParams
+from secagg import Client, ClientPolicy, FixedPoint, RoundParams, errors
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError, RemoteProtocolError
@@ -46,6 +47,8 @@ _RAISED, _REFUSED = 2, 6
 """Flower's codes for an exception of the app, and for a mod that refuses a message."""
 _PROTOCOL_ONLY = "secagg: this node trains under secure aggregation only"
 _UNDECLARED = "secagg: this node sends declared metrics only"
+_METRICS = "metrics"
+"""Name of the record of declared metrics."""
 
 
 class SecAggMod:
@@ -62,8 +65,8 @@ class SecAggMod:
         can make them stricter; see docs/flower.md.
     public : iterable of str
         Names of the metrics that replies to evaluate and query messages may have in the clear,
-        the number of examples included. Empty: all such messages are refused, unless `SecAgg`
-        sums their metrics.
+        the number of examples included, as single numbers in a record ``"metrics"``. Empty: all
+        such messages are refused, unless `SecAgg` sums their metrics.
 
     Raises
     ------
@@ -86,13 +89,16 @@ class SecAggMod:
         """Return the reply to a message; it raises no error of the application.
 
         The reason for an error is in the log of the node only, because it could be private. The
-        server gets the class of the error.
+        server gets the class of the error, or the nearest one of Python or secagg.
         """
+        received = dict(vars(message.metadata))
         try:
             reply = self._reply(message, context, call_next)
         except Exception as error:
             logger.exception("secagg: a %s message failed", message.metadata.message_type)
-            reply = Error(_RAISED, f"secagg: {type(error).__name__}")
+            reply = Error(_RAISED, f"secagg: {_public_class(error)}")
+        # a reply has the group and type of its message, which the application can change
+        vars(message.metadata).update(received)
         return Message(reply, reply_to=message)
 
     def _reply(
@@ -108,15 +114,19 @@ class SecAggMod:
         return self._declared(_content(call_next(message, context)))
 
     def _declared(self, content: RecordDict) -> RecordDict | Error:
-        """Return records if they have metrics only that are declared public, or an error."""
-        if not all(isinstance(record, MetricRecord) for record in content.values()):
-            logger.warning("secagg: refused a reply with other records than of metrics")
+        """Return the record of metrics if all are declared public, or an error."""
+        record = content.get(_METRICS)
+        if set(content) != {_METRICS} or not isinstance(record, MetricRecord):
+            logger.warning("secagg: refused a reply; send one MetricRecord %r", _METRICS)
             return Error(_REFUSED, _UNDECLARED)
-        undeclared = {key for record in content.values() for key in record} - self._public
-        if undeclared:
-            logger.warning("secagg: refused a reply; declare %s public", sorted(undeclared))
+        single = {key for key, value in record.items() if not isinstance(value, list)}
+        if undeclared := set(record) - (single & self._public):
+            logger.warning(
+                "secagg: refused a reply; declare %s public, as single numbers",
+                sorted(undeclared),
+            )
             return Error(_REFUSED, _UNDECLARED)
-        return content
+        return RecordDict({_METRICS: record})
 
     @without_frames
     def _answer(
@@ -208,6 +218,18 @@ def _content(reply: Message) -> RecordDict:
             f"the application replied with an error: {reply.error.reason}; see its own log"
         )
     return reply.content
+
+
+def _public_class(error: Exception) -> str:
+    """Return the name of an error's class, or of its first base class of Python or secagg.
+
+    The name of any other class is the application's, which can make it of data.
+    """
+    return next(
+        kind.__name__
+        for kind in type(error).__mro__
+        if any(getattr(module, kind.__name__, None) is kind for module in (builtins, errors))
+    )
 
 
 def violation(phase: str, check: str, why: str) -> RemoteProtocolError:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
-from flwr.common.serde import message_to_proto
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 
 from flower_nodes import (
     NODES,
@@ -34,94 +30,6 @@ REASONS = {
     "secagg: this node trains under secure aggregation only",
     "secagg: this node sends declared metrics only",
 }
-
-
-class PatientError(Exception):
-    pass
-
-
-def assert_closed(reply: Message, *plain: bytes) -> None:
-    """Assert that a reply is an answer of the protocol or an error, without `plain` bytes."""
-    if reply.has_error():
-        reason = reply.error.reason
-        assert reason in REASONS or reason.removeprefix("secagg: ").isidentifier()
-    else:
-        assert set(reply.content) <= {RECORD}
-        for value in reply.content.get(RECORD, {}).values():
-            if isinstance(value, Array):
-                assert (value.dtype, value.stype) == ("uint8", "secagg.message")
-            else:
-                assert isinstance(value, bytes)
-    sent = message_to_proto(reply).SerializeToString()
-    assert all(part not in sent for part in (SECRET.encode(), *plain))
-
-
-def raises(message: Message, content: RecordDict) -> Message:
-    raise PatientError(SECRET)
-
-
-def error(message: Message, content: RecordDict) -> Message:
-    return Message(Error(2, SECRET), reply_to=message)
-
-
-def nothing(message: Message, content: RecordDict) -> Message:
-    return Message(RecordDict(), reply_to=message)
-
-
-def none(message: Message, content: RecordDict) -> None:
-    return None
-
-
-def more(message: Message, content: RecordDict) -> Message:
-    extra = ConfigRecord({"note": SECRET, "raw": SECRET.encode()})
-    return Message(RecordDict({**content, SECRET: extra}), reply_to=message)
-
-
-def twice(message: Message, content: RecordDict) -> Message:
-    return Message(RecordDict({**content, "again": content["arrays"]}), reply_to=message)
-
-
-def in_place(message: Message, content: RecordDict) -> Message:
-    message.content.clear()
-    return Message(content, reply_to=message)
-
-
-def good(message: Message, content: RecordDict) -> Message:
-    return Message(content, reply_to=message)
-
-
-floats = st.floats(-1e30, 1e30, allow_subnormal=False).filter(lambda x: abs(x) > 1e-3)
-
-
-@settings(max_examples=25)
-@given(
-    values=st.lists(floats | st.just(float("nan")), min_size=5, max_size=5),
-    weights=st.integers(-(2**62), 2**62) | floats,
-    end=st.sampled_from([raises, error, nothing, none, more, twice, in_place, good]),
-    kind=st.sampled_from(["train", "evaluate", "query"]),
-    public=st.sampled_from([(), ("num-examples",), ("other",)]),
-)
-def test_check49_no_reply_of_a_node_has_anything_of_it(values, weights, end, kind, public):
-    numbers = np.array(values)
-    found = RecordDict(
-        {
-            "arrays": ArrayRecord({"bias": Array(numbers), SECRET: Array(numbers)}),
-            "metrics": MetricRecord({"num-examples": weights, "train-loss": LOSS}),
-        }
-    )
-    start = model(**{"bias": np.zeros(5), SECRET: np.zeros(5)})
-
-    def reply(message, context):
-        return end(message, found)
-
-    mod = SecAggMod(public=public)
-    grid = LocalGrid(make_app([mod], reply, reply), configs(nodes=[11, 12, 13]))
-    wrapped(on_failure="skip", metrics={"train-loss": 2.0}).start(grid, start, num_rounds=1)
-    message = Message(RecordDict({"arrays": start}), 11, kind)
-    assert list(grid.send_and_receive([message])) == grid.replies[-1:]
-    assert len(grid.replies) >= 10
-    for sent in grid.replies:
-        assert_closed(sent, numbers.tobytes(), struct.pack("<d", LOSS))
 
 
 def test_check49_masked_inputs_of_zeros_look_uniform():

@@ -6,11 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
 from flower_nodes import (
     NODES,
     configs,
+    evaluate,
     fedavg,
     make_app,
     model,
@@ -24,8 +25,7 @@ from secagg.flower import SecAggMod
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
-SECRET = "patient 4711"  # noqa: S105
-LOSS = 0.7310585786300049
+LOSS = {"eval-loss": 0.5}
 REASONS = {
     "secagg: this node trains under secure aggregation only",
     "secagg: this node sends declared metrics only",
@@ -76,11 +76,36 @@ def test_declared_metrics_are_sent(kind: str) -> None:
 
 
 def test_declaring_metrics_does_not_open_training():
-    mod = SecAggMod(public=["num-examples", "train-loss"])
-    grid = LocalGrid(make_app([mod]), configs())
+    mod = SecAggMod(public=["num-examples", "eval-loss"])
+    grid = LocalGrid(make_app([mod], evaluate), configs())
     message = Message(RecordDict({"arrays": model()}), NODES[0], "train")
     (reply,) = grid.send_and_receive([message])
-    assert reply.has_error()
+    assert reply.error.reason in REASONS
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        {},
+        {"loss": MetricRecord(LOSS)},
+        {"metrics": MetricRecord(LOSS), "more": MetricRecord(LOSS)},
+        {"metrics": MetricRecord(LOSS), "arrays": model()},
+        {"metrics": MetricRecord({**LOSS, "age": 40})},
+        {"metrics": MetricRecord({"eval-loss": [0.5]})},
+        {"metrics": ConfigRecord(LOSS)},
+    ],
+    ids=["none", "name", "two", "arrays", "undeclared", "list", "config"],
+)
+def test_check49_other_replies_than_declared_metrics_are_refused(
+    records: dict[str, object],
+) -> None:
+    def reply(message: Message, context: Context) -> Message:
+        return Message(RecordDict(records), reply_to=message)
+
+    app = make_app([SecAggMod(public=LOSS)], evaluate=reply)
+    grid = LocalGrid(app, configs())
+    (sent,) = grid.send_and_receive([Message(RecordDict(), NODES[0], "evaluate")])
+    assert sent.error.reason in REASONS
 
 
 def test_public_must_be_names():

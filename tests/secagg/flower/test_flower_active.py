@@ -23,6 +23,7 @@ from flower_nodes import (
     train,
     wrapped,
 )
+from frames import leaks
 from secagg import (
     ClientPolicy,
     Identity,
@@ -33,6 +34,7 @@ from secagg import (
     client_id,
 )
 from secagg.flower import SecAgg, sums
+from secagg.flower.identity import node_identity
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.protocol.messages import (
@@ -99,6 +101,12 @@ def test_configuration_that_requires_the_active_variant_is_satisfied():
     refused = LocalGrid(secure_app(), own)
     assert not run(refused, wrapped(on_failure="skip")).arrays
     assert reasons(refused) == ["secagg: ParameterError"] * len(NODES)
+
+
+def test_check49_the_policy_of_a_node_is_that_of_the_active_variant_too():
+    grid = LocalGrid(secure_app(ClientPolicy(min_clients=6)), signed_configs())
+    assert not run(grid, active(on_failure="skip")).arrays
+    assert reasons(grid) == ["secagg: ParameterError"] * len(NODES)
 
 
 def test_nodes_with_identities_take_part_in_the_semi_honest_variant():
@@ -172,6 +180,25 @@ def test_check49_a_node_without_an_identity_does_not_train(
     assert_mean(run(grid, active()).arrays, OTHERS)
     assert sorted(trained) == OTHERS
     assert reasons(grid) == ["secagg: ParameterError"]
+
+
+@pytest.mark.parametrize("missing", ["secagg-identity", "secagg-registry"])
+def test_half_an_identity_is_an_error_in_the_semi_honest_variant(missing: str) -> None:
+    own = signed_configs()
+    del own[FIRST][missing]
+    grid = LocalGrid(secure_app(), own)
+    assert_mean(run(grid).arrays, OTHERS)
+    assert reasons(grid) == ["secagg: ParameterError"]
+
+
+def test_check46_frames_of_an_unregistered_identity_do_not_have_the_key():
+    config = signed_configs()[FIRST]
+    key = Path(config["secagg-identity"])
+    other = bytes(range(32))
+    key.write_bytes(Identity(other).to_pem())
+    with pytest.raises(ParameterError) as caught:
+        node_identity(config)
+    assert not leaks(caught.value, [other, key.read_bytes()], __name__)
 
 
 def test_check49_a_node_with_a_foreign_registry_does_not_train(ram_path: Path) -> None:

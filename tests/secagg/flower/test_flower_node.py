@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from flwr.app import (
     ArrayRecord,
     ConfigRecord,
     Context,
+    Error,
     Message,
     MetricRecord,
     RecordDict,
@@ -36,6 +38,7 @@ from flower_nodes import (
     weight,
     wrapped,
 )
+from frames import leaks
 from secagg import Integers, ParameterError, RemoteProtocolError, RoundParams, VaultError
 from secagg.flower import SecAggMod, sums
 from secagg.flower.state import NodeState
@@ -43,6 +46,9 @@ from secagg.flower.testing import LocalGrid
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import Plan
 from secagg.session.wire import read_name, write_name
+
+SECRET = 0.0731
+"""What the nodes add to each array in a test of errors."""
 
 
 def renamed(**fields: object) -> Callable[[RoundParams], RoundParams]:
@@ -90,6 +96,41 @@ def test_check49_parameters_that_do_not_fit_are_rejected_before_training(
     run(grid, wrapped(on_failure="skip"))
     assert refused == [(phase, "secagg: RemoteProtocolError")] * len(NODES)
     assert not trained
+
+
+def test_check46_frames_of_a_failed_message_do_not_have_the_update(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The weight is beyond the largest one, which is found beside the vector."""
+
+    def heavy(message: Message, context: Context) -> Message:
+        before = message.content["arrays"].items()
+        arrays = {name: np.asarray(array.numpy() + SECRET) for name, array in before}
+        measured = MetricRecord({"num-examples": 101})
+        content = RecordDict({"arrays": model(**arrays), "metrics": measured})
+        return Message(content, reply_to=message)
+
+    with caplog.at_level(logging.ERROR, "flwr.secagg"):
+        run(LocalGrid(secure_app(train=heavy), configs()), wrapped(on_failure="skip"))
+    failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert len(failed) == len(NODES)
+    start = model()["bias"].numpy()
+    secrets = [(start + SECRET).tobytes(), (start + SECRET - start).tobytes()]
+    assert not [place for error in failed for place in leaks(error, secrets, __name__)]
+
+
+def test_an_error_of_the_application_is_in_the_log_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def wrong(message: Message, context: Context) -> Message:
+        return Message(Error(2, "no data of that day"), reply_to=message)
+
+    grid = LocalGrid(secure_app(train=wrong), configs())
+    with caplog.at_level(logging.ERROR, "flwr.secagg"):
+        run(grid, wrapped(on_failure="skip"))
+    reasons = {reply.error.reason for reply in grid.replies if reply.has_error()}
+    assert reasons == {"secagg: ParameterError"}
+    assert "no data of that day" in caplog.text
 
 
 def test_a_node_without_a_client_does_not_train():

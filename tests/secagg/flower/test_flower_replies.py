@@ -22,6 +22,7 @@ from flower_nodes import (
 )
 from secagg import ClientPolicy, ParameterError
 from secagg.flower import SecAggMod
+from secagg.flower.policy import strictest
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
@@ -149,6 +150,12 @@ def test_check49_configuration_of_a_node_makes_its_policy_stricter(config, accep
     nodes = {node: {**own, **config} for node, own in configs().items()}
     grid = LocalGrid(secure_app(), nodes)
     assert bool(run(grid, wrapped(on_failure="skip")).arrays) == accepted
+
+
+@pytest.mark.parametrize("key", ["secagg-min-clients", "secagg-require-active"])
+def test_error_of_a_configuration_has_the_key_and_the_value(key: str) -> None:
+    with pytest.raises(ParameterError, match=f"{key}.*'three'"):
+        strictest(ClientPolicy(), {key: "three"})
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,13 @@ def test_folder_that_cannot_be_used_is_an_error(ram_path: Path) -> None:
         NodeState(context(7))
 
 
+def test_number_that_cannot_be_written_is_an_error(ram_path: Path) -> None:
+    (ram_path / "1-1.part").mkdir()
+    with pytest.raises(VaultError) as caught:
+        NodeState(context(str(ram_path))).begin(0)
+    assert caught.value.check == "file"
+
+
 def test_damaged_number_is_an_error(ram_path: Path) -> None:
     (ram_path / "1-1.last").write_bytes(b"abc")
     with pytest.raises(VaultError) as caught:

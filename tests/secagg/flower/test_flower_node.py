@@ -326,6 +326,7 @@ def test_strategies_own_messages_must_be_of_one_kind_and_model():
     change: Callable[[list[Message]], list[Message]] = list
     start(list)
     start(lambda batch: kinds(batch, "train.default"))
+    start(lambda batch: [with_record([message])[0] for message in batch])
     for wrong in (
         lambda batch: batch + batch[:1],
         lambda batch: with_record(batch, secagg=ConfigRecord()),

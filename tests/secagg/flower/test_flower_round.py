@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
 from flower_nodes import (
@@ -31,6 +32,7 @@ from secagg import (
     RemoteProtocolError,
     TooFewSurvivors,
 )
+from secagg.flower import sums
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
@@ -310,7 +312,29 @@ def test_a_node_that_is_not_connected_drops_out():
                 for m, i in zip(messages, ids, strict=True)
             ]
 
+        def pull_messages(self, message_ids):
+            names = list(message_ids)
+            assert all(names)
+            return super().pull_messages(names)
+
     assert_mean(run(Partly(secure_app(), configs())).arrays, OTHERS)
+
+
+def test_training_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = []
+    honest = sums.exchange
+
+    def noted(grid: Grid, messages: dict[int, Message], timeout: float, poll: float) -> object:
+        lives = {message.metadata.ttl for message in messages.values()}
+        times.append((timeout, lives))
+        return honest(grid, messages, 0.0, poll)
+
+    monkeypatch.setattr(sums, "exchange", noted)
+    wrapped(key_timeout=7.0).start(
+        LocalGrid(secure_app(), configs()), model(), num_rounds=1, timeout=900.0
+    )
+    keys = (7.0, {37.0})
+    assert times == [keys, keys, (900.0, {930.0}), keys]
 
 
 def test_an_app_without_the_mod_gives_no_sum():

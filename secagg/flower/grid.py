@@ -83,10 +83,6 @@ class SecureGrid(Grid):
         metrics = self._averages.train if kinds == {"train"} else self._averages.evaluate
         if "train" not in kinds and (kinds != {"evaluate"} or not metrics):
             return self._grid.send_and_receive(batch, timeout=timeout)
-        if len(kinds) != 1:
-            raise ParameterError(
-                f"a round has messages of kinds {sorted(kinds)}; send one kind"
-            )
         plan = Plan(
             self._averages.weight,
             _model(batch[0].content) if kinds == {"train"} else None,

@@ -149,8 +149,8 @@ def _params(clients: int, length: int, settings: Settings, session: bytes) -> Ro
         if clients > _MOST_COMPLETE and not active:
             neighbours, threshold = graph.recommend(clients, 0.05, 0.05)
     encoding, weight = settings.encoding, settings.max_weight
-    # 2^b > 2 · n · W · max(M, 1) for the sums, and > n · d for the number of clipped elements
-    largest = clients * max(2 * weight * max(encoding.max_encoded, 1), length)
+    # 2^b > 2 · n · W · M for the sums, and > n · d for the number of clipped elements
+    largest = clients * max(2 * weight * encoding.max_encoded, length)
     return RoundParams(
         n_clients=clients,
         threshold=threshold,

@@ -26,8 +26,6 @@ def check_arrays(record: ArrayRecord, exclude: Collection[str]) -> None:
         raise ParameterError(
             f"exclude has {unknown[0]!r}, and the model has no such array; leave it out"
         )
-    if set(exclude) == set(record):
-        raise ParameterError("the model has no array to sum; pass one, and do not exclude it")
     for name, array in record.items():
         if name not in exclude and not _is_float(array.dtype):
             raise ParameterError(

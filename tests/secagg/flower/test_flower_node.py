@@ -187,14 +187,14 @@ START = {"b": np.zeros(2, dtype=np.float32), "a": np.ones((1, 2)), "n": np.array
 LAYOUT = Layout(
     Plan("num-examples", "arrays", ("n",), (("loss", 2.0),)),
     RecordDict({"arrays": model(**START)}),
-    1.0,
+    0.5,
 )
 
 
 def test_vector_is_the_difference_in_the_order_of_names_and_the_metrics():
     after = {"a": np.array([[2.0, 3.0]]), "b": np.array([0.5, 0.25], dtype=np.float32)}
     vector, _ = LAYOUT.vector(content(after, loss=1.0))
-    assert vector.tolist() == [1.0, 2.0, 0.5, 0.25, 0.5]
+    assert vector.tolist() == [1.0, 2.0, 0.5, 0.25, 0.25]
     assert LAYOUT.length == 5
     arrays, metrics = LAYOUT.restored(vector)
     assert list(arrays) == list(START)
@@ -212,6 +212,7 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
     "reply",
     [
         content({"a": np.ones((1, 2))}, loss=1.0),
+        content({"a": np.ones((1, 2)), "c": np.ones(2)}, loss=1.0),
         content({**START, "c": np.ones(1)}, loss=1.0),
         content({**START, "b": np.zeros(3)}, loss=1.0),
         content({**START, "b": np.zeros((2, 1))}, loss=1.0),
@@ -225,7 +226,7 @@ def test_reply_may_have_the_excluded_arrays_and_other_floats():
         RecordDict({**content(START, loss=1.0), "b": model(**START)}),
         RecordDict({**content(START, loss=1.0), "n": MetricRecord()}),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_reply_that_does_not_fit_the_plan_is_an_error(reply: RecordDict) -> None:
     with pytest.raises(ParameterError):
@@ -240,7 +241,17 @@ def test_message_without_the_model_is_an_error():
     with pytest.raises(ParameterError):
         Layout(Plan("w", "arrays", (), ()), RecordDict(), 1.0)
     with pytest.raises(ParameterError):
-        Layout(Plan("w", "c", (), ()), RecordDict({"c": ConfigRecord()}), 1.0)
+        Layout(Plan("w", "c", (), ()), RecordDict({"c": ConfigRecord({"a": 1.0})}), 1.0)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [Array(np.ones(2, int)), Array("bfloat16", (1,), "torch", b"\0\0")],
+    ids=["int", "bfloat16"],
+)
+def test_model_with_other_arrays_than_floats_is_an_error_in_a_node(array: Array) -> None:
+    with pytest.raises(ParameterError):
+        Layout(Plan("w", "a", (), ()), RecordDict({"a": ArrayRecord({"w": array})}), 1.0)
 
 
 def context(folder: object, node: int = 1, run_id: int = 1) -> Context:
@@ -316,10 +327,10 @@ def test_strategies_own_messages_must_be_of_one_kind_and_model():
         content = RecordDict({**batch[0].content, **records})
         return [Message(content, m.metadata.dst_node_id, "train") for m in batch]
 
-    def kinds(batch: list[Message], *names: str) -> list[Message]:
+    def kinds(batch: list[Message], *names: str, group: str = "") -> list[Message]:
         nodes = [message.metadata.dst_node_id for message in batch]
         return [
-            Message(batch[0].content, node, names[place % len(names)])
+            Message(batch[0].content, node, names[place % len(names)], group_id=group)
             for place, node in enumerate(nodes)
         ]
 
@@ -327,6 +338,7 @@ def test_strategies_own_messages_must_be_of_one_kind_and_model():
     start(list)
     start(lambda batch: kinds(batch, "train.default"))
     start(lambda batch: [with_record([message])[0] for message in batch])
+    start(lambda batch: kinds(batch, "train", group="7"))
     for wrong in (
         lambda batch: batch + batch[:1],
         lambda batch: with_record(batch, secagg=ConfigRecord()),

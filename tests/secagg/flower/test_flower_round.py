@@ -337,6 +337,18 @@ def test_training_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert times == [keys, keys, (900.0, {930.0}), keys]
 
 
+def test_the_model_is_sent_where_nodes_train_only():
+    sent: dict[str, set[str]] = {}
+
+    def meddle(message: Message, answer: Answer) -> Message:
+        sent[phase_of(message)] = set(message.content)
+        return answer(message)
+
+    run(meddler(meddle))
+    records = [set(sent[phase]) for phase in PHASES]
+    assert records == [{RECORD}, {RECORD}, {RECORD, "arrays", "config"}, {RECORD}]
+
+
 def test_an_app_without_the_mod_gives_no_sum():
     with pytest.raises(TooFewSurvivors):
         run(LocalGrid(make_app([]), configs()))

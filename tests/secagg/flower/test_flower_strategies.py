@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord
@@ -158,8 +160,8 @@ def test_settings_out_of_range_are_rejected(settings: dict[str, object]) -> None
     ("arrays", "settings"),
     [
         ({"steps": np.array(3)}, {}),
-        ({"steps": np.array(3), "w": np.ones(2)}, {"exclude": ["other"]}),
-        ({"steps": np.array(3)}, {"exclude": ["steps"]}),
+        ({"w": np.ones(2)}, {"exclude": ["other"]}),
+        ({"steps": np.array(3)}, {"exclude": ["steps"], "metrics": {"train-loss": 1.0}}),
         ({"flags": np.ones(3, dtype=bool), "w": np.ones(2)}, {}),
         ({"waves": np.ones(3, dtype=complex), "w": np.ones(2)}, {}),
     ],
@@ -191,6 +193,27 @@ def test_too_few_nodes_for_a_sum_are_an_error():
 def test_threshold_is_by_default_more_than_half(nodes: int, majority: int) -> None:
     params = sums._params(nodes, 10, wrapped()._settings, b"")
     assert (params.threshold, params.neighbours) == (majority, None)
+
+
+@pytest.mark.parametrize(
+    ("length", "settings"),
+    [
+        (1, {"max_weight": 1, "fractional_bits": 0}),  # needs R > 2^3
+        (16, {"max_weight": 1, "fractional_bits": 0}),  # and R > 2^6 for the clipped elements
+        (1, {"clip": 2.0**-20}),
+        (1000, {"clip": 8.0, "max_weight": 10_000}),
+    ],
+    ids=["weights", "clipped", "small", "usual"],
+)
+def test_modulus_is_the_smallest_with_headroom(length: int, settings: dict[str, float]) -> None:
+    params = sums._params(4, length, wrapped(**settings)._settings, b"")
+    with pytest.raises(ParameterError):
+        replace(params, modulus_bits=params.modulus_bits - 1)
+
+
+def test_error_of_settings_without_a_modulus_names_the_settings():
+    with pytest.raises(ParameterError, match="clip"):
+        sums._params(4, 1, wrapped(clip=2.0**10, max_weight=1 << 53)._settings, b"")
 
 
 def test_more_than_a_hundred_nodes_are_a_graph():

@@ -15,7 +15,6 @@ from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.grid import Averages, SecureGrid
 from secagg.flower.sums import Settings
-from secagg.flower.vectors import check_arrays
 from secagg.protocol.params import Security
 
 __all__ = ["SecAgg"]
@@ -127,7 +126,7 @@ class SecAgg(Strategy):
         )
         self._averages = Averages(
             weight=str(getattr(strategy, "weighted_by_key", "num-examples")),
-            exclude=tuple(sorted(exclude)),
+            exclude=tuple(exclude),
             train=_bounds("metrics", metrics),
             evaluate=_bounds("evaluate", evaluate),
             on_failure=on_failure,
@@ -155,7 +154,6 @@ class SecAgg(Strategy):
         LinkError
             The SuperLink took no message, because they are too large, for example.
         """
-        check_arrays(initial_arrays, self._averages.exclude)
         return self._strategy.start(
             SecureGrid(grid, self._settings, self._averages),
             initial_arrays,

@@ -16,6 +16,7 @@ from flwr.serverapp.strategy import (
     FedMedian,
     FedProx,
     FedYogi,
+    Strategy,
 )
 
 from flower_nodes import ERROR, configs, make_app, model, run, secure_app, wrapped
@@ -116,6 +117,23 @@ def test_own_strategy_is_accepted_if_it_is_declared():
     assert result.arrays
     with pytest.raises(ParameterError, match="FedMedian"):
         wrapped(OwnMedian(), averaging=True)
+
+
+def test_own_strategy_may_have_the_name_of_a_rejected_one():
+    class Krum(FedAvg):
+        pass
+
+    assert wrapped(Krum(), averaging=True)
+
+
+def test_own_strategy_may_inherit_from_none_of_flower():
+    class Bare(Strategy):
+        configure_train = configure_evaluate = aggregate_train = aggregate_evaluate = None
+        summary = None
+
+    assert wrapped(Bare(), averaging=True)
+    with pytest.raises(ParameterError, match="averaging=True"):
+        wrapped(Bare())
 
 
 def test_what_is_no_strategy_is_rejected():

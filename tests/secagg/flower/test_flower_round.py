@@ -58,6 +58,17 @@ def test_mean_and_total_weight_are_those_of_all_nodes():
     assert metrics["secagg-clipped"] == 0
 
 
+def test_weight_has_the_key_of_the_strategy():
+    def renamed(message: Message, context: Context) -> Message:
+        reply = train(message, context)
+        record = reply.content["metrics"]
+        record["rows"] = record.pop("num-examples")
+        return reply
+
+    secagg = wrapped(FedAvg(fraction_evaluate=0.0, weighted_by_key="rows"))
+    assert_mean(run(LocalGrid(secure_app(train=renamed), configs()), secagg).arrays, NODES)
+
+
 def test_arrays_keep_their_order_shapes_and_dtypes():
     arrays = run(LocalGrid(secure_app(), configs())).arrays
     before = [(name, a.dtype, a.shape) for name, a in model().items()]

@@ -48,7 +48,7 @@ from secagg.flower.wire import Plan
 from secagg.session.wire import read_name, write_name
 
 SECRET = 0.0731
-"""What the nodes add to each array in a test of errors."""
+"""Update of every element in the test of the frames of errors."""
 
 
 def renamed(**fields: object) -> Callable[[RoundParams], RoundParams]:

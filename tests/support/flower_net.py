@@ -16,10 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
+
+from secagg import Identity
 
 HERE = Path(__file__).resolve().parent
 APP = HERE / "flower_app"
@@ -76,6 +79,7 @@ class Network:
                 f'address = "127.0.0.1:{self.port}"\n{self._federation}\n'
             )
             address = ("--host", "127.0.0.1", "--port", str(self.port))
+            self._write_identities()
             self.start("link", "flower-superlink", *self._link, *address)
             self.wait(lambda: listening(self.port), "link")
             for key in self._registered:
@@ -89,9 +93,23 @@ class Network:
             raise
         return self
 
+    def _write_identities(self) -> None:
+        """Write a key for each node and the registry of all, for the active variant."""
+        made = {f"n{number}": Identity.generate() for number in range(self._nodes)}
+        for name, identity in made.items():
+            (self.folder / f"{name}.pem").write_bytes(identity.to_pem())
+        publics = {name: identity.public.hex() for name, identity in made.items()}
+        (self.folder / "registry.json").write_text(json.dumps(publics))
+
     def start_node(self, number: int) -> None:
         own = ("--host", "127.0.0.1", "--port", str(free_port()))
-        config = f'partition-id={number} secagg-state-dir="{self.folder}/state{number}"'
+        config = " ".join(
+            [
+                f'partition-id={number} secagg-state-dir="{self.folder}/state{number}"',
+                f'secagg-identity="{self.folder}/n{number}.pem"',
+                f'secagg-registry="{self.folder}/registry.json"',
+            ]
+        )
         link = ("--superlink", f"127.0.0.1:{self.port}")
         self.start(
             f"node{number}",
@@ -186,11 +204,11 @@ class Network:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for pid in self.left():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        while left := self.left():  # a process can have started another one meanwhile
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
         for log in self._logs:
             log.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,13 @@ def test_run_below_the_threshold_fails_and_opens_nothing():
         assert not network.mark("closed").exists()
 
 
+def test_active_variant_with_a_killed_node():
+    with Network(5) as network:
+        run = network.begin(faults="1:0:die", rounds=1, security="active")
+        assert network.finish(run) == "finished:completed", network.server_log(run)
+        assert_step(network, 1, range(1, 5))
+
+
 def test_every_process_is_ended():
     with Network(2) as network:
         assert len(network.left()) >= 3
@@ -114,8 +122,8 @@ def test_nodes_with_registered_keys_over_tls(tls: Path) -> None:
         assert_step(network, 1, range(4))
 
 
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray")
 def test_simulation_with_ray():
-    pytest.importorskip("ray")
     with Network(0, link=("--insecure", "--simulation")) as network:
         federation = "num-supernodes=8 client-resources-num-cpus=1"
         run = network.begin(federation=federation, rounds=2)

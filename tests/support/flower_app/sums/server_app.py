@@ -14,6 +14,7 @@ from flwr.app import Array, ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
+from secagg import Registry
 from secagg.flower import SecAgg
 from sums.known import mark
 
@@ -44,7 +45,16 @@ def main(grid: Grid, context: Context) -> None:
     grid.push_messages = pausing
     strategy = FedAvg(fraction_evaluate=0.0)
     start = ArrayRecord({"model": Array(np.zeros(config["length"], dtype=np.float32))})
-    SecAgg(strategy, clip=1.0, max_weight=100, key_timeout=config["key-timeout"]).start(
+    active = config["security"] == "active"
+    registry = Registry.from_json((folder / "registry.json").read_bytes()) if active else None
+    SecAgg(
+        strategy,
+        clip=1.0,
+        max_weight=100,
+        key_timeout=config["key-timeout"],
+        security=config["security"],
+        registry=registry,
+    ).start(
         grid,
         start,
         num_rounds=config["rounds"],

@@ -12,7 +12,7 @@ from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.flower.sums import Settings, Sum, sum_replies
+from secagg.flower.batches import Sum, Summing
 from secagg.flower.wire import Plan
 from secagg.protocol import Phase
 
@@ -42,19 +42,20 @@ class Averages:
 class SecureGrid(Grid):
     """Grid around a ServerApp's own, whose train messages are answered by one reply, the mean.
 
-    `SecAgg.start` makes one. Nodes need a `SecAggMod`. Messages that are not to be summed, such
-    as queries, pass as they are, and so do all other methods.
+    `SecAgg.start` makes one. Messages that are not to be summed, such as
+    queries, pass as they are, and so do all other methods.
 
     Parameters
     ----------
     grid : Grid
         Grid of the ServerApp.
-    settings : Settings
+    summing : callable
+        `Summing` of the protocol.
     averages : Averages
     """
 
-    def __init__(self, grid: Grid, settings: Settings, averages: Averages) -> None:
-        self._grid, self._settings, self._averages = grid, settings, averages
+    def __init__(self, grid: Grid, summing: Summing, averages: Averages) -> None:
+        self._grid, self._summing, self._averages = grid, summing, averages
 
     def send_and_receive(
         self, messages: Iterable[Message], *, timeout: float | None = None
@@ -94,9 +95,7 @@ class SecureGrid(Grid):
     def _summed(self, batch: Sequence[Message], plan: Plan, timeout: float) -> list[Message]:
         number = next(_NUMBERS)
         try:
-            done = sum_replies(
-                self._grid, batch, plan, self._settings, number=number, timeout=timeout
-            )
+            done = self._summing(self._grid, batch, plan, number=number, timeout=timeout)
             if not done.result.weight:
                 raise RemoteProtocolError(
                     f"the weights {plan.weight!r} of all nodes are 0, so there is no mean",
@@ -136,7 +135,7 @@ class SecureGrid(Grid):
         return self._grid.get_node_ids()
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Push messages as they are; a `SecAggMod` refuses to train for them."""
+        """Push messages as they are; nodes with a mod of this package refuse to train."""
         return self._grid.push_messages(messages)
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
@@ -163,15 +162,16 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
     """Return the mean of a sum as the reply to one of its messages."""
     result = done.result
     arrays, metrics = done.layout.restored(result.mean)
-    clipped = result.clipped or 0
     logger.info("secagg: summed the replies of %d nodes", len(result.survivors))
-    if clipped:
+    measured = MetricRecord({plan.weight: result.weight or 0, **metrics})
+    if result.clipped is not None:
+        measured[CLIPPED] = result.clipped
+    if result.clipped:
         logger.warning(
             "secagg: %d elements of %d nodes were clipped; raise clip or a bound of metrics",
-            clipped,
+            result.clipped,
             len(result.survivors),
         )
-    measured = MetricRecord({plan.weight: result.weight or 0, **metrics, CLIPPED: clipped})
     content = RecordDict({"metrics": measured})
     if plan.arrays is not None:
         content[plan.arrays] = arrays

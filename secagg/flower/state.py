@@ -7,8 +7,11 @@ back, but its key is gone. The number is in the folder, too, and outlives the Su
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context
@@ -62,21 +65,22 @@ class NodeState:
         self._vault = Vault(folder / f"{name}.key")
         self._last = folder / f"{name}.last"
 
-    def begin(self, number: int) -> None:
+    def begin(self, number: int, phase: str = Phase.ADVERTISE_KEYS) -> None:
         """Store the number of the sum that begins, durably.
 
         RemoteProtocolError ("session") is raised unless it is above all earlier ones, because a
         second vector in one round could be summed in another cohort.
         """
         try:
-            if number <= self._last_number():
-                raise RemoteProtocolError(
-                    "this node was in this sum or in a later one before",
-                    sender=None,
-                    phase=Phase.ADVERTISE_KEYS,
-                    check="session",
-                )
-            _replace(self._last, _LAST.pack(number))
+            with _locked(self._last.parent) as folder:  # a second process has the same message
+                if number <= self._last_number():
+                    raise RemoteProtocolError(
+                        "this node was in this sum or in a later one before",
+                        sender=None,
+                        phase=phase,
+                        check="session",
+                    )
+                _replace(self._last, _LAST.pack(number), folder)
         except OSError as error:
             raise _unusable(self._last, error) from None
 
@@ -117,7 +121,18 @@ class NodeState:
             ) from None
 
 
-def _replace(path: Path, content: bytes) -> None:
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Yield a descriptor of a folder, which no other process or thread has locked."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _replace(path: Path, content: bytes, folder: int) -> None:
     """Replace a file; its new content is on the disk when the call returns."""
     part = path.with_suffix(".part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -126,11 +141,7 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    os.fsync(folder)
 
 
 def _unusable(path: Path, error: OSError) -> VaultError:

@@ -1,26 +1,27 @@
-"""Wrapper of a strategy: the same rounds, over secure sums."""
+"""Strategy of the four exchanges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.app import Message
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result, Strategy
+from flwr.serverapp.strategy import Strategy
 
 from secagg import FixedPoint, Registry
-from secagg._check import check_integer, check_kind
+from secagg._check import check_kind
 from secagg.errors import ParameterError
-from secagg.flower.allowed import check_strategy
-from secagg.flower.grid import Averages, SecureGrid
-from secagg.flower.sums import Settings
+from secagg.flower.batches import Sum
+from secagg.flower.sums import Settings, sum_replies
+from secagg.flower.wire import Plan
+from secagg.flower.wrapper import SecureStrategy, check_seconds
 from secagg.protocol.params import Security
 
 __all__ = ["SecAgg"]
 
 
-class SecAgg(Strategy):
+class SecAgg(SecureStrategy):
     """Strategy whose rounds see the mean of the nodes' updates, and no single update.
 
     ``SecAgg(FedAvg(), clip=1.0, max_weight=10_000).start(grid, arrays)`` takes the place of
@@ -99,21 +100,21 @@ class SecAgg(Strategy):
         poll: float = 0.5,
         on_failure: Literal["raise", "skip"] = "raise",
     ) -> None:
-        check_strategy(strategy, averaging=averaging)
-        check_integer("max_weight", max_weight, 1, 1 << 53)
-        for name, seconds in (("key_timeout", key_timeout), ("poll", poll)):
-            if not seconds > 0:
-                raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
-        if on_failure not in ("raise", "skip"):
-            raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")
+        super().__init__(
+            strategy,
+            max_weight=max_weight,
+            metrics=metrics,
+            evaluate=evaluate,
+            exclude=exclude,
+            averaging=averaging,
+            on_failure=on_failure,
+        )
+        check_seconds(key_timeout=key_timeout, poll=poll)
         if threshold is None and neighbours is not None:
             raise ParameterError(
                 "neighbours needs a threshold; pass both from secagg.graph.recommend"
             )
         _check_security(security, registry, neighbours)
-        if isinstance(exclude, str):
-            raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
-        self._strategy = strategy
         self._settings = Settings(
             encoding=FixedPoint(clip, fractional_bits),
             max_weight=int(max_weight),
@@ -124,76 +125,12 @@ class SecAgg(Strategy):
             key_timeout=key_timeout,
             poll=poll,
         )
-        self._averages = Averages(
-            weight=str(getattr(strategy, "weighted_by_key", "num-examples")),
-            exclude=tuple(exclude),
-            train=_bounds("metrics", metrics),
-            evaluate=_bounds("evaluate", evaluate),
-            on_failure=on_failure,
-        )
 
-    def start(
-        self,
-        grid: Grid,
-        initial_arrays: ArrayRecord,
-        num_rounds: int = 3,
-        timeout: float = 3600,
-        train_config: ConfigRecord | None = None,
-        evaluate_config: ConfigRecord | None = None,
-        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
-    ) -> Result:
-        """Run the strategy's rounds with secure sums; the arguments are those of its `start`.
-
-        Raises
-        ------
-        ParameterError
-            The model has an array that is neither a float nor excluded, or the parameters do
-            not fit the model or the number of nodes.
-        TooFewSurvivors, RemoteProtocolError
-            A sum failed, unless failures are to be skipped. Nothing has been unmasked.
-        LinkError
-            The SuperLink took no message, because they are too large, for example.
-        """
-        return self._strategy.start(
-            SecureGrid(grid, self._settings, self._averages),
-            initial_arrays,
-            num_rounds,
-            timeout,
-            train_config,
-            evaluate_config,
-            evaluate_fn,
-        )
-
-    def configure_train(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Raise `ParameterError`: only another wrapper calls this, which would see no sum."""
-        raise ParameterError(
-            "SecAgg must be the outermost strategy: call start of SecAgg(...), and not of a "
-            "strategy around it"
-        )
-
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Return what the wrapped strategy returns."""
-        return self._strategy.aggregate_train(server_round, replies)
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """Return what the wrapped strategy returns."""
-        return self._strategy.configure_evaluate(server_round, arrays, config, grid)
-
-    def aggregate_evaluate(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> MetricRecord | None:
-        """Return what the wrapped strategy returns."""
-        return self._strategy.aggregate_evaluate(server_round, replies)
-
-    def summary(self) -> None:
-        """Log the settings of the wrapped strategy."""
-        self._strategy.summary()
+    def _sum(
+        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
+    ) -> Sum:
+        """Return the sum of what the nodes reply to a batch; see `Summing`."""
+        return sum_replies(grid, batch, plan, self._settings, number=number, timeout=timeout)
 
 
 def _check_security(
@@ -213,13 +150,3 @@ def _check_security(
         raise ParameterError(
             "security 'active' is on the complete graph only; leave neighbours out"
         )
-
-
-def _bounds(name: str, bounds: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the bounds of metrics, or raise `ParameterError`."""
-    for metric, bound in (bounds or {}).items():
-        if not 0 < bound < float("inf"):
-            raise ParameterError(
-                f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
-            )
-    return {metric: float(bound) for metric, bound in (bounds or {}).items()}

@@ -17,9 +17,12 @@ from msgspec import Struct
 
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.protocol import NEXT, Phase
+from secagg.session.wire import REPORT
 
 __all__ = [
+    "PREFIX",
     "RECORD",
+    "TRAINING",
     "Plan",
     "Task",
     "answer_record",
@@ -37,6 +40,8 @@ RECORD = "secagg"
 VERSION = 1
 PREFIX = b"flower"
 """Beginning of the ``params.session`` of every sum."""
+TRAINING: frozenset[str] = frozenset({Phase.MASKED_INPUT, REPORT})
+"""Phases whose message has the plan and the strategy's records."""
 _STYPE = "secagg.message"
 _FIELDS = frozenset({"version", "phase", "params", "plan", "data"})
 
@@ -69,17 +74,17 @@ class Task(NamedTuple):
 
     Attributes
     ----------
-    phase : Phase
-        Phase whose message is due.
+    phase : str
+        `Phase` whose message is due, or "report" for a report of a one-shot sum.
     params : bytes
         Parameters of the sum, in every task.
     plan : bytes
-        `write_plan` of the sum's plan in "masked_input", empty in all other phases.
+        `write_plan` of the sum's plan in "masked_input" and "report", else empty.
     data : bytes
-        The server's message of the protocol.
+        The server's message of the protocol. In "report" the helpers' endorsements.
     """
 
-    phase: Phase
+    phase: str
     params: bytes
     plan: bytes
     data: bytes
@@ -100,7 +105,7 @@ def read_plan(data: bytes) -> Plan:
         plan = _PLAN.decode(data)
         if write_plan(plan) == data and all(bound > 0 for _, bound in plan.metrics):
             return plan
-    raise _malformed(Phase.MASKED_INPUT, "plan", "these bytes are not a plan of a sum")
+    raise _malformed("message", "plan", "these bytes are not a plan of a sum")
 
 
 def task_record(task: Task) -> ConfigRecord:
@@ -126,11 +131,12 @@ def read_task(content: RecordDict) -> Task | None:
         raise _malformed("message", "version", why)
     phase, *rest = (record.get(field) for field in Task._fields)
     data = [field for field in rest if isinstance(field, bytes)]
-    if set(record) != _FIELDS or len(data) != len(rest) or phase not in NEXT["active"]:
+    known = phase == REPORT or phase in NEXT["active"]
+    if set(record) != _FIELDS or len(data) != len(rest) or not known:
         raise _malformed("message", "record", "the record has not the fields of a task")
-    task = Task(Phase(str(phase)), *data)
-    first = task.phase is Phase.ADVERTISE_KEYS
-    if (first and task.data) or bool(task.plan) != (task.phase is Phase.MASKED_INPUT):
+    task = Task(str(phase), *data)
+    first = task.phase == Phase.ADVERTISE_KEYS
+    if (first and task.data) or bool(task.plan) != (task.phase in TRAINING):
         raise _malformed("message", "record", "a field is not empty, or is, in its phase")
     return task
 
@@ -160,7 +166,7 @@ def read_answer(content: RecordDict, *, large: bool, sender: int, phase: str) ->
             value = value.data
         if len(record) == 1 and isinstance(value, bytes):
             return value
-    why = "the reply is not an answer of the protocol; is SecAggMod the first mod of the app?"
+    why = "the reply is not an answer of the protocol; is its mod the first one of the app?"
     raise RemoteProtocolError(why, sender=sender, phase=phase, check="record")
 
 

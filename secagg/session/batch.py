@@ -13,13 +13,13 @@ from secagg.oneshot.layout import ID_BYTES, START_BYTES
 from secagg.protocol import CohortLedger, Registry
 from secagg.protocol.messages import pack_ids
 from secagg.session.answers import fingerprint
-from secagg.session.deadlines import Deadlines
 from secagg.session.desk import Desk
 from secagg.session.events import Place
 from secagg.session.exchange import Exchange
 from secagg.session.helpers import HelperLink, Helpers
 from secagg.session.reports import Reports
 from secagg.session.store import Store
+from secagg.session.thread import Thread
 from secagg.session.wire import REPORT, Task, task_id
 
 __all__ = ["Batch"]
@@ -119,7 +119,7 @@ class Batch:
             id=name,
             clients=frozenset(cohort),
             task=lambda _: task,
-            receive=self._receive,
+            receive=self.receive,
             store=self._store,
             answered=set(self.accumulator.ids) & set(cohort),
         )
@@ -131,8 +131,16 @@ class Batch:
         finally:
             self.left_out |= exchange.rejected
 
-    async def finish(self, helpers: Helpers, desk: Desk, deadlines: Deadlines) -> OneShotResult:
+    async def finish(self, helpers: Helpers, thread: Thread, seconds: float) -> OneShotResult:
         """Let the helpers check the boxes and open the sum.
+
+        Parameters
+        ----------
+        helpers : Helpers
+        thread : Thread
+            Thread of the accumulator.
+        seconds : float
+            Deadline of each step of the helpers.
 
         Raises
         ------
@@ -141,11 +149,11 @@ class Batch:
         RemoteProtocolError
             "helpers": too few helpers are left. Or as `Accumulator.result`.
         """
-        params, seconds, run = self.params, deadlines.unmask, desk.thread.run
+        params, run = self.params, thread.run
         if self.needed:  # before the helpers work for nothing
             raise self._too_few(f"{len(self.accumulator)} clients reported")
         rejected = await helpers.ask(
-            "check", seconds, lambda link: self._check(link, helpers, desk)
+            "check", seconds, lambda link: self._check(link, helpers, thread)
         )
         if not self._fixed:
             dropped = self._dropped(helpers, rejected)
@@ -157,14 +165,14 @@ class Batch:
             reserved = await helpers.ask(
                 "reserve",
                 seconds,
-                lambda link: self._call(link.reserve, first, link, helpers, desk),
+                lambda link: self._call(link.reserve, first, link, helpers, thread),
             )
             valid = await run(lambda: self._valid(reserved, self.accumulator.request, wrong))
             helpers.fail_all(wrong, "reserve")
             helpers.require(params.quorum, "reserve")
             request = await run(lambda: self.accumulator.request(valid.values()))
         answers = await helpers.ask(
-            "open", seconds, lambda link: self._call(link.open, request, link, helpers, desk)
+            "open", seconds, lambda link: self._call(link.open, request, link, helpers, thread)
         )
         try:
             result = await run(lambda: self._result(answers, wrong))
@@ -173,7 +181,8 @@ class Batch:
         helpers.fail_all(dict.fromkeys(result.outvoted, "outvoted"), "open")
         return result
 
-    def _receive(self, client: int, report: bytes) -> None:
+    def receive(self, client: int, report: bytes) -> None:
+        """Add the report of a client, or raise RemoteProtocolError."""
         head = reports.read(report, self.params)
         if head.client_id != client:  # in a semi-honest sum nobody signs
             why = f"the report is of client {head.client_id}"
@@ -187,11 +196,11 @@ class Batch:
             self._reports.extend(self._unstored)
             self._unstored.clear()
 
-    async def _check(self, link: HelperLink, helpers: Helpers, desk: Desk) -> set[int]:
+    async def _check(self, link: HelperLink, helpers: Helpers, thread: Thread) -> set[int]:
         """Send all boxes to a helper; return the ids that it rejects."""
         chunks = self.accumulator.boxes(link.number)
         rejected: set[int] = set()
-        while (chunk := await desk.thread.run(lambda: next(chunks, None))) is not None:
+        while (chunk := await thread.run(lambda: next(chunks, None))) is not None:
             helpers.bytes_down += len(chunk)
             rejected.update(map(index, await link.check(chunk)))
         return rejected
@@ -202,7 +211,7 @@ class Batch:
         request: bytes,
         link: HelperLink,
         helpers: Helpers,
-        desk: Desk,
+        thread: Thread,
     ) -> bytes:
         """Return a helper's answer; one that was restarted gets all boxes again first."""
         helpers.bytes_down += len(request)
@@ -211,7 +220,7 @@ class Batch:
         except RemoteProtocolError as error:
             if error.check != "unchecked":
                 raise
-            await self._check(link, helpers, desk)
+            await self._check(link, helpers, thread)
             answer = await call(request)
         helpers.bytes_up += len(answer)
         return answer

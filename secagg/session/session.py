@@ -253,7 +253,7 @@ class Session:
             if ids and not batch.fixed:
                 await batch.collect(place, ids, self._desk, self._deadlines.reports)
             reached = Helpers(links, len(params.helpers), place, self._hooks, self._clock)
-            return await batch.finish(reached, self._desk, self._deadlines)
+            return await batch.finish(reached, self._thread, self._deadlines.unmask)
 
         try:
             result = await series.next(params, message, batch.left_out, run)

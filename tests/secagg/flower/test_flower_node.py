@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import stat
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +42,7 @@ from flower_nodes import (
 )
 from frames import leaks
 from secagg import Integers, ParameterError, RemoteProtocolError, RoundParams, VaultError
-from secagg.flower import SecAggMod, sums
+from secagg.flower import SecAggMod, state, sums
 from secagg.flower.state import NodeState
 from secagg.flower.testing import LocalGrid
 from secagg.flower.vectors import Layout
@@ -265,6 +267,43 @@ def test_check49_number_of_a_sum_must_grow_also_after_a_restart(ram_path: Path) 
             NodeState(context(str(ram_path))).begin(number)
         assert caught.value.check == "session"
     NodeState(context(str(ram_path))).begin(4)
+
+
+def test_check49_of_two_processes_one_begins_a_sum(
+    ram_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one begins while the first has read the number and not yet written its own."""
+    outcomes: list[str] = []
+    replace_file, lock = state._replace, fcntl.flock
+    waits = threading.Event()
+
+    def begin() -> None:
+        try:
+            NodeState(context(str(ram_path))).begin(1)
+            outcomes.append("")
+        except RemoteProtocolError as error:
+            outcomes.append(error.check)
+
+    second = threading.Thread(target=lambda: (begin(), waits.set()))
+
+    def late(*given: object) -> None:
+        monkeypatch.setattr(state, "_replace", replace_file)
+        monkeypatch.setattr(fcntl, "flock", lambda *given: (waits.set(), lock(*given)))
+        second.start()
+        waits.wait()
+        replace_file(*given)
+
+    monkeypatch.setattr(state, "_replace", late)
+    begin()
+    second.join()
+    assert sorted(outcomes) == ["", "session"]
+
+
+def test_check49_number_of_a_client_is_that_of_its_identity(ram_path: Path) -> None:
+    NodeState(context(str(ram_path)), client_id=5).begin(3)
+    with pytest.raises(RemoteProtocolError):
+        NodeState(context(str(ram_path), node=2), client_id=5).begin(3)
+    NodeState(context(str(ram_path), node=2), client_id=6).begin(3)
 
 
 def test_nodes_and_runs_share_a_folder(ram_path: Path) -> None:

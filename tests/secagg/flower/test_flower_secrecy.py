@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from flower_nodes import Meddler, configs, make_app, wrapped
-from secagg.flower import SecAggMod, mod
+from secagg.flower import SecAggMod, mod, node
 from secagg.flower.wire import RECORD
 
 SECRET = "patient4711"  # noqa: S105
@@ -208,44 +208,44 @@ def test_check49_no_reply_of_a_node_has_anything_of_it(end, change, meddle, publ
 
 
 def leak_text(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mod, "_public_class", lambda error: str(error.args))
+    patch.setattr(node, "_public_class", lambda error: str(error.args))
 
 
 def leak_name(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mod, "_public_class", lambda error: type(error).__name__)
+    patch.setattr(node, "_public_class", lambda error: type(error).__name__)
 
 
 def leak_errors_of_the_application(patch: pytest.MonkeyPatch) -> None:
     def call(self, message: Message, context: Context, call_next: Callable) -> Message:
         return Message(self._reply(message, context, call_next), reply_to=message)
 
-    patch.setattr(mod.SecAggMod, "__call__", call)
+    patch.setattr(node.Guard, "__call__", call)
 
 
 def leak_metadata(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mod, "vars", lambda _: {}, raising=False)
+    patch.setattr(node, "vars", lambda _: {}, raising=False)
 
 
 def leak_records(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mod.SecAggMod, "_declared", lambda self, content: content)
+    patch.setattr(node.Guard, "_declared", lambda self, content: content)
 
 
 def leak_undeclared_metrics(patch: pytest.MonkeyPatch) -> None:
-    def declared(self: SecAggMod, content: RecordDict) -> RecordDict:
+    def declared(self: node.Guard, content: RecordDict) -> RecordDict:
         return RecordDict(dict(content.metric_records))
 
-    patch.setattr(mod.SecAggMod, "_declared", declared)
+    patch.setattr(node.Guard, "_declared", declared)
 
 
 def leak_training(patch: pytest.MonkeyPatch) -> None:
-    honest = mod.SecAggMod._reply
+    honest = node.Guard._reply
 
     def reply(self, message, context, call_next):
         if RECORD in message.content:
             return honest(self, message, context, call_next)
         return call_next(message, context).content
 
-    patch.setattr(mod.SecAggMod, "_reply", reply)
+    patch.setattr(node.Guard, "_reply", reply)
 
 
 def leak_beside_the_masked_input(patch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ TASKS = [
     Task(Phase.MASKED_INPUT, b"params", b"plan", b"data"),
     Task(Phase.CONSISTENCY_CHECK, b"params", b"", b"data"),
     Task(Phase.UNMASKING, b"params", b"", b"data"),
+    Task("report", b"params", b"plan", b"data"),
 ]
 
 
@@ -70,6 +71,7 @@ def test_message_without_the_record_has_no_task():
         (1, {"more": b""}, "record"),
         (1, {"plan": b"plan"}, "record"),
         (2, {"plan": b""}, "record"),
+        (5, {"plan": b""}, "record"),
         (0, {"data": b"data"}, "record"),
     ],
     ids=str,

@@ -1,0 +1,150 @@
+"""Batches of a strategy's messages: what the sums of both protocols have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from secagg import FixedPoint, RoundResult
+from secagg.errors import ParameterError
+from secagg.flower.vectors import Layout
+from secagg.flower.wire import (
+    PREFIX,
+    RECORD,
+    TRAINING,
+    Plan,
+    Task,
+    content_digest,
+    run_name,
+    task_record,
+    write_plan,
+)
+from secagg.session.wire import AttemptName, write_name
+
+__all__ = ["Prepared", "Sum", "Summing", "message_to", "modulus_bits", "prepare"]
+
+_TTL_SLACK = 30.0
+"""Seconds that a message outlives its exchange, so that its reply can still be pulled."""
+
+
+class Sum(NamedTuple):
+    """Outcome of a sum: its result, where its elements are, and the errors of nodes."""
+
+    result: RoundResult
+    layout: Layout
+    errors: list[Message]
+
+
+class Summing(Protocol):
+    """Function that sums what the nodes reply to a batch, without any single reply."""
+
+    def __call__(
+        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
+    ) -> Sum:
+        """Return the sum.
+
+        Parameters
+        ----------
+        grid : Grid
+        batch : sequence of Message
+            Messages of the strategy, one for each node, all with the same content.
+        plan : Plan
+        number : int
+            Number of the sum, above those of all earlier ones of the run.
+        timeout : float
+            Seconds for the exchange in which the nodes train.
+
+        Raises
+        ------
+        ParameterError
+            The messages differ or have a record of the protocol's name, a node has two of them,
+            or the parameters do not fit the model or the number of nodes.
+        TooFewSurvivors, RemoteProtocolError
+            The sum failed. Nothing has been unmasked, but after an impossible sum.
+        LinkError
+            The SuperLink took no message.
+        """
+        ...
+
+
+class Prepared(NamedTuple):
+    """Batch whose messages are all the same.
+
+    Attributes
+    ----------
+    own : mapping of int to Message
+        The strategy's messages, by the id of the node.
+    plan : bytes
+        `write_plan` of the sum's plan.
+    layout : Layout
+    session : bytes
+        ``params.session`` of the sum: run, number and digest of the message.
+    """
+
+    own: Mapping[int, Message]
+    plan: bytes
+    layout: Layout
+    session: bytes
+
+
+def prepare(
+    grid: Grid, batch: Sequence[Message], plan: Plan, encoding: FixedPoint, number: int
+) -> Prepared:
+    """Return a batch with the name of its sum; `ParameterError` as `Summing` has it."""
+    own = {message.metadata.dst_node_id: message for message in batch}
+    first, packed = batch[0], write_plan(plan)
+    digest = content_digest(first, packed)
+    _check(batch, own, digest, packed)
+    layout = Layout(plan, first.content, encoding.clip)
+    name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
+    return Prepared(own, packed, layout, write_name(PREFIX, name))
+
+
+def modulus_bits(clients: int, encoding: FixedPoint, weight: int, others: int = 0) -> int:
+    """Return the bits of the smallest modulus for weighted sums, and for numbers to `others`.
+
+    2^b > 2 · n · W · M for the sums, where M is the encoding's largest integer.
+    """
+    largest = max(2 * clients * weight * encoding.max_encoded, others)
+    return min(largest.bit_length(), 64)
+
+
+def message_to(own: Message, task: Task, seconds: float) -> Message:
+    """Return the message of a task to a node, with the strategy's records where it trains."""
+    content = RecordDict({RECORD: task_record(task)})
+    if task.phase in TRAINING:
+        content = RecordDict({**own.content, **content})
+    metadata = own.metadata
+    return Message(
+        content,
+        metadata.dst_node_id,
+        metadata.message_type,
+        ttl=seconds + _TTL_SLACK,
+        group_id=metadata.group_id,
+    )
+
+
+def _check(
+    batch: Sequence[Message], own: Mapping[int, Message], digest: bytes, plan: bytes
+) -> None:
+    if len(own) != len(batch):
+        raise ParameterError("a node has two messages of one round; send one to each node")
+    if RECORD in batch[0].content:
+        raise ParameterError(f"the messages have a record {RECORD!r} of their own; rename it")
+    shared = batch[0].content
+    for message in batch[1:]:
+        # most strategies send one object; a digest reads the whole model
+        same = message.content is shared and _kind(message) == _kind(batch[0])
+        if not same and content_digest(message, plan) != digest:
+            raise ParameterError(
+                "the strategy sends nodes different messages, and their replies cannot be "
+                "averaged in one sum; send all nodes the same content"
+            )
+
+
+def _kind(message: Message) -> tuple[str, str]:
+    return message.metadata.message_type, message.metadata.group_id

@@ -1,0 +1,174 @@
+"""Guard of a node: it answers a protocol's messages, and lets nothing else of the app out.
+
+Every reply of a guarded node is a message of the protocol, a record of declared metrics, or an
+error without text of the application.
+"""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from flwr.app import Context, Error, Message, MetricRecord, RecordDict
+from flwr.clientapp.typing import ClientAppCallable
+
+from secagg import FixedPoint, RoundParams, errors
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flower.vectors import Layout
+from secagg.flower.wire import RECORD, Task, content_digest, read_plan, read_task, run_name
+from secagg.oneshot import OneShotParams
+from secagg.session.wire import AttemptName, read_name
+
+__all__ = ["Guard", "agreed", "content_of", "name_of", "violation"]
+
+logger = logging.getLogger("flwr.secagg")
+
+_RAISED, _REFUSED = 2, 6
+"""Flower's codes for an exception of the app, and for a mod that refuses a message."""
+_PROTOCOL_ONLY = "secagg: this node trains under secure aggregation only"
+_UNDECLARED = "secagg: this node sends declared metrics only"
+_METRICS = "metrics"
+"""Name of the record of declared metrics."""
+
+
+class Guard(ABC):
+    """Mod that answers the tasks of a protocol, and refuses all other messages.
+
+    Exceptions are messages whose replies the application declares public; see `SecAggMod`.
+    """
+
+    def __init__(self, public: Iterable[str]) -> None:
+        if isinstance(public, str):
+            raise ParameterError(f"public must be names of metrics, such as ({public!r},)")
+        self._public = frozenset(public)
+
+    def __call__(
+        self, message: Message, context: Context, call_next: ClientAppCallable
+    ) -> Message:
+        """Return the reply to a message; it raises no error of the application.
+
+        The reason for an error is in the log of the node only, because it could be private. The
+        server gets the class of the error, or the nearest one of Python or secagg.
+        """
+        received = dict(vars(message.metadata))
+        try:
+            reply = self._reply(message, context, call_next)
+        except Exception as error:
+            logger.exception("secagg: a %s message failed", message.metadata.message_type)
+            reply = Error(_RAISED, f"secagg: {_public_class(error)}")
+        # a reply has the group and type of its message, which the application can change
+        vars(message.metadata).update(received)
+        return Message(reply, reply_to=message)
+
+    @abstractmethod
+    def _answer(
+        self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
+    ) -> RecordDict:
+        """Return the protocol's answer to a task."""
+
+    def _reply(
+        self, message: Message, context: Context, call_next: ClientAppCallable
+    ) -> RecordDict | Error:
+        task = read_task(message.content)
+        if task is not None:
+            return self._answer(task, message, context, call_next)
+        kind = message.metadata.message_type.partition(".")[0]
+        if not self._public or kind not in ("evaluate", "query"):
+            logger.warning("secagg: refused a %s message without the protocol", kind)
+            return Error(_REFUSED, _PROTOCOL_ONLY)
+        return self._declared(content_of(call_next(message, context)))
+
+    def _declared(self, content: RecordDict) -> RecordDict | Error:
+        """Return the record of metrics if all are declared public, or an error."""
+        record = content.get(_METRICS)
+        if set(content) != {_METRICS} or not isinstance(record, MetricRecord):
+            logger.warning("secagg: refused a reply; send one MetricRecord %r", _METRICS)
+            return Error(_REFUSED, _UNDECLARED)
+        single = {key for key, value in record.items() if not isinstance(value, list)}
+        if undeclared := set(record) - (single & self._public):
+            logger.warning(
+                "secagg: refused a reply; declare %s public, as single numbers",
+                sorted(undeclared),
+            )
+            return Error(_REFUSED, _UNDECLARED)
+        return RecordDict({_METRICS: record})
+
+
+def name_of(task: Task, session: bytes, context: Context) -> AttemptName:
+    """Return the name of the sum whose ``params.session`` a task has.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "session": it is not of a sum of this run.
+    """
+    name = read_name(session)
+    if name is None or name.run != run_name(context.run_id) or name.attempt != 0:
+        raise violation(task.phase, "session", "the parameters are not of a sum of this run")
+    return name
+
+
+def agreed(
+    task: Task, params: RoundParams | OneShotParams, digest: bytes, message: Message
+) -> Layout:
+    """Return the places of a vector, for a message that all clients of the sum agreed on.
+
+    The message has the application's records only from then on.
+
+    Parameters
+    ----------
+    task : Task
+    params : RoundParams or OneShotParams
+    digest : bytes
+        Digest in the name of the sum.
+    message : Message
+
+    Raises
+    ------
+    RemoteProtocolError
+        The message has another digest, or the encoding or the length of the parameters does not
+        fit the message.
+    ParameterError
+        The message has no model that can be summed.
+    """
+    plan = read_plan(task.plan)
+    # each client trained on a message of its own would make the sum one client's vector
+    if content_digest(message, task.plan) != digest:
+        raise violation(task.phase, "message", "the message is not that of the parameters")
+    if not isinstance(params.encoding, FixedPoint) or params.max_weight is None:
+        raise violation(task.phase, "parameters", "they are not of a weighted sum of floats")
+    records = {key: record for key, record in message.content.items() if key != RECORD}
+    content = RecordDict(records)
+    layout = Layout(plan, content, params.encoding.clip)
+    if layout.length != params.length:
+        raise violation(task.phase, "parameters", "the message has another number of elements")
+    message.content = content  # inner mods expect the application's records only
+    return layout
+
+
+def content_of(reply: Message) -> RecordDict:
+    """Return an application's records; the text of an error of it goes no further."""
+    if reply.has_error():
+        raise ParameterError(
+            f"the application replied with an error: {reply.error.reason}; see its own log"
+        )
+    return reply.content
+
+
+def _public_class(error: Exception) -> str:
+    """Return the name of an error's class, or of its first base class of Python or secagg.
+
+    The name of any other class is the application's, which can make it of data.
+    """
+    return next(
+        kind.__name__
+        for kind in type(error).__mro__
+        if any(getattr(module, kind.__name__, None) is kind for module in (builtins, errors))
+    )
+
+
+def violation(phase: str, check: str, why: str) -> RemoteProtocolError:
+    """Return the error for a message of the server that fails a check."""
+    return RemoteProtocolError(why, sender=None, phase=phase, check=check)

@@ -1,0 +1,141 @@
+"""Wrapper of a strategy: the same rounds, over secure sums of either protocol."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Result, Strategy
+
+from secagg._check import check_integer
+from secagg.errors import ParameterError
+from secagg.flower.allowed import check_strategy
+from secagg.flower.batches import Sum
+from secagg.flower.grid import Averages, SecureGrid
+from secagg.flower.wire import Plan
+
+__all__ = ["SecureStrategy", "check_seconds"]
+
+
+class SecureStrategy(Strategy):
+    """Strategy whose rounds see the mean of the nodes' updates, and no single update.
+
+    A class for each protocol inherits from it and sums the replies to a batch of messages. The
+    arguments are those of `SecAgg` with the same names.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        max_weight: int,
+        metrics: Mapping[str, float] | None,
+        evaluate: Mapping[str, float] | None,
+        exclude: Iterable[str],
+        averaging: bool,
+        on_failure: Literal["raise", "skip"],
+    ) -> None:
+        check_strategy(strategy, averaging=averaging)
+        check_integer("max_weight", max_weight, 1, 1 << 53)
+        if on_failure not in ("raise", "skip"):
+            raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")
+        if isinstance(exclude, str):
+            raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
+        self._strategy = strategy
+        self._averages = Averages(
+            weight=str(getattr(strategy, "weighted_by_key", "num-examples")),
+            exclude=tuple(exclude),
+            train=_bounds("metrics", metrics),
+            evaluate=_bounds("evaluate", evaluate),
+            on_failure=on_failure,
+        )
+
+    @abstractmethod
+    def _sum(
+        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
+    ) -> Sum:
+        """Return the sum of what the nodes reply to a batch; see `Summing`."""
+
+    def start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """Run the strategy's rounds with secure sums; the arguments are those of its `start`.
+
+        Raises
+        ------
+        ParameterError
+            The model has an array that is neither a float nor excluded, or the parameters do
+            not fit the model or the number of nodes.
+        TooFewSurvivors, RemoteProtocolError
+            A sum failed, unless failures are to be skipped. Nothing has been unmasked.
+        LinkError
+            The SuperLink took no message, because they are too large, for example.
+        """
+        return self._strategy.start(
+            SecureGrid(grid, self._sum, self._averages),
+            initial_arrays,
+            num_rounds,
+            timeout,
+            train_config,
+            evaluate_config,
+            evaluate_fn,
+        )
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Raise `ParameterError`: only another wrapper calls this, which would see no sum."""
+        name = type(self).__name__
+        raise ParameterError(
+            f"{name} must be the outermost strategy: call start of {name}(...), and not of a "
+            "strategy around it"
+        )
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.aggregate_train(server_round, replies)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """Return what the wrapped strategy returns."""
+        return self._strategy.aggregate_evaluate(server_round, replies)
+
+    def summary(self) -> None:
+        """Log the settings of the wrapped strategy."""
+        self._strategy.summary()
+
+
+def check_seconds(**times: float) -> None:
+    """Raise `ParameterError` unless arguments of a strategy are times above 0."""
+    for name, seconds in times.items():
+        if not seconds > 0:
+            raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
+
+
+def _bounds(name: str, bounds: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the bounds of metrics, or raise `ParameterError`."""
+    for metric, bound in (bounds or {}).items():
+        if not 0 < bound < float("inf"):
+            raise ParameterError(
+                f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
+            )
+    return {metric: float(bound) for metric, bound in (bounds or {}).items()}

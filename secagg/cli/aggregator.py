@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from secagg.cli.files import HelperEntry, read_helpers, read_identity
+from secagg.cli.files import read_helpers, read_identity
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
+from secagg.oneshot.helper_files import HelperEntry
 from secagg.protocol import Identity
 
 if TYPE_CHECKING:

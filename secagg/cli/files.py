@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +15,10 @@ from secagg.bench.table import write_atomically
 from secagg.cli.console import call_clients
 from secagg.encoding import Vector
 from secagg.errors import ParameterError
+from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity, Registry
 from secagg.protocol.client_ids import ClientKey
 from secagg.protocol.key_files import registry_from_json, registry_to_json
-
-
-class HelperEntry(NamedTuple):
-    """Helper of a file of helpers: where it is, and its public keys."""
-
-    url: str
-    suite: str
-    hpke: bytes
-    ed25519: bytes
 
 
 def read(path: Path) -> bytes:
@@ -108,23 +98,9 @@ def write_keys(path: Path, keys: Mapping[ClientKey, bytes]) -> None:
 
 def read_helpers(path: Path) -> list[HelperEntry]:
     """Return the helpers of a file, which application and clients have in common."""
-    try:
-        return [
-            HelperEntry(
-                str(one["url"]),
-                str(one["suite"]),
-                bytes.fromhex(one["hpke"]),
-                bytes.fromhex(one["ed25519"]),
-            )
-            for one in json.loads(read(path))
-        ]
-    except ParameterError:
-        raise
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise ParameterError(
-            f"{path} is not a JSON array of helpers; each is what secagg helper keygen --json "
-            'prints, with its "url"'
-        ) from None
+    data = read(path)
+    with _named(path):
+        return helpers_from_json(data)
 
 
 @without_frames

@@ -1,9 +1,13 @@
 """Secure aggregation for Flower: a mod for the nodes and a wrapper for the strategy.
 
-A `SecAggMod` in a ``ClientApp`` masks the update of its node, and `SecAgg` around an averaging
-strategy sums the masked updates of a round. The strategy sees one reply with the mean in place
-of the nodes' replies. Each message of a node is answered by a new process, so the client is
-suspended in the node's Context between two messages, under a one-time key in the node's folder.
+The mod masks the update of its node. The wrapper of an averaging strategy sums the masked
+updates of a round. The strategy sees one reply with the mean in place of the nodes' replies.
+
+- `SecAggMod` and `SecAgg` take four exchanges. Each message of a node is answered by a new
+  process, so the client is suspended in the node's Context between two messages, under a
+  one-time key in the node's folder.
+- `OneShotMod` and `OneShot` take one exchange. Helpers, which the nodes trust, open the sum.
+
 docs/flower.md specifies the messages and the checks of a node.
 """
 
@@ -13,7 +17,10 @@ from secagg.errors import MissingExtra
 
 try:
     from secagg.flower.grid import SecureGrid
+    from secagg.flower.helpers import RemoteHelper
     from secagg.flower.mod import SecAggMod
+    from secagg.flower.one_shot import OneShot
+    from secagg.flower.one_shot_mod import OneShotMod
     from secagg.flower.strategy import SecAgg
 except ModuleNotFoundError as error:
     package = str(error.name).partition(".")[0]
@@ -24,4 +31,4 @@ except ModuleNotFoundError as error:
         name=package,
     ) from None
 
-__all__ = ["SecAgg", "SecAggMod", "SecureGrid"]
+__all__ = ["OneShot", "OneShotMod", "RemoteHelper", "SecAgg", "SecAggMod", "SecureGrid"]

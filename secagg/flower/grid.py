@@ -13,6 +13,7 @@ from flwr.serverapp import Grid
 
 from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flower.batches import Sum, Summing
+from secagg.flower.vectors import CLIPPED_NODES
 from secagg.flower.wire import Plan
 from secagg.protocol import Phase
 
@@ -42,7 +43,7 @@ class Averages:
 class SecureGrid(Grid):
     """Grid around a ServerApp's own, whose train messages are answered by one reply, the mean.
 
-    `SecAgg.start` makes one. Messages that are not to be summed, such as
+    `SecAgg.start` and `OneShot.start` make one. Messages that are not to be summed, such as
     queries, pass as they are, and so do all other methods.
 
     Parameters
@@ -171,6 +172,12 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
             "secagg: %d elements of %d nodes were clipped; raise clip or a bound of metrics",
             result.clipped,
             len(result.survivors),
+        )
+    if metrics.get(CLIPPED_NODES, 0.0) > 0:
+        logger.warning(
+            "secagg: nodes with %.3g %% of the weight clipped elements; raise clip, or a bound "
+            "of metrics",
+            100 * metrics[CLIPPED_NODES],
         )
     content = RecordDict({"metrics": measured})
     if plan.arrays is not None:

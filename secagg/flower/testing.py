@@ -1,9 +1,10 @@
-"""Grid in one process, to test applications of Flower without a network."""
+"""Grid and helpers in one process, to test applications of Flower without a network."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 
 from flwr.app import Context, Error, Message, RecordDict, UserConfig
 from flwr.clientapp import ClientApp
@@ -17,7 +18,11 @@ from flwr.serverapp import Grid
 from flwr.supercore.run import Run
 from flwr.supercore.task_identity import TaskIdentity
 
-__all__ = ["LocalGrid"]
+from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.protocol import Registry
+from secagg.session import LocalHelper as SessionHelper
+
+__all__ = ["LocalGrid", "LocalHelper"]
 
 _SUPERLINK = 1
 _RAISED, _UNAVAILABLE = 2, 5
@@ -138,3 +143,48 @@ class LocalGrid(Grid):
             reply = Message(Error(_RAISED, f"{type(error)}:<'{error}'>"), reply_to=received)
         self.contexts[node] = context_from_proto(context_to_proto(context))
         return message_from_proto(message_to_proto(reply))
+
+
+class LocalHelper:
+    """Helper of one-shot sums in the process of the server, for tests only.
+
+    Parameters
+    ----------
+    journal : HelperJournal
+    registry : Registry, optional
+        Public keys of all clients, if the sums are "active".
+    min_clients : int
+        The smallest list that this helper opens, 2 to 2^20.
+    """
+
+    def __init__(
+        self,
+        journal: HelperJournal,
+        *,
+        registry: Registry | None = None,
+        min_clients: int = 3,
+    ) -> None:
+        self.public = journal.public
+        self._journal, self._registry, self._least = journal, registry, min_clients
+
+    def __repr__(self) -> str:
+        return f"<LocalHelper {self.public[1].hex()[:8]}>"
+
+    @asynccontextmanager
+    async def reach(self, params: OneShotParams) -> AsyncIterator[LocalLink]:
+        """Yield a link to the helper, which has endorsed the parameters."""
+        helper = Helper(params, self._journal, registry=self._registry, min_clients=self._least)
+        yield LocalLink(helper)
+
+
+class LocalLink(SessionHelper):
+    """Link to a helper that has endorsed the parameters.
+
+    Attributes
+    ----------
+    endorsement : bytes
+    """
+
+    def __init__(self, helper: Helper) -> None:
+        super().__init__(helper)
+        self.endorsement = helper.endorse()

@@ -13,7 +13,13 @@ from secagg import Schema, flatten
 from secagg.errors import ParameterError
 from secagg.flower.wire import Plan
 
-__all__ = ["Layout", "check_arrays"]
+__all__ = ["CLIPPED_NODES", "Layout", "check_arrays"]
+
+CLIPPED_NODES = "secagg-clipped-nodes"
+"""Metric that a node computes itself, and not its application: 1 if an element was clipped.
+
+It is the last one of a plan; in the mean it is the part of the weight with clipped elements.
+"""
 
 Floats = NDArray[np.float64]
 R = TypeVar("R", ArrayRecord, MetricRecord)
@@ -92,10 +98,16 @@ class Layout:
         weight = _scalar(measured, self._plan.weight)
         if isinstance(weight, float) and not weight.is_integer():
             raise ParameterError(f"{self._plan.weight!r} is a weight and must be an integer")
-        scaled = [_scalar(measured, name) / bound for name, bound in self._plan.metrics]
-        return np.concatenate([self._update(reply), np.multiply(scaled, self._clip)]), int(
-            weight
-        )
+        scaled = [
+            _scalar(measured, name) / bound * self._clip
+            for name, bound in self._plan.metrics
+            if name != CLIPPED_NODES
+        ]
+        vector = np.concatenate([self._update(reply), scaled])
+        if len(scaled) < len(self._plan.metrics):
+            beyond = max(np.max(vector), -np.min(vector)) > self._clip
+            vector = np.append(vector, self._clip if beyond else 0.0)
+        return vector, int(weight)
 
     def restored(self, mean: Floats) -> tuple[ArrayRecord, dict[str, float]]:
         """Return the new model and the metrics of a mean; excluded arrays are unchanged."""

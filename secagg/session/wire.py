@@ -19,6 +19,7 @@ from secagg._check import as_bytes
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.protocol import Phase, RoundParams
+from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.protocol.messages import (
     AdvertiseKeys,
     ConsistencySignature,
@@ -39,6 +40,7 @@ __all__ = [
     "bind",
     "check_bound",
     "encode",
+    "endorsements_of",
     "is_bound",
     "message_digest",
     "read_answer",
@@ -172,6 +174,12 @@ def bind(session: bytes, message: bytes) -> bytes:
 def is_bound(params: OneShotParams, message: bytes) -> bool:
     """Return whether the server cannot exchange the message, or is trusted not to do so."""
     return not params.active or params.session.endswith(message_digest(message))
+
+
+def endorsements_of(task_data: bytes) -> list[bytes]:
+    """Return the helpers' endorsements in the `data` of a task, in the order of the helpers."""
+    size = SIGNATURE_BYTES
+    return [task_data[at : at + size] for at in range(0, len(task_data), size)]
 
 
 def check_bound(params: OneShotParams, message: bytes) -> None:

@@ -23,9 +23,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from flower_helpers import Party
 from flower_nodes import Meddler, configs, make_app, wrapped
-from secagg.flower import SecAggMod, mod, node
+from secagg.flower import OneShotMod, SecAggMod, mod, node
+from secagg.flower.node import Guard
 from secagg.flower.wire import RECORD
+from secagg.oneshot import OneShotPolicy
 
 SECRET = "patient4711"  # noqa: S105
 LOSS = 0.7310585786300049
@@ -174,7 +177,20 @@ meddling = st.sampled_from(
 
 
 def assert_silent(end: End, change: dict, meddle: Callable, public: tuple[str, ...]) -> None:
-    """Run a sum with an application, and send its node messages without the protocol."""
+    assert_silent_in(None, end, change, meddle, public)
+
+
+def assert_silent_in(
+    party: Party | None,
+    end: End,
+    change: dict,
+    meddle: Callable,
+    public: tuple[str, ...],
+) -> None:
+    """Run a sum with an application, and send its node messages without the protocol.
+
+    With a party the sum is a one-shot one.
+    """
 
     def reply(message: Message, context: Context) -> object:
         for name, value in change.items():
@@ -187,13 +203,18 @@ def assert_silent(end: End, change: dict, meddle: Callable, public: tuple[str, .
         assert_closed(message, answered, public)
         return answered
 
-    grid = Meddler(make_app([SecAggMod(public=public)], reply, reply), configs([11, 12, 13]))
+    guard: Guard = SecAggMod(public=public)
+    if party is not None:
+        guard = OneShotMod(OneShotPolicy(helpers=party.trusted), public=public)
+    grid = Meddler(make_app([guard], reply, reply), configs([11, 12, 13]))
     grid.meddle = closed
-    wrapped(on_failure="skip", metrics={"train-loss": 2.0}).start(grid, START, num_rounds=1)
+    settings = {"on_failure": "skip", "metrics": {"train-loss": 2.0}}
+    strategy = wrapped(**settings) if party is None else party.wrapped(**settings)
+    strategy.start(grid, START, num_rounds=1, timeout=0.0)
     kinds = ("train", "evaluate", "query")
     for kind in kinds:
         grid.send_and_receive([Message(RecordDict({"arrays": START}), 11, kind, group_id="1")])
-    assert len(grid.replies) >= 6 + len(kinds)
+    assert len(grid.replies) >= (6 if party is None else 3) + len(kinds)
 
 
 given_applications = given(
@@ -205,6 +226,12 @@ given_applications = given(
 @given_applications
 def test_check49_no_reply_of_a_node_has_anything_of_it(end, change, meddle, public):
     assert_silent(end, change, meddle, public)
+
+
+@examples(100)
+@given_applications
+def test_check50_no_reply_of_a_node_has_anything_of_it(journals, end, change, meddle, public):
+    assert_silent_in(Party(journals[:2]), end, change, meddle, public)
 
 
 def leak_text(patch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,16 +17,20 @@ from flwr.serverapp.strategy import (
     FedMedian,
     FedProx,
     FedYogi,
+    Result,
     Strategy,
 )
 
+from flower_helpers import Party
 from flower_nodes import ERROR, configs, make_app, model, run, secure_app, wrapped
 from secagg import ParameterError
 from secagg.flower import SecAggMod, SecureGrid, sums
 from secagg.flower.allowed import check_strategy
 from secagg.flower.testing import LocalGrid
 from secagg.graph import recommend
+from secagg.oneshot import HelperJournal
 
+Wrap = Callable[..., Result]
 NOISE = {"noise_multiplier": 0.1, "num_sampled_clients": 50}
 AVERAGING = {
     "FedAvg": lambda: FedAvg(fraction_evaluate=0.0),
@@ -70,23 +75,35 @@ def test_every_strategy_of_flower_is_accepted_or_rejected():
     assert set(flower.__all__) - {"Result", "Strategy"} == set(AVERAGING) | set(REJECTED)
 
 
+@pytest.fixture(params=["four exchanges", "one shot"])
+def wrap(request: pytest.FixtureRequest, journals: list[HelperJournal]) -> Wrap:
+    """Function that runs a strategy's rounds over the sums of a protocol."""
+    party = Party(journals[:2])
+
+    def run(strategy: Strategy, **settings: object) -> Result:
+        if request.param == "one shot":
+            grid = LocalGrid(party.app(), configs())
+            return party.wrapped(strategy, **settings).start(grid, model())
+        return wrapped(strategy, **settings).start(LocalGrid(secure_app(), configs()), model())
+
+    return run
+
+
 @pytest.mark.parametrize("name", AVERAGING)
-def test_accepted_strategy_agrees_with_its_plain_run(name: str) -> None:
+def test_accepted_strategy_agrees_with_its_plain_run(name: str, wrap: Wrap) -> None:
     make = AVERAGING[name]
     plain = make().start(LocalGrid(make_app([]), configs()), model())
-    secure = wrapped(make(), fractional_bits=30).start(
-        LocalGrid(secure_app(), configs()), model()
-    )
+    secure = wrap(make(), fractional_bits=30)
     for array, expected in plain.arrays.items():
         found = secure.arrays[array].numpy()
         np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["FedAvg", "FedProx", "FedAvgM"])
-def test_error_after_three_rounds_is_that_of_the_encoding(name: str) -> None:
+def test_error_after_three_rounds_is_that_of_the_encoding(name: str, wrap: Wrap) -> None:
     make = AVERAGING[name]
     plain = make().start(LocalGrid(make_app([]), configs()), model())
-    secure = wrapped(make()).start(LocalGrid(secure_app(), configs()), model())
+    secure = wrap(make())
     for array, expected in plain.arrays.items():
         found = secure.arrays[array].numpy()
         bound = AMPLIFIED[name] * ERROR + 1e-6
@@ -95,9 +112,9 @@ def test_error_after_three_rounds_is_that_of_the_encoding(name: str) -> None:
 
 @pytest.mark.parametrize("name", REJECTED)
 @pytest.mark.parametrize("averaging", [False, True], ids=["default", "averaging"])
-def test_rejected_strategy_names_its_remedy(name: str, averaging: bool) -> None:
+def test_rejected_strategy_names_its_remedy(name: str, averaging: bool, wrap: Wrap) -> None:
     with pytest.raises(ParameterError, match=rf"^{name}\b.*(take|sum|compute) "):
-        wrapped(REJECTED[name](), averaging=averaging)
+        wrap(REJECTED[name](), averaging=averaging)
 
 
 class Own(FedAvg):

@@ -1,0 +1,123 @@
+"""Strategy of one-shot sums with helpers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import Strategy
+from msgspec.structs import replace
+
+from secagg import FixedPoint, Registry
+from secagg._check import check_integer
+from secagg.flower.batches import Sum
+from secagg.flower.helpers import Reachable
+from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
+from secagg.flower.vectors import CLIPPED_NODES
+from secagg.flower.wire import Plan
+from secagg.flower.wrapper import SecureStrategy, check_seconds
+from secagg.protocol.identities import check_registry
+
+__all__ = ["OneShot"]
+
+
+class OneShot(SecureStrategy):
+    """Strategy whose rounds see the mean of the nodes' updates, after one exchange with them.
+
+    ``OneShot(FedAvg(), helpers=helpers, clip=1.0, max_weight=9_999).start(grid, arrays)`` takes
+    the place of ``FedAvg().start(grid, arrays)``. The apps of the nodes have a `OneShotMod`,
+    which trusts the helpers by its own configuration. A node sends one message in a round and
+    keeps no state. The server with t − 1 of the helpers learns no more than the sum. See
+    `secagg.oneshot` for what is protected, and `SecAgg` for the error of the mean.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        FedAvg, FedProx, FedAvgM, FedAdam, FedYogi or FedAdagrad.
+    helpers : iterable of RemoteHelper
+        All helpers. Those that are down when a round begins are not in it.
+    clip : float
+        Largest absolute value of an element of an update, the difference of a node's arrays to
+        the global model. Larger elements are clipped. ``secagg-clipped-nodes`` in the metrics
+        of a round is the part of the weight whose nodes clipped any.
+    max_weight, fractional_bits, metrics, evaluate, exclude, averaging
+        See `SecAgg`.
+    threshold : int
+        t, 2 to the number of helpers: any t helpers open the sum.
+    min_clients : int, optional
+        Smallest number of nodes whose sum is opened. By default more than half of those in the
+        round, and at least 3.
+    registry : Registry, optional
+        Public keys of the nodes' identities, which all helpers have, too. With it the sums are
+        "active": the server may lie about who takes part.
+    helper_timeout : float
+        Seconds for each step of the helpers. One that does not answer in time is left out.
+    poll : float
+        Seconds between two looks for replies.
+    on_failure : "raise" or "skip"
+        With too few nodes or helpers, end the run, or go on with the model as it is.
+
+    Raises
+    ------
+    ParameterError
+        The strategy is not on the list, or an argument is out of range; the message has the
+        remedy.
+    MissingExtra
+        The installed cryptography lacks the suite of the helpers' keys.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        helpers: Iterable[Reachable],
+        clip: float,
+        max_weight: int,
+        fractional_bits: int = 16,
+        threshold: int = 2,
+        min_clients: int | None = None,
+        registry: Registry | None = None,
+        metrics: Mapping[str, float] | None = None,
+        evaluate: Mapping[str, float] | None = None,
+        exclude: Iterable[str] = (),
+        averaging: bool = False,
+        helper_timeout: float = 60.0,
+        poll: float = 0.5,
+        on_failure: Literal["raise", "skip"] = "raise",
+    ) -> None:
+        super().__init__(
+            strategy,
+            max_weight=max_weight,
+            metrics=metrics,
+            evaluate=evaluate,
+            exclude=exclude,
+            averaging=averaging,
+            on_failure=on_failure,
+        )
+        check_seconds(helper_timeout=helper_timeout, poll=poll)
+        if min_clients is not None:
+            check_integer("min_clients", min_clients, 2, 1 << 20)
+        self._settings = OneShotSettings(
+            helpers=tuple(helpers),
+            encoding=FixedPoint(clip, fractional_bits),
+            max_weight=int(max_weight),
+            threshold=threshold,
+            min_clients=min_clients,
+            registry=registry,
+            helper_timeout=helper_timeout,
+            poll=poll,
+        )
+        # keys and threshold are known now; a round finds out the rest
+        keys = [one.public for one in self._settings.helpers]
+        params = one_shot_params(max(min_clients or 0, 3), 1, self._settings, b"flower", keys)
+        check_registry(params.sums, registry)
+
+    def _sum(
+        self, grid: Grid, batch: Sequence[Message], plan: Plan, *, number: int, timeout: float
+    ) -> Sum:
+        """Return the sum of what the nodes report for a batch; see `Summing`."""
+        # a sum of this kind has no number of clipped elements
+        counted = replace(plan, metrics=(*plan.metrics, (CLIPPED_NODES, 1.0)))
+        return sum_reports(grid, batch, counted, self._settings, number=number, timeout=timeout)

@@ -1,0 +1,89 @@
+"""Mod of a node for one-shot sums."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from flwr.app import Context, Message, RecordDict
+from flwr.clientapp.typing import ClientAppCallable
+
+from secagg._check import check_kind
+from secagg._secrets import without_frames
+from secagg.flower.identity import node_identity
+from secagg.flower.node import Guard, agreed, content_of, name_of, violation
+from secagg.flower.policy import strictest_one_shot
+from secagg.flower.state import NodeState
+from secagg.flower.wire import RECORD, Task, answer_record
+from secagg.oneshot import OneShotParams, OneShotPolicy
+from secagg.oneshot.client import check_signer, write_report
+from secagg.session.wire import REPORT, endorsements_of
+
+__all__ = ["OneShotMod"]
+
+logger = logging.getLogger("flwr.secagg")
+
+
+class OneShotMod(Guard):
+    """Mod that makes a report of each update of a node, for `OneShot` and its helpers.
+
+    It must be the first mod of ``ClientApp(mods=[OneShotMod(policy)])``, and refuses all that a
+    `SecAggMod` refuses. The node sends nothing unless it trusts all helpers of a sum: those of
+    the policy, of ``secagg-helpers`` in its own configuration, or in both if both name some.
+
+    Parameters
+    ----------
+    policy : OneShotPolicy, optional
+        Demands on every sum; by default those of ``OneShotPolicy()``. The node's configuration
+        can make them stricter; see docs/flower.md.
+    public : iterable of str
+        Names of the metrics that replies to evaluate and query messages may have in the clear;
+        see `SecAggMod`.
+
+    Raises
+    ------
+    ParameterError
+        An argument is of the wrong type.
+    """
+
+    def __init__(
+        self, policy: OneShotPolicy | None = None, *, public: Iterable[str] = ()
+    ) -> None:
+        super().__init__(public)
+        if policy is not None:
+            check_kind("policy", policy, OneShotPolicy, "a secagg.oneshot.OneShotPolicy")
+        self._policy = policy or OneShotPolicy()
+
+    @without_frames
+    def _answer(
+        self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
+    ) -> RecordDict:
+        """Return the node's report; the number of its sum is stored before it trains."""
+        if task.phase != REPORT:
+            raise violation(task.phase, "phase", "this node is in one-shot sums only")
+        params = OneShotParams.from_bytes(task.params)
+        name = name_of(task, params.session, context)
+        policy = strictest_one_shot(self._policy, context.node_config)
+        endorsements = endorsements_of(task.data)
+        policy.check(params, endorsements)
+        own = node_identity(context.node_config)
+        client, identity = context.node_id, None
+        if own is not None and params.active:
+            client, identity = own.client_id, own.identity
+        check_signer(params, identity)
+        layout = agreed(task, params, name.message, message)
+        state = NodeState(context, None if own is None else own.client_id)
+        state.begin(name.number, REPORT)
+        vector, weight = layout.vector(content_of(call_next(message, context)))
+        report, clipped = write_report(
+            vector,
+            params,
+            client,
+            weight,
+            identity=identity,
+            policy=policy,
+            endorsements=endorsements,
+        )
+        if clipped:
+            logger.warning("secagg: %d elements of the update were clipped", clipped)
+        return RecordDict({RECORD: answer_record(report, large=True)})

@@ -1,0 +1,134 @@
+"""One-shot sums over nodes: one exchange with them, then the helpers open the sum."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from secagg import FixedPoint, Registry
+from secagg.errors import RemoteProtocolError
+from secagg.flower.batches import Sum, message_to, modulus_bits, prepare
+from secagg.flower.exchange import exchange
+from secagg.flower.helpers import Endorsed, Reachable, endorsed, reached
+from secagg.flower.wire import Plan, Task, read_answer
+from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.oneshot.suites import KEY_BYTES
+from secagg.session.batch import Batch
+from secagg.session.thread import Thread
+from secagg.session.wire import REPORT
+
+__all__ = ["OneShotSettings", "one_shot_params", "sum_reports"]
+
+logger = logging.getLogger("flwr.secagg")
+
+_FEWEST = 3
+"""Smallest number of clients of a sum, unless the settings say otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneShotSettings:
+    """Parameters of the sums of a run; `OneShot` documents them."""
+
+    helpers: tuple[Reachable, ...]
+    encoding: FixedPoint
+    max_weight: int
+    threshold: int
+    min_clients: int | None
+    registry: Registry | None
+    helper_timeout: float
+    poll: float
+
+
+def sum_reports(
+    grid: Grid,
+    batch: Sequence[Message],
+    plan: Plan,
+    settings: OneShotSettings,
+    *,
+    number: int,
+    timeout: float,
+) -> Sum:
+    """Return the sum of what the nodes report for a batch; see `Summing`."""
+    prepared = prepare(grid, batch, plan, settings.encoding, number)
+    own, layout = prepared.own, prepared.layout
+
+    def params_of(helpers: Sequence[Reachable]) -> OneShotParams:
+        return one_shot_params(
+            len(own), layout.length, settings, prepared.session, [one.public for one in helpers]
+        )
+
+    least, seconds = settings.threshold, settings.helper_timeout
+    agreed = asyncio.run(endorsed(settings.helpers, params_of, least, seconds))
+    params, endorsements = agreed.params, agreed.endorsements
+    task = Task(REPORT, params.to_bytes(), prepared.plan, b"".join(endorsements))
+    messages = {node: message_to(message, task, timeout) for node, message in own.items()}
+    found = exchange(grid, messages, timeout, settings.poll)
+    # the parameters end with this call, so that no list of clients has to outlive the process
+    reports = Batch(
+        number=0,
+        params=params,
+        message=b"",
+        endorsements=endorsements,
+        registry=settings.registry,
+        ledger=None,
+        store=None,
+    )
+    reports.open()
+    for node, reply in found.replies.items():
+        _receive(reports, node, reply)
+    return Sum(asyncio.run(_opened(reports, agreed, seconds)), layout, found.errors)
+
+
+def one_shot_params(
+    clients: int,
+    length: int,
+    settings: OneShotSettings,
+    session: bytes,
+    helpers: Sequence[tuple[bytes, bytes]],
+) -> OneShotParams:
+    """Return the parameters of a sum, with the smallest modulus that its headroom allows."""
+    least = settings.min_clients
+    encoding, weight = settings.encoding, settings.max_weight
+    x25519 = bool(helpers) and len(helpers[0][0]) == KEY_BYTES["x25519"]
+    return OneShotParams(
+        n_clients=clients,
+        length=length,
+        encoding=encoding,
+        modulus_bits=modulus_bits(clients, encoding, weight),
+        helpers=tuple(helpers),
+        threshold=settings.threshold,
+        min_clients=max(_FEWEST, clients // 2 + 1) if least is None else least,
+        max_weight=weight,
+        security="semi-honest" if settings.registry is None else "active",
+        suite="x25519" if x25519 else "hybrid",
+        session=session,
+    )
+
+
+def _receive(reports: Batch, node: int, reply: Message) -> None:
+    """Add a node's report; a node whose reply is invalid drops out."""
+    try:
+        data = read_answer(reply.content, large=True, sender=node, phase=REPORT)
+        if reports.params.active:  # signed by the client that it names
+            reports.accumulator.add(data)
+        else:
+            reports.receive(node, data)
+    except RemoteProtocolError as error:
+        logger.warning("secagg: node %d drops out: %s", node, error)
+
+
+async def _opened(reports: Batch, agreed: Endorsed, seconds: float) -> OneShotResult:
+    """Return the sum of the reports, which the helpers check and open."""
+    thread = Thread()
+    try:
+        async with AsyncExitStack() as stack:
+            helpers = reached(agreed.params, agreed.helpers, stack)
+            return await reports.finish(helpers, thread, seconds)
+    finally:
+        thread.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from secagg import Identity
+from secagg.oneshot import HelperJournal
 
 HERE = Path(__file__).resolve().parent
 APP = HERE / "flower_app"
@@ -43,6 +45,8 @@ class Network:
         Lines of the connection in Flower's configuration file.
     registered : sequence of Path
         Public keys of nodes to register before the nodes start.
+    helpers : int
+        Number of processes that serve a helper of one-shot sums, whom the nodes trust.
     """
 
     def __init__(
@@ -53,10 +57,13 @@ class Network:
         node: Callable[[int], Sequence[str]] = lambda _: ("--insecure",),
         federation: str = "insecure = true",
         registered: Sequence[Path] = (),
+        helpers: int = 0,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="secagg-flower-"))
         self._nodes, self._link, self._node = nodes, link, node
         self._federation, self._registered = federation, registered
+        self._helpers = helpers
+        self._trust = f' secagg-helpers="{self.folder}/helpers.json"' if helpers else ""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self.port = free_port()
@@ -84,6 +91,8 @@ class Network:
             self.wait(lambda: listening(self.port), "link")
             for key in self._registered:
                 self.flwr("supernode", "register", str(key), "loop", "--name", key.stem)
+            if self._helpers:
+                self._start_helpers()
             for number in range(self._nodes):
                 self.start_node(number)
             for number in range(self._nodes):
@@ -118,8 +127,27 @@ class Network:
             *link,
             *own,
             "--node-config",
-            config,
+            config + self._trust,
         )
+
+    def _start_helpers(self) -> None:
+        """Serve the helpers, each with a key of its own, and write the file of them."""
+        aggregator = Identity.generate()
+        (self.folder / "aggregator.pem").write_bytes(aggregator.to_pem())
+        entries = []
+        for number in range(self._helpers):
+            journal = str(self.folder / f"helper{number}.journal")
+            with HelperJournal.create(journal) as made:
+                box, key = (one.hex() for one in made.public)
+            entries.append({"suite": "hybrid", "hpke": box, "ed25519": key})
+            words = ("helper", "serve", journal, "--aggregator", aggregator.public.hex())
+            command = "from secagg.cli import main; main()"
+            self.start(f"helper{number}", sys.executable, "-c", command, *words, "--port", "0")
+        for number, entry in enumerate(entries):
+            name = f"helper{number}"
+            self.wait_log(name, "helper: http")
+            entry["url"] = re.findall(r"helper: (\S+)", self.log(name))[0]
+        (self.folder / "helpers.json").write_text(json.dumps(entries))
 
     def start(self, name: str, *command: str) -> None:
         log = (self.folder / f"{name}.log").open("wb")

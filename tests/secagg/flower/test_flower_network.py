@@ -77,6 +77,30 @@ def test_active_variant_with_a_killed_node():
         assert_step(network, 1, range(1, 5))
 
 
+def test_one_shot_rounds_of_eight_nodes_with_served_helpers():
+    with Network(8, helpers=3) as network:
+        faults = "1:0:replay 2:2:die 3:1:garbage"
+        run = network.begin(faults=faults, one_shot=True)
+        network.wait(network.mark("1.npy").exists)
+        network.kill("helper1")  # two of three are enough, wherever the second round is
+        assert network.finish(run) == "finished:completed", network.server_log(run)
+        for number, gone in ((1, []), (2, [2]), (3, [1])):
+            assert_step(network, number, [node for node in range(8) if node not in gone])
+        (replayed,) = network.folder.glob("replayed *")
+        assert replayed.name == "replayed secagg: RemoteProtocolError"
+        assert "is left out" in network.server_log(run)
+
+
+def test_one_shot_run_below_the_minimum_opens_nothing():
+    with Network(5, helpers=2) as network:
+        faults = "1:0:raise 1:1:raise 1:2:raise"
+        run = network.begin(faults=faults, rounds=1, one_shot=True)
+        assert network.finish(run) == "finished:failed"
+        assert "TooFewSurvivors" in network.server_log(run)
+        assert "patient 4711" not in network.server_log(run)
+        assert not network.mark("1.npy").exists()
+
+
 def test_every_process_is_ended():
     with Network(2) as network:
         assert len(network.left()) >= 3

@@ -23,7 +23,7 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import ClientPolicy
-from secagg.flower import SecAggMod
+from secagg.flower import OneShotMod, SecAggMod
 from sums.known import mark, update, weight
 
 
@@ -50,15 +50,29 @@ def meddle(message: Message, context: Context, call_next: ClientAppCallable) -> 
     if fault == "garbage":
         reply.content = RecordDict({"secagg": ConfigRecord({"data": b"garbage"})})
     elif fault == "replay":
-        after = context.state["secagg"]
-        context.state["secagg"], message.content = before, RecordDict(records)
+        after = context.state.get("secagg")
+        restore(context, before)
+        message.content = RecordDict(records)
         second = call_next(message, context)
-        context.state["secagg"] = after
+        restore(context, after)
         mark(context.run_config["folder"], "replayed " + second.error.reason)
     return reply
 
 
-app = ClientApp(mods=[meddle, SecAggMod(ClientPolicy(min_clients=3))])
+def restore(context: Context, state: ConfigRecord | None) -> None:
+    """Put the state of a client back; a node of one-shot sums has none."""
+    if state is not None:
+        context.state["secagg"] = state
+
+
+def protect(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+    """Answer by the protocol of the run; the node's configuration names its helpers."""
+    one_shot = context.run_config["one-shot"]
+    mod = OneShotMod() if one_shot else SecAggMod(ClientPolicy(min_clients=3))
+    return mod(message, context, call_next)
+
+
+app = ClientApp(mods=[meddle, protect])
 
 
 @app.train()

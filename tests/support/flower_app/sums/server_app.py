@@ -10,15 +10,33 @@ import time
 from pathlib import Path
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context
+from flwr.app import Array, ArrayRecord, Context, UserConfig
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
-from secagg import Registry
-from secagg.flower import SecAgg
+from secagg import Identity, Registry
+from secagg.flower import OneShot, RemoteHelper, SecAgg
 from sums.known import mark
 
 app = ServerApp()
+
+
+def protected(strategy: FedAvg, folder: Path, config: UserConfig) -> SecAgg | OneShot:
+    """Return the strategy over the sums of the run's protocol."""
+    bounds, timeout = {"clip": 1.0, "max_weight": 100}, config["key-timeout"]
+    if config["one-shot"]:
+        identity = Identity.from_pem((folder / "aggregator.pem").read_bytes())
+        helpers = RemoteHelper.read(folder / "helpers.json", identity=identity)
+        return OneShot(strategy, helpers=helpers, **bounds, helper_timeout=timeout)
+    active = config["security"] == "active"
+    registry = Registry.from_json((folder / "registry.json").read_bytes()) if active else None
+    return SecAgg(
+        strategy,
+        **bounds,
+        key_timeout=timeout,
+        security=config["security"],
+        registry=registry,
+    )
 
 
 @app.main()
@@ -45,16 +63,7 @@ def main(grid: Grid, context: Context) -> None:
     grid.push_messages = pausing
     strategy = FedAvg(fraction_evaluate=0.0)
     start = ArrayRecord({"model": Array(np.zeros(config["length"], dtype=np.float32))})
-    active = config["security"] == "active"
-    registry = Registry.from_json((folder / "registry.json").read_bytes()) if active else None
-    SecAgg(
-        strategy,
-        clip=1.0,
-        max_weight=100,
-        key_timeout=config["key-timeout"],
-        security=config["security"],
-        registry=registry,
-    ).start(
+    protected(strategy, folder, config).start(
         grid,
         start,
         num_rounds=config["rounds"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from flwr.app import (
 )
 from flwr.common.serde import message_from_proto, message_to_proto
 
-from flower_helpers import grid_of
+from flower_helpers import Party, grid_of
 from flower_nodes import (
     NODES,
     Meddler,
@@ -32,6 +33,7 @@ from flower_nodes import (
     weight,
     wrapped,
 )
+from frames import leaks
 from secagg import Integers, ParameterError
 from secagg.flower import OneShotMod, one_shot_sums
 from secagg.flower.testing import LocalGrid
@@ -42,6 +44,8 @@ from secagg.session.wire import read_name, write_name
 Answer = Callable[[Message], Message]
 OTHERS = [node for node in NODES if node != NODES[0]]
 REFUSED = "secagg: RemoteProtocolError"
+SECRET = 0.0731
+"""What the nodes add to each array in a test of errors."""
 
 
 def test_check50_a_node_reports_once_for_a_sum(party):
@@ -207,6 +211,28 @@ def test_check50_a_message_without_the_protocol_is_refused(party, kind):
     (reply,) = grid.send_and_receive([Message(RecordDict({"arrays": model()}), NODES[0], kind)])
     assert reply.error.code == 6
     assert not called
+
+
+def test_check46_frames_of_a_failed_report_do_not_have_the_update(
+    party: Party, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The weight is beyond the largest one, which is found beside the vector."""
+
+    def heavy(message: Message, context: Context) -> Message:
+        before = message.content["arrays"].items()
+        arrays = {name: np.asarray(array.numpy() + SECRET) for name, array in before}
+        measured = MetricRecord({"num-examples": 101})
+        content = RecordDict({"arrays": model(**arrays), "metrics": measured})
+        return Message(content, reply_to=message)
+
+    grid = LocalGrid(party.app(heavy), party.configs())
+    with caplog.at_level(logging.ERROR, "flwr.secagg"):
+        run(grid, party.wrapped(on_failure="skip"))
+    failed = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert len(failed) == len(NODES)
+    start = model()["bias"].numpy()
+    secrets = [(start + SECRET).tobytes(), (start + SECRET - start).tobytes()]
+    assert not [place for error in failed for place in leaks(error, secrets, __name__)]
 
 
 def test_arguments_of_the_mod_are_validated():

@@ -21,7 +21,7 @@ from flower_nodes import (
     train,
 )
 from secagg import ParameterError, RemoteProtocolError, TooFewSurvivors
-from secagg.flower import OneShot, OneShotMod
+from secagg.flower import OneShot, OneShotMod, one_shot_sums
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 from secagg.oneshot import HelperJournal, OneShotPolicy
@@ -107,6 +107,14 @@ def test_a_round_with_too_few_nodes_is_skipped_on_demand(party):
     for node in NODES[:3]:
         grid.drop(node, 0)
     assert not run(grid, party.wrapped(on_failure="skip"), rounds=2).arrays
+
+
+@pytest.mark.parametrize(("nodes", "majority"), [(3, 3), (5, 3), (6, 4), (8, 5), (100, 51)])
+def test_minimum_is_by_default_more_than_half(semi_honest, nodes, majority):
+    settings = semi_honest.wrapped()._settings
+    helpers = [helper.public for helper in settings.helpers]
+    params = one_shot_sums.one_shot_params(nodes, 10, settings, b"name", helpers)
+    assert params.min_clients == majority
 
 
 @pytest.mark.parametrize(("least", "lost"), [(5, 1), (4, 2), (3, 3)])

@@ -45,7 +45,7 @@ Answer = Callable[[Message], Message]
 OTHERS = [node for node in NODES if node != NODES[0]]
 REFUSED = "secagg: RemoteProtocolError"
 SECRET = 0.0731
-"""What the nodes add to each array in a test of errors."""
+"""Number that the nodes add to each array in a test of errors."""
 
 
 def test_check50_a_node_reports_once_for_a_sum(party):

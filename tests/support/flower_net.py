@@ -195,13 +195,13 @@ class Network:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def begin(self, *, federation: str = "", **config: Any) -> int:
-        """Begin a run of the application and return its id."""
+    def begin(self, app: Path = APP, *, federation: str = "", **config: Any) -> int:
+        """Begin a run of an application and return its id."""
         given = {"folder": str(self.folder), **config}
         words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in given.items())
         more = ["--federation-config", federation] if federation else []
         said = self.flwr(
-            "run", str(APP), "loop", "--run-config", words, "--format", "json", *more
+            "run", str(app), "loop", "--run-config", words, "--format", "json", *more
         )
         return int(json.loads(said[said.index("{") :])["run-id"])
 
@@ -221,7 +221,8 @@ class Network:
 
     def model(self, number: int) -> np.ndarray:
         """Return the model after a round."""
-        return np.load(self.folder / f"{number}.npy")
+        found: np.ndarray = np.load(self.folder / f"{number}.npy")
+        return found
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes.values():

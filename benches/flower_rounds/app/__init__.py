@@ -1,0 +1,1 @@
+"""Application of the comparison, for `flwr run`; each variant has a client and a server."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from secagg import Moved, __version__, lazily
+from secagg import Moved, __version__
+from secagg._lazily import lazily
 
 if TYPE_CHECKING:
     from fedmf.aggregate import (

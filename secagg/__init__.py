@@ -13,7 +13,7 @@ With homomorphic encryption, `paillier` encrypts vectors that an aggregator adds
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
 
+from secagg._lazily import lazily
 from secagg.errors import (
     ClippingWarning,
     Dispute,
@@ -102,33 +103,6 @@ __all__ = [
     "threshold",
 ]
 __version__ = "0.4.0"
-
-
-def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a package, which imports names and modules at first use.
-
-    The package itself thus imports at once, so a command can catch Ctrl-C during the rest.
-
-    Parameters
-    ----------
-    package : str
-        Name of the package.
-    homes : mapping of str to sequence of str
-        Names that the package exports from each of its modules, by the module's name.
-    """
-    module_of = {name: module for module, names in homes.items() for name in names}
-
-    def get(name: str) -> object:
-        if name in module_of:
-            found: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
-            setattr(sys.modules[package], name, found)
-            return found
-        if not name.startswith("__") and find_spec(f"{package}.{name}"):
-            return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return get
-
 
 if not TYPE_CHECKING:  # type checkers then report unknown names
     __getattr__ = lazily(

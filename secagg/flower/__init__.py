@@ -13,22 +13,37 @@ docs/flower.md specifies the messages and the checks of a node.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from secagg._lazily import lazily
 from secagg.errors import MissingExtra
 
-try:
+if TYPE_CHECKING:
     from secagg.flower.grid import SecureGrid
     from secagg.flower.helpers import RemoteHelper
     from secagg.flower.mod import SecAggMod
     from secagg.flower.one_shot import OneShot
     from secagg.flower.one_shot_mod import OneShotMod
     from secagg.flower.strategy import SecAgg
-except ModuleNotFoundError as error:
-    package = str(error.name).partition(".")[0]
-    if package != "flwr":
-        raise
-    raise MissingExtra(
-        f"secagg.flower needs {package}, which is not installed: pip install 'secagg[flower]'",
-        name=package,
-    ) from None
 
 __all__ = ["OneShot", "OneShotMod", "RemoteHelper", "SecAgg", "SecAggMod", "SecureGrid"]
+
+if find_spec("flwr") is None:
+    raise MissingExtra(
+        "secagg.flower needs flwr, which is not installed: pip install 'secagg[flower]'",
+        name="flwr",
+    )
+
+if not TYPE_CHECKING:  # a node's process starts for each message and imports its mod alone
+    __getattr__ = lazily(
+        __name__,
+        {
+            "grid": ("SecureGrid",),
+            "helpers": ("RemoteHelper",),
+            "mod": ("SecAggMod",),
+            "one_shot": ("OneShot",),
+            "one_shot_mod": ("OneShotMod",),
+            "strategy": ("SecAgg",),
+        },
+    )

@@ -31,15 +31,20 @@ Not protected:
 
 from __future__ import annotations
 
-from secagg.oneshot.accumulator import Accumulator
-from secagg.oneshot.client import report
-from secagg.oneshot.helper import Helper
-from secagg.oneshot.journal import HelperJournal
-from secagg.oneshot.noise import Noise
-from secagg.oneshot.params import OneShotParams
-from secagg.oneshot.policy import OneShotPolicy
-from secagg.oneshot.privacy import epsilon
-from secagg.oneshot.result import OneShotResult
+from typing import TYPE_CHECKING
+
+from secagg._lazily import lazily
+
+if TYPE_CHECKING:
+    from secagg.oneshot.accumulator import Accumulator
+    from secagg.oneshot.client import report
+    from secagg.oneshot.helper import Helper
+    from secagg.oneshot.journal import HelperJournal
+    from secagg.oneshot.noise import Noise
+    from secagg.oneshot.params import OneShotParams
+    from secagg.oneshot.policy import OneShotPolicy
+    from secagg.oneshot.privacy import epsilon
+    from secagg.oneshot.result import OneShotResult
 
 __all__ = [
     "Accumulator",
@@ -52,3 +57,19 @@ __all__ = [
     "epsilon",
     "report",
 ]
+
+if not TYPE_CHECKING:  # a client starts a process for each report, and needs no helper
+    __getattr__ = lazily(
+        __name__,
+        {
+            "accumulator": ("Accumulator",),
+            "client": ("report",),
+            "helper": ("Helper",),
+            "journal": ("HelperJournal",),
+            "noise": ("Noise",),
+            "params": ("OneShotParams",),
+            "policy": ("OneShotPolicy",),
+            "privacy": ("epsilon",),
+            "result": ("OneShotResult",),
+        },
+    )

@@ -9,28 +9,33 @@ one within a process. docs/sessions.md specifies the frames.
 
 from __future__ import annotations
 
-from secagg.session.deadlines import Clock, Deadlines
-from secagg.session.events import (
-    Event,
-    Gathering,
-    HelperAnswered,
-    HelperFailed,
-    MemberDeclined,
-    MessageAccepted,
-    MessageRejected,
-    PhaseClosed,
-    PhaseOpened,
-    Place,
-    RoundBegun,
-    RoundFailed,
-    RoundFinished,
-    TaskTaken,
-)
-from secagg.session.helpers import HelperLink, LocalHelper
-from secagg.session.links import Link, LocalLink
-from secagg.session.member import take_part
-from secagg.session.session import Session
-from secagg.session.wire import bind
+from typing import TYPE_CHECKING
+
+from secagg._lazily import lazily
+
+if TYPE_CHECKING:
+    from secagg.session.deadlines import Clock, Deadlines
+    from secagg.session.events import (
+        Event,
+        Gathering,
+        HelperAnswered,
+        HelperFailed,
+        MemberDeclined,
+        MessageAccepted,
+        MessageRejected,
+        PhaseClosed,
+        PhaseOpened,
+        Place,
+        RoundBegun,
+        RoundFailed,
+        RoundFinished,
+        TaskTaken,
+    )
+    from secagg.session.helpers import HelperLink, LocalHelper
+    from secagg.session.links import Link, LocalLink
+    from secagg.session.member import take_part
+    from secagg.session.session import Session
+    from secagg.session.wire import bind
 
 __all__ = [
     "Clock",
@@ -57,3 +62,32 @@ __all__ = [
     "bind",
     "take_part",
 ]
+
+if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and needs the wire
+    __getattr__ = lazily(
+        __name__,
+        {
+            "deadlines": ("Clock", "Deadlines"),
+            "events": (
+                "Event",
+                "Gathering",
+                "HelperAnswered",
+                "HelperFailed",
+                "MemberDeclined",
+                "MessageAccepted",
+                "MessageRejected",
+                "PhaseClosed",
+                "PhaseOpened",
+                "Place",
+                "RoundBegun",
+                "RoundFailed",
+                "RoundFinished",
+                "TaskTaken",
+            ),
+            "helpers": ("HelperLink", "LocalHelper"),
+            "links": ("Link", "LocalLink"),
+            "member": ("take_part",),
+            "session": ("Session",),
+            "wire": ("bind",),
+        },
+    )

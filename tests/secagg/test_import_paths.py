@@ -79,15 +79,15 @@ def test_unknown_names_are_attribute_errors():
 
 @pytest.mark.parametrize("pure", ["0", pytest.param("1", marks=pytest.mark.large)])
 @pytest.mark.parametrize(
-    ("package", "heavy"),
+    ("imports", "heavy"),
     [
-        ("secagg", ["gmpy2", "scipy", *HTTP]),
-        ("secagg.session", HTTP),
-        ("fedmf", ["joblib", "matplotlib", "pooch", "requests", "scipy", "sklearn"]),
+        ("import secagg", ["gmpy2", "scipy", *HTTP]),
+        ("from secagg.session import *", HTTP),
+        ("import fedmf", ["joblib", "matplotlib", "pooch", "requests", "scipy", "sklearn"]),
     ],
 )
-def test_import_loads_no_heavy_library(package, heavy, pure):
-    code = f"import {package}, sys; print([m for m in {heavy} if m in sys.modules])"
+def test_import_loads_no_heavy_library(imports, heavy, pure):
+    code = f"{imports}\nimport sys; print([m for m in {heavy} if m in sys.modules])"
     assert run(code, SECAGG_PURE=pure) == "[]\n"
 
 
@@ -102,6 +102,16 @@ def test_http_without_its_extra_names_it(package):
         f"    assert error.name == {package!r} and 'secagg[http]' in str(error)\n"
         "else:\n"
         "    raise AssertionError\n"
+    )
+
+
+def test_a_node_of_flower_imports_no_server():
+    """A node starts a process for each message, whose processor time is mostly imports."""
+    pytest.importorskip("flwr")
+    server = ["flower.grid", "journal", "oneshot.helper", "server", "session.session"]
+    run(
+        "from secagg.flower import SecAggMod\n"
+        f"import sys\nassert not {{f'secagg.{{m}}' for m in {server}}} & sys.modules.keys()\n"
     )
 
 

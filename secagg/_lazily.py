@@ -1,0 +1,34 @@
+"""Exports of a package that are imported at first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
+
+def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return a `__getattr__` for a package, which imports names and modules at first use.
+
+    The package itself thus imports at once, so a command can catch Ctrl-C during the rest.
+
+    Parameters
+    ----------
+    package : str
+        Name of the package.
+    homes : mapping of str to sequence of str
+        Names that the package exports from each of its modules, by the module's name.
+    """
+    module_of = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> object:
+        if name in module_of:
+            found: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
+            setattr(sys.modules[package], name, found)
+            return found
+        if not name.startswith("__") and find_spec(f"{package}.{name}"):
+            return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get

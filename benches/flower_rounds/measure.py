@@ -18,6 +18,8 @@ from benches.flower_rounds.variants import VARIANTS, write_app
 from secagg.errors import SecAggError
 from tests.support.flower_net import Network
 
+HELPERS = 3
+"""Number of helpers of `OneShot`, of which two open."""
 TIMEOUT = 600.0
 """Seconds for an exchange, in every variant."""
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -93,7 +95,7 @@ def measure(settings: Settings, rounds: list[Round], show: Callable[[int], None]
     SecAggError
         A run failed, or its model has an error above the bound of the variant.
     """
-    with Network(settings.nodes) as network:
+    with Network(settings.nodes, helpers=HELPERS) as network:
         apps = {name: write_app(name, network.folder / "apps") for name in VARIANTS}
         done = 0
         for run in range(settings.runs):

@@ -135,7 +135,7 @@ def notes(settings: Settings) -> Iterator[str]:
     )
     yield (
         "Bytes: protobufs of the messages of a round to and from a node, counted in the "
-        "ServerApp, without the transport's own."
+        "ServerApp, without the transport's own and those of helpers."
     )
     yield (
         "Processor: processor time of a run ÷ its rounds, of all processes of the network, the "

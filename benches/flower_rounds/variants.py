@@ -50,6 +50,7 @@ VARIANTS = {
     "plain": Variant("plain FedAvg", 1e-6),
     "secaggplus": Variant("Flower's SecAgg+", 1e-2),  # it rounds after it has scaled by weights
     "secagg": Variant("SecAgg", 2**-16 + 1e-6),
+    "oneshot": Variant("OneShot", 2**-16 + 1e-6),
 }
 """Variants by name; the first is the one that others are compared with."""
 

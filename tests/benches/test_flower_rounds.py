@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -19,6 +21,7 @@ from flwr.app import Context, RecordDict
 
 from benches.flower_rounds import __main__ as command
 from benches.flower_rounds import faults, local, measure, report
+from benches.flower_rounds.app import oneshot_server
 from benches.flower_rounds.app.work import mean
 from benches.flower_rounds.measure import Round, Settings
 from benches.flower_rounds.picture import draw
@@ -27,9 +30,36 @@ from secagg.bench.picture import svg
 from secagg.bench.table import Strong
 from secagg.bench.timing import INTERRUPTED
 from secagg.errors import SecAggError
-from secagg.flower.testing import LocalGrid
+from secagg.flower.testing import LocalGrid, LocalHelper
+from secagg.oneshot import HelperJournal
 
-EXCHANGES = {"plain": 1, "secaggplus": 4, "secagg": 4}
+EXCHANGES = {"plain": 1, "secaggplus": 4, "secagg": 4, "oneshot": 1}
+
+
+@pytest.fixture(autouse=True)
+def helpers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Helpers of one-shot sums in this process, in place of those that a network serves."""
+    with ExitStack() as stack:
+        journals = [
+            stack.enter_context(HelperJournal.create(tmp_path / f"{number}.journal", "x25519"))
+            for number in range(measure.HELPERS)
+        ]
+        keys = [[key.hex() for key in journal.public] for journal in journals]
+        entries = [
+            {"url": "", "suite": "x25519", "hpke": box, "ed25519": key} for box, key in keys
+        ]
+        (tmp_path / "helpers.json").write_text(json.dumps(entries))
+        found = [LocalHelper(journal) for journal in journals]
+        monkeypatch.setattr(oneshot_server, "reach_helpers", lambda _: found)
+        configurations = local.configurations
+
+        def trusting(folder: Path) -> local.Configs:
+            trusted = str(tmp_path / "helpers.json")
+            found = configurations(folder)
+            return {node: {**own, "secagg-helpers": trusted} for node, own in found.items()}
+
+        monkeypatch.setattr(local, "configurations", trusting)
+        yield
 
 
 def run(name: str, folder: Path) -> local.Finished:
@@ -52,6 +82,7 @@ def test_bytes_are_those_of_the_messages(tmp_path):
     assert 4 * elements < up["plain"] < 4.1 * elements
     assert 8 * elements < up["secaggplus"] < 8.5 * elements
     assert 33 / 8 * elements < up["secagg"] < 4.5 * elements
+    assert 33 / 8 * elements < up["oneshot"] < 4.5 * elements
 
 
 def test_faults_of_secaggplus_and_of_secagg():
@@ -116,6 +147,8 @@ def test_targets_are_met_or_missed():
     missed = Strong("missed")
     assert judged(plain=10, secaggplus=50, secagg=51) == [missed, missed, "met", "met"]
     assert judged(plain=10, secagg=51) == []
+    assert judged(plain=10, oneshot=11) == ["met"] * 2
+    assert judged(plain=10, oneshot=12) == [missed] * 2
 
 
 def test_picture_has_every_variant_and_length():

@@ -137,6 +137,10 @@ class Implicit(Settings):
                 f"{ratings.name}: the rating {ratings.values.min():g} has no confidence: pass "
                 "implicit ratings of at least 0, such as views(ratings)"
             )
+        return self.weigh(ratings)
+
+    def weigh(self, ratings: Ratings) -> Confidence:
+        """Return what `confidence` does, of ratings that it has validated, or of none."""
         excess = self.alpha * ratings.values
         return Confidence(excess, (1.0 + excess) * (ratings.values > 0), ratings)
 

@@ -115,17 +115,21 @@ class FCF(FederatedRecommender):
             ends the training early without an error and keeps the finished sums.
         """
         self._forget()
-        training = _Descent(self, self._confidence(ratings))
-        return self._learn(training, ratings, self.epochs * self.steps, "sums")
+        training = self.training(self._confidence(ratings))
+        return self._learn(training, ratings, self.rounds, "sums")
 
     def iterate(self, ratings: Ratings) -> Iterator[Step]:
         """Yield the state after each sum; errors as in `fit`."""
-        training = _Descent(self, self._confidence(ratings))
+        training = self.training(self._confidence(ratings))
         x = training.start.x
-        for one in self._rounds(training, self.epochs * self.steps):
+        for one in self._rounds(training, self.rounds):
             epoch, step = divmod(one.record.round - 1, self.steps)
             yield Step(epoch + 1, step + 1, x, one.state.y, one.total)
             x = one.state.x
+
+    def training(self, confidence: Confidence) -> ImplicitTraining[_Gradients]:
+        """Return the steps of users and server; see `FederatedRecommender`."""
+        return _Descent(self, confidence)
 
 
 class _Gradients(LocalSteps):

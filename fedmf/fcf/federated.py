@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,7 @@ class FederatedRecommender(Scheduled):
     """
 
     model: Implicit
+    steps: int = 1  # sums from one update of the users' factors to the next
     factors_: Factors
 
     def __init__(
@@ -92,6 +94,15 @@ class FederatedRecommender(Scheduled):
         self.model: Implicit = Implicit() if model is None else model
         self.epochs, self.min_raters, self.progress = epochs, min_raters, progress
         self.__post_init__()
+
+    @abstractmethod
+    def training(self, confidence: Confidence) -> ImplicitTraining[Any]:
+        """Return the steps of users and server, for the confidences of the trained items."""
+
+    @property
+    def rounds(self) -> int:
+        """Number of sums in a training, without the count of raters."""
+        return self.epochs * self.steps
 
     def _learn(
         self, training: ImplicitTraining[Steps], ratings: Ratings, number: int, what: str

@@ -47,8 +47,12 @@ class FederatedCF(FederatedRecommender):
     def fit(self, ratings: Ratings) -> Self:
         """Learn X and Y from ratings of at least 0; see `FCF.fit`."""
         self._forget()
-        training = _Alternating(self.model, self._confidence(ratings), self.seed)
-        return self._learn(training, ratings, self.epochs, "epochs")
+        training = self.training(self._confidence(ratings))
+        return self._learn(training, ratings, self.rounds, "epochs")
+
+    def training(self, confidence: Confidence) -> ImplicitTraining[_Moments]:
+        """Return the steps of users and server; see `FederatedRecommender`."""
+        return _Alternating(self.model, confidence, self.seed)
 
 
 class _Moments(LocalSteps):

@@ -18,6 +18,7 @@ from fedmf.errors import DataError, SettingError
 from fedmf.masks.combined import Combined, around
 from fedmf.masks.linear import RidgeMask
 from fedmf.masks.protocol import FittedMask, Mask
+from fedmf.models import Factors
 from fedmf.models.mf import neutral
 from fedmf.models.recommender import Estimator
 from fedmf.training import History, Trainer
@@ -91,24 +92,36 @@ class FedMMF(Estimator):
         """
         self._forget()
         check_parts(train, test)
-        known = item_features(train) if features is None else features
-        centre = neutral(train) if self.offset else 0.0
-        with np.errstate(over="ignore", invalid="ignore"):  # _rest raises
-            mask = self.mask.fit(known, train, self.trainer.schedule.seed)
-            rest = self._rest(train, mask, centre)
-            rest_of_test = None if test is None else self._rest(test, mask, centre)
-        self.trainer.fit(rest, rest_of_test)
+        mask = self.fit_mask(train, features)
+        rest_of_test = None if test is None else self.rest(test, mask)
+        self.trainer.fit(self.rest(train, mask), rest_of_test)
         self.mask_, self.history_ = mask, self.trainer.history_
-        self.model_ = Combined(self.trainer.factors_, mask, -centre, train)
+        self.model_ = self.combined(self.trainer.factors_, mask, train)
         return self
 
-    def _rest(self, ratings: Ratings, mask: FittedMask, centre: float) -> Ratings:
+    def fit_mask(self, train: Ratings, features: Features | None = None) -> FittedMask:
+        """Return the masks of all parties, which each fits on its own ratings; see `fit`."""
+        known = item_features(train) if features is None else features
+        with np.errstate(over="ignore", invalid="ignore"):  # `rest` raises
+            return self.mask.fit(known, train, self.trainer.schedule.seed)
+
+    def rest(self, ratings: Ratings, mask: FittedMask) -> Ratings:
+        """Return the masked ratings; SettingError if a mask diverged."""
         try:
-            return masked(ratings, mask, centre)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return masked(ratings, mask, self.centre(ratings))
         except DataError as error:
             raise SettingError(
                 f"mask = {self.mask!r} diverges: lower its rate or raise its penalty"
             ) from error
+
+    def combined(self, factors: Factors, mask: FittedMask, train: Ratings) -> Combined:
+        """Return the recommender of eq. 12, of factors that were trained on `rest`."""
+        return Combined(factors, mask, -self.centre(train), train)
+
+    def centre(self, ratings: Ratings) -> float:
+        """Return the constant that is added to masked ratings of that scale; see `offset`."""
+        return neutral(ratings) if self.offset else 0.0
 
 
 def masked(ratings: Ratings, mask: FittedMask, centre: float = 0.0) -> Ratings:

@@ -105,6 +105,14 @@ class Training(ABC, Generic[State, Steps]):
     def server_step(self, state: State, steps: Steps, total: Aggregate) -> State:
         """Return the state after the server's step; `total` is the sum of users' vectors."""
 
+    def check_clipping(self, total: Aggregate) -> None:
+        """Raise SettingError if elements were clipped and the model does not bear that."""
+        if total.clipped and self.clip_remedy is not None:
+            raise SettingError(
+                f"{total.clipped} elements of the users' vectors are beyond the aggregation's "
+                f"clip: {self.clip_remedy}"
+            )
+
     def round_over(self, state: State, number: int) -> State:
         """Return the state at the end of round `number`; called for aborted rounds, too."""
         return state
@@ -174,11 +182,7 @@ class Loop:
         except RoundAborted as error:
             aborted = str(error)
         else:
-            if total.clipped and training.clip_remedy is not None:
-                raise SettingError(
-                    f"{total.clipped} elements of the users' vectors are beyond the "
-                    f"aggregation's clip: {training.clip_remedy}"
-                )
+            training.check_clipping(total)
             state = training.server_step(state, steps, total)
         state = training.round_over(state, number)
         sums = [one for one in (counted, total) if one is not None]

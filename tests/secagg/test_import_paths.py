@@ -125,8 +125,9 @@ def test_experiments_of_0_4_print_their_replacement():
     assert "Traceback" not in done.stderr
 
 
-def test_flower_without_flwr_names_the_extra():
-    code = "import sys; sys.modules['flwr'] = None\ntry: import secagg.flower\n"
+@pytest.mark.parametrize("package", ["secagg.flower", "fedmf.flower"])
+def test_flower_without_flwr_names_the_extra(package: str) -> None:
+    code = f"import sys; sys.modules['flwr'] = None\ntry: import {package}\n"
     printed = run(code + "except Exception as error: print(type(error).__name__, error)")
     assert printed.startswith("MissingExtra ")
     assert "secagg[flower]" in printed

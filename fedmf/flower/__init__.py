@@ -1,0 +1,27 @@
+"""Federated recommenders on Flower: a node has one user or a shard of users.
+
+A recommender, such as ``Trainer(FedMF())``, ``FedMMF()`` or ``FCF()``, states the training for
+both sides. `Node` does the steps of a node's users, and `FedSum`, a strategy, those of the
+server. ``SecAgg(FedSum(...), ...)`` of `secagg.flower` sums the nodes' tables securely.
+
+A node encodes each user's table as integers and sends their sum, so the sum over all nodes has
+the same integers as the sum over all users in one process: the digests are equal.
+"""
+
+from __future__ import annotations
+
+from fedmf.errors import MissingExtra
+
+try:
+    from fedmf.flower.node import Node
+    from fedmf.flower.strategy import FedSum
+except ModuleNotFoundError as error:
+    package = str(error.name).partition(".")[0]
+    if package != "flwr":
+        raise
+    raise MissingExtra(
+        f"fedmf.flower needs {package}, which is not installed: pip install 'secagg[flower]'",
+        name=package,
+    ) from None
+
+__all__ = ["FedSum", "Node"]

@@ -1,0 +1,112 @@
+"""Plan of a `Trainer`, and of FedMMF, whose trainer gets masked ratings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Features, Ratings
+from fedmf.flower.plan import ITEMS, Arrays, Plan
+from fedmf.masks import FedMMF
+from fedmf.masks.combined import around
+from fedmf.models import Factors
+from fedmf.models.federated import Raters
+from fedmf.models.recommender import Recommender
+from fedmf.training import RoundRecord, Trainer
+from fedmf.training.loop import LocalSteps, Training
+from fedmf.training.schedule import Draw
+from fedmf.training.trainer import FactorSteps, FactorTraining
+
+__all__ = ["Explicit"]
+
+USERS = "user-factors"
+MASKED = "masked-ratings"
+
+
+class Explicit(Plan):
+    """Plan of a training of factors.
+
+    A node keeps P of its users, unless they solve for it, and the masked ratings of FedMMF.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    mmf : FedMMF, optional, the owner of the trainer
+    """
+
+    def __init__(self, trainer: Trainer, mmf: FedMMF | None = None) -> None:
+        super().__init__(
+            trainer.aggregation,
+            trainer.schedule,
+            trainer.rounds,
+            needs_counts=trainer.model.needs_counts,
+        )
+        self._model, self._callbacks, self._mmf = trainer.model, trainer.callbacks, mmf
+
+    def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
+        """Return the masked ratings of FedMMF."""
+        if self._mmf is None:
+            return {}
+        return {MASKED: self._mmf.rest(ratings, self._mmf.fit_mask(ratings, features)).values}
+
+    def training(
+        self, ratings: Ratings, raters: Raters | None, private: Arrays
+    ) -> FactorTraining:
+        """Return the steps of a round; see `Plan`."""
+        if self._mmf is not None:
+            scale = around(self._mmf.centre(ratings))
+            ratings = ratings.with_values(private.get(MASKED, np.empty(0)), scale)
+        return FactorTraining(self._model, ratings)
+
+    def start(self, training: Training[Factors, FactorSteps]) -> Factors:
+        """Return the factors that the recommender draws in one process."""
+        rng = self.schedule.rng(Draw.START)
+        return Factors.of(*self._model.initial(training.ratings, rng), training.ratings)
+
+    def public(self, state: Factors, number: int, before: Arrays) -> Arrays:
+        """Return Q."""
+        return {ITEMS: state.item_factors}
+
+    def local(
+        self,
+        training: Training[Factors, FactorSteps],
+        public: Arrays,
+        private: Arrays,
+        users: NDArray[np.int64],
+    ) -> Factors:
+        """Return P and Q; see `Plan`."""
+        p = self.start(training).user_factors.copy()
+        if USERS in private:
+            p[users] = private[USERS]
+        return Factors.of(p, public[ITEMS], training.ratings)
+
+    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+        """Return the new p_u of the users, unless they follow from Q."""
+        if self._model.solves_users or not isinstance(steps, FactorSteps):
+            return {}
+        return {USERS: steps.moved(users.tolist())[users]}
+
+    def trained(self, raters: Raters, n_items: int) -> int | None:
+        """Return the number of trained items."""
+        return int(self._model.trained_items(raters, n_items).sum())
+
+    def fitted(
+        self,
+        training: Training[Factors, FactorSteps],
+        state: Factors,
+        ratings: Ratings,
+        features: Features | None,
+    ) -> Recommender:
+        """Return the factors, or with the masks the `Combined` of FedMMF."""
+        p, q = state.user_factors, state.item_factors
+        if self._model.solves_users:
+            p = training.local_steps(state, None).solved(q)
+        factors = Factors.of(p, q, ratings)
+        if self._mmf is None:
+            return factors
+        return self._mmf.combined(factors, self._mmf.fit_mask(ratings, features), ratings)
+
+    def report(self, record: RoundRecord) -> None:
+        """Call the trainer's callbacks."""
+        for callback in self._callbacks:
+            callback(record)

@@ -1,0 +1,97 @@
+"""Plan of `FCF` and FederatedCF, whose users solve for their factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.data import Features, Ratings
+from fedmf.errors import DataError
+from fedmf.fcf.federated import XY, FederatedRecommender, ImplicitTraining
+from fedmf.flower.plan import ITEMS, Arrays, Plan
+from fedmf.models import Factors
+from fedmf.models.federated import Raters
+from fedmf.models.recommender import Recommender
+from fedmf.training import RoundRecord
+
+__all__ = ["ImplicitPlan"]
+
+EPOCH = "epoch-item-factors"
+"""Name of the public array with the Y for which the users' factors are exact."""
+
+
+class ImplicitPlan(Plan):
+    """Plan of a training on implicit feedback; a node keeps nothing between two rounds.
+
+    Parameters
+    ----------
+    recommender : FCF or FederatedCF
+    """
+
+    names = (ITEMS, EPOCH)
+
+    def __init__(self, recommender: FederatedRecommender) -> None:
+        super().__init__(
+            recommender.aggregation,
+            recommender.schedule,
+            recommender.rounds,
+            needs_counts=recommender.min_raters > 1,
+        )
+        self._recommender = recommender
+
+    def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
+        """Validate the ratings, of which a node may have none; nothing is kept."""
+        if ratings.n_ratings:
+            self._recommender.model.confidence(ratings)
+        return {}
+
+    def training(
+        self, ratings: Ratings, raters: Raters | None, private: Arrays
+    ) -> ImplicitTraining[Any]:
+        """Return the steps of a round on the items with enough raters; see `Plan`."""
+        if raters is not None:
+            enough = raters.at_least(self._recommender.min_raters)
+            ratings = ratings.take(enough[ratings.items])
+        return self._recommender.training(self._recommender.model.weigh(ratings))
+
+    def start(self, training: ImplicitTraining[Any]) -> XY:  # type: ignore[override]
+        """Return the Y that the recommender draws in one process."""
+        return training.start
+
+    def public(self, state: XY, number: int, before: Arrays) -> Arrays:
+        """Return Y, and Y at the beginning of the epoch."""
+        begins = (number - 1) % self._recommender.steps == 0
+        return {ITEMS: state.y, EPOCH: state.y if begins else before[EPOCH]}
+
+    def local(  # type: ignore[override]
+        self,
+        training: ImplicitTraining[Any],
+        public: Arrays,
+        private: Arrays,
+        users: NDArray[np.int64],
+    ) -> XY:
+        """Return X of the epoch, and Y."""
+        return XY(training.with_users(public[EPOCH]).x, public[ITEMS])
+
+    def trained(self, raters: Raters, n_items: int) -> int | None:
+        """Return None, as in one process; DataError if no item has enough raters."""
+        least = self._recommender.min_raters
+        if not raters.at_least(least).any():
+            raise DataError(f"no item has {least} raters: lower min_raters")
+        return None
+
+    def fitted(  # type: ignore[override]
+        self,
+        training: ImplicitTraining[Any],
+        state: XY,
+        ratings: Ratings,
+        features: Features | None,
+    ) -> Recommender:
+        """Return X, exact for Y, and Y."""
+        return Factors.of(*training.with_users(state.y), ratings)
+
+    def report(self, record: RoundRecord) -> None:
+        """Call the recommender's progress function."""
+        self._recommender.progress("sums", record.round, self.rounds)

@@ -1,0 +1,175 @@
+"""Node of a training on Flower: the steps of its users, and what it keeps between rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Context,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
+from numpy.typing import ArrayLike, NDArray
+
+from fedmf.aggregate import Aggregate, PlainSum
+from fedmf.data import Features, Ratings
+from fedmf.data.checks import check_ratings
+from fedmf.errors import SettingError
+from fedmf.flower.plan import Arrays, plan_of
+from fedmf.flower.wire import COUNTS, LARGEST, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.models.federated import Raters
+from fedmf.models.recommender import Estimator, Recommender
+from fedmf.training import Schedule
+from fedmf.training.loop import Loop
+
+__all__ = ["Node"]
+
+
+class Node:
+    """Users of a node; make one in each function of a ClientApp.
+
+    Between two rounds, the Context of the node has the record "fedmf <run>": the factors of its
+    users, if these do not follow from the item factors, and FedMMF's masked ratings. Nothing of
+    it leaves the node. A node that loses it, by a restart, begins with the starting factors.
+
+    Parameters
+    ----------
+    recommender : Trainer, FedMMF, FCF or FederatedCF
+        Settings of the training, the same as those of the server. The clip and the fractional
+        bits of its aggregation encode the tables.
+    ratings : Ratings
+        Ratings of the node's users on all items. It may have rows for users of other nodes,
+        which are not used.
+    users : int array, optional
+        Numbers of the node's users in `ratings`; by default all rows.
+    features : Features, optional
+        Features of the items for the masks of FedMMF; see its `fit`.
+
+    Raises
+    ------
+    SettingError
+        The recommender is of another class, its aggregation is not of integers, or it has a
+        cohort or dropouts. Also if `users` are no numbers of rows, or a mask diverged.
+    DataError
+        The ratings do not suit the recommender.
+    """
+
+    def __init__(
+        self,
+        recommender: Estimator,
+        ratings: Ratings,
+        users: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> None:
+        check_ratings(ratings=ratings)
+        self._plan = plan_of(recommender)
+        self._users = _numbers(users, ratings.n_users)
+        mine = np.zeros(ratings.n_users, dtype=np.bool_)
+        mine[self._users] = True
+        self._ratings, self._features = ratings.take(mine[ratings.users]), features
+
+    def train(self, message: Message, context: Context) -> Message:
+        """Return the reply to a train message of `FedSum`: the sum of the users' tables.
+
+        Raises
+        ------
+        SettingError
+            The message is not one of `FedSum`, the node has too many users for it, or the
+            factors of a user diverge.
+        """
+        record, config = message.content["arrays"], message.content["config"]
+        if not isinstance(record, ArrayRecord) or not isinstance(config, ConfigRecord):
+            raise SettingError("the message has not the records of FedSum: use that strategy")
+        largest = config[LARGEST]
+        if not isinstance(largest, int | float) or self._users.size > largest:
+            raise SettingError(
+                f"this node has {self._users.size} users, more than largest = {largest!r} of "
+                "FedSum: raise that"
+            )
+        if config[STEP] == Step.COUNT:
+            loop = Loop(PlainSum(), Schedule(), 1)
+            total = loop.count(self._ratings, 1, self._users)[1]
+        else:
+            total = self._sum(record, context)
+        # at most the number of users, which fits the clip of the secure sum
+        clipped = min(total.clipped, self._users.size)
+        counts = np.array([self._users.size, clipped], dtype=np.float64)
+        table = total.sum.reshape(record[TABLE].shape)
+        found = ArrayRecord({TABLE: Array(table), COUNTS: Array(counts)})
+        content = RecordDict({"arrays": found, "metrics": MetricRecord({WEIGHT: 1})})
+        return Message(content, reply_to=message)
+
+    def model(self, arrays: ArrayRecord, context: Context) -> Recommender:
+        """Return the recommender of the node's users, for the arrays of an evaluate message.
+
+        It is a `Factors`, or for FedMMF a `Combined`. Only the node's users have a meaning.
+        """
+        public, raters = _read(arrays)
+        private = self._private(context)
+        training = self._plan.training(self._ratings, raters, private)
+        state = self._plan.local(training, public, private, self._users)
+        return self._plan.fitted(training, state, self._ratings, self._features)
+
+    def _sum(self, record: ArrayRecord, context: Context) -> Aggregate:
+        """Return the sum of the users' tables, and keep what the users computed."""
+        plan = self._plan
+        public, raters = _read(record)
+        private = self._private(context)
+        with np.errstate(all="ignore"):  # the steps check for infinite numbers
+            training = plan.training(self._ratings, raters, private)
+            state = plan.local(training, public, private, self._users)
+            steps = training.local_steps(state, raters)
+            encoding = plan.aggregation.encoding
+            total = PlainSum(clip=encoding.clip, fractional_bits=encoding.fractional_bits).sum(
+                steps.vectors(self._users), dropouts={}
+            )
+            kept = {**private, **plan.kept(steps, self._users)}
+        if kept:
+            arrays = {name: Array(array) for name, array in kept.items()}
+            context.state[_name(context)] = ArrayRecord(arrays)
+        return total
+
+    def _private(self, context: Context) -> Arrays:
+        """Return what the node has kept of this run, and drop that of earlier runs."""
+        name, state = _name(context), context.state
+        for other in [key for key in state if key.startswith("fedmf ") and key != name]:
+            del state[other]
+        kept = state.get(name)
+        if isinstance(kept, ArrayRecord):
+            return {key: array.numpy() for key, array in kept.items()}
+        return self._plan.prepared(self._ratings, self._features)
+
+
+def _name(context: Context) -> str:
+    return f"fedmf {context.run_id}"
+
+
+def _numbers(users: ArrayLike | None, n_users: int) -> NDArray[np.int64]:
+    """Return the numbers of a node's users, ascending."""
+    if users is None:
+        found = np.arange(n_users)
+    else:
+        given = np.asarray(users)
+        if (
+            given.ndim != 1
+            or given.dtype.kind not in "iu"
+            or np.unique(given).size != given.size
+        ):
+            raise SettingError("users must be different numbers of rows, such as [0, 8, 16]")
+        found = np.sort(given).astype(np.int64)
+    if not found.size or found[0] < 0 or found[-1] >= n_users:
+        raise SettingError(
+            f"users must be numbers of the {n_users} rows of the ratings, at least one: pass "
+            "those of this node"
+        )
+    return found
+
+
+def _read(record: ArrayRecord) -> tuple[Arrays, Raters | None]:
+    """Return the public arrays of a message, and the raters if they were counted."""
+    arrays = {name: array.numpy() for name, array in record.items()}
+    counts = arrays.pop(RATERS)
+    return arrays, Raters(counts, 1.0) if counts.size else None

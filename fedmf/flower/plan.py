@@ -1,0 +1,136 @@
+"""Plan of a training: what node and server need of a recommender, the same for both.
+
+Both sides make the recommender's own `Training`, each with its part of the data: a node with
+the ratings of its users, the server with none. The server's state has factors of users, too,
+but they have no meaning there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedmf.aggregate.aggregation import IntegerSum
+from fedmf.data import Features, Ratings
+from fedmf.errors import SettingError
+from fedmf.models.federated import Raters
+from fedmf.models.recommender import Estimator, Recommender
+from fedmf.training import RoundRecord, Schedule
+from fedmf.training.loop import LocalSteps, Training
+
+__all__ = ["ITEMS", "Arrays", "Plan", "plan_of"]
+
+Arrays = dict[str, NDArray[Any]]
+
+ITEMS = "item-factors"
+"""Name of the public array with the factors of all items."""
+
+
+class Plan(ABC):
+    """Parts of a training in which recommenders differ.
+
+    Parameters
+    ----------
+    aggregation : IntegerSum, whose clip and fractional bits encode the tables
+    schedule : Schedule, whose seed is that of the training
+    rounds : int, number of sums, without the count of raters
+    needs_counts : bool, True if the raters of each item are counted first
+
+    Raises
+    ------
+    SettingError
+        The aggregation is not of integers, or the schedule has a cohort or dropouts.
+    """
+
+    names: tuple[str, ...] = (ITEMS,)
+    """Names of the public arrays."""
+
+    def __init__(
+        self, aggregation: object, schedule: Schedule, rounds: int, *, needs_counts: bool
+    ) -> None:
+        if not isinstance(aggregation, IntegerSum):
+            raise SettingError(
+                f"aggregation = {aggregation!r} must be one of integers on Flower, such as "
+                "PlainSum(): nodes encode the tables as it says"
+            )
+        if schedule.cohort is not None or schedule.dropout:
+            raise SettingError(
+                f"cohort = {schedule.cohort!r} and dropout = {schedule.dropout!r} are for "
+                "simulations: leave them out, as all nodes take part"
+            )
+        self.aggregation, self.schedule = aggregation, schedule
+        self.rounds, self.needs_counts = rounds, needs_counts
+
+    def prepared(self, ratings: Ratings, features: Features | None) -> Arrays:
+        """Return the private arrays that a node's users compute once, before any round."""
+        return {}
+
+    @abstractmethod
+    def training(
+        self, ratings: Ratings, raters: Raters | None, private: Arrays
+    ) -> Training[Any, Any]:
+        """Return the steps of a round for the ratings of a node's users, or without any."""
+
+    @abstractmethod
+    def start(self, training: Training[Any, Any]) -> Any:
+        """Return the state before the first round."""
+
+    @abstractmethod
+    def public(self, state: Any, number: int, before: Arrays) -> Arrays:
+        """Return the public arrays of round `number`, given those of the round before."""
+
+    @abstractmethod
+    def local(
+        self,
+        training: Training[Any, Any],
+        public: Arrays,
+        private: Arrays,
+        users: NDArray[np.int64],
+    ) -> Any:
+        """Return the state of a node's users in a round."""
+
+    def kept(self, steps: LocalSteps, users: NDArray[np.int64]) -> Arrays:
+        """Return the private arrays that a round changed."""
+        return {}
+
+    @abstractmethod
+    def trained(self, raters: Raters, n_items: int) -> int | None:
+        """Return the number of trained items for the records; DataError if it may not be 0."""
+
+    @abstractmethod
+    def fitted(
+        self,
+        training: Training[Any, Any],
+        state: Any,
+        ratings: Ratings,
+        features: Features | None,
+    ) -> Recommender:
+        """Return the recommender of a node's users for a state that `local` returned."""
+
+    @abstractmethod
+    def report(self, record: RoundRecord) -> None:
+        """Report a round as the recommender does in one process."""
+
+
+def plan_of(recommender: Estimator) -> Plan:
+    """Return the plan of a `Trainer`, FedMMF, FCF or FederatedCF; SettingError for others."""
+    from fedmf.flower.explicit import Explicit
+    from fedmf.masks import FedMMF
+    from fedmf.training import Trainer
+
+    if isinstance(recommender, Trainer):
+        return Explicit(recommender)
+    if isinstance(recommender, FedMMF):
+        return Explicit(recommender.trainer, recommender)
+    from fedmf.fcf.federated import FederatedRecommender  # needs scipy
+    from fedmf.flower.implicit import ImplicitPlan
+
+    if isinstance(recommender, FederatedRecommender):
+        return ImplicitPlan(recommender)
+    raise SettingError(
+        f"{type(recommender).__name__} does not train on Flower: pass a Trainer, FedMMF, FCF "
+        "or FederatedCF"
+    )

@@ -1,0 +1,244 @@
+"""Strategy of the server: sums of the nodes' tables, and the server's step after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypedDict
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg
+from numpy.typing import NDArray
+
+from fedmf.aggregate import Aggregate
+from fedmf.data import from_triples
+from fedmf.errors import SettingError
+from fedmf.flower.plan import Arrays, plan_of
+from fedmf.flower.wire import COUNTS, LARGEST, RATERS, STEP, TABLE, WEIGHT, Step
+from fedmf.models.federated import Raters
+from fedmf.models.recommender import Estimator
+from fedmf.settings import Count, check
+from fedmf.training import History, RoundRecord
+
+__all__ = ["FedSum", "Sums"]
+
+EXACT = 2**50
+"""Bound on the integers of a sum that its mean in float64 gives back exactly."""
+
+
+class Sums(TypedDict):
+    """Arguments of the wrapper for secure sums, such as `secagg.flower.SecAgg`."""
+
+    clip: float
+    fractional_bits: int
+    max_weight: int
+    exclude: tuple[str, ...]
+    averaging: bool
+
+
+class FedSum(FedAvg):
+    """Strategy that trains a recommender by sums of the nodes' tables.
+
+    Wrap it as ``SecAgg(strategy, **strategy.sums)`` and start it with its `initial_arrays` for
+    its `num_rounds`. The first round counts the raters of each item, if the recommender needs
+    that. A round without a sum leaves the model as it is, and a count is then repeated.
+
+    Parameters
+    ----------
+    recommender : Trainer, FedMMF, FCF or FederatedCF
+        Settings of the training, the same as those of the nodes.
+    n_users : int
+        Number of users of all nodes, ≥ 1.
+    n_items : int
+        m, the number of items, ≥ 1.
+    scale : tuple of float
+        Lowest and highest possible rating.
+    largest : int
+        Largest number of users of a node, ≥ 1. It bounds the elements of a node's table.
+    min_nodes : int
+        Number of nodes to wait for, ≥ 2. All connected nodes take part in each round.
+    evaluate : bool
+        True to send the trained model in an evaluate message, after the last round.
+
+    Attributes
+    ----------
+    history_ : History
+        A record of each round, without errors. The ids of the survivors in a digest are 0, 1,
+        …, because the server does not know its users. So a digest is that of a training in one
+        process if no node dropped out.
+
+    Raises
+    ------
+    SettingError
+        A number is out of range, the recommender does not train on Flower, or its sums are too
+        large to be exact.
+    """
+
+    def __init__(
+        self,
+        recommender: Estimator,
+        *,
+        n_users: int,
+        n_items: int,
+        scale: tuple[float, float],
+        largest: int,
+        min_nodes: int = 3,
+        evaluate: bool = False,
+    ) -> None:
+        check(Count, n_users=n_users)
+        check(Count, n_items=n_items)
+        check(Count, largest=largest)
+        nodes = max(min_nodes, 2)
+        super().__init__(
+            fraction_evaluate=float(evaluate),
+            min_train_nodes=nodes,
+            min_evaluate_nodes=nodes,
+            min_available_nodes=nodes,
+            weighted_by_key=WEIGHT,
+        )
+        self._plan = plan_of(recommender)
+        encoding = self._plan.aggregation.encoding
+        if n_users * encoding.max_encoded > EXACT:
+            raise SettingError(
+                f"sums of {n_users} users in [−{encoding.clip:g}, {encoding.clip:g}] with "
+                f"{encoding.fractional_bits} fractional bits exceed 2^50: lower one of the two"
+            )
+        nothing = from_triples([], [], [], scale=scale, item_ids=np.arange(n_items))
+        indptr = np.zeros(n_users + 1, dtype=np.int64)
+        nobody = replace(nothing, indptr=indptr, user_ids=np.arange(n_users))
+        self._training = self._plan.training(nobody, None, {})
+        self._state = self._plan.start(self._training)
+        self._raters: Raters | None = None
+        self._public = self._plan.public(self._state, 1, {})
+        self._n_users, self._n_items, self._largest = n_users, n_items, largest
+        self._counted: str | None = None
+        self.history_ = History()
+
+    @property
+    def sums(self) -> Sums:
+        """Arguments for the wrapper of secure sums; see `Sums`."""
+        encoding = self._plan.aggregation.encoding
+        return {
+            "clip": self._largest * max(encoding.clip, 1.0),  # numbers of users, too
+            "fractional_bits": encoding.fractional_bits,
+            "max_weight": 1,
+            "exclude": (*self._plan.names, RATERS),
+            "averaging": True,
+        }
+
+    @property
+    def num_rounds(self) -> int:
+        """Number of rounds to start, the count of raters included."""
+        return self._plan.rounds + self._plan.needs_counts
+
+    @property
+    def initial_arrays(self) -> ArrayRecord:
+        """Arrays to start with."""
+        return self._arrays(table=True)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return messages with the public arrays, and zeros in the place of the table."""
+        config[LARGEST] = self._largest
+        config[STEP] = str(Step.COUNT if self._counting else Step.SUM)
+        return super().configure_train(server_round, self._arrays(table=True), config, grid)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Do the server's step with the sum of the tables.
+
+        Raises
+        ------
+        SettingError
+            The nodes have more users than `n_users`, users clipped an element that the model
+            does not bear, or the factors diverge.
+        DataError
+            No item has enough raters.
+        """
+        replies = list(replies)
+        mean, _ = super().aggregate_train(server_round, replies)
+        total = None if mean is None else self._total(mean, replies)
+        if not self._counting:
+            self._step(total)
+        elif total is not None:
+            self._raters = Raters(total.integers, len(total.survivors) / self._n_users)
+            self._plan.trained(self._raters, self._n_items)
+            self._counted = total.digest
+        users = 0 if total is None else len(total.survivors)
+        return self._arrays(table=False), MetricRecord({"users": users})
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Return messages with the trained model after the last round, if asked for."""
+        if server_round < self.num_rounds:
+            return []
+        return super().configure_evaluate(server_round, arrays, config, grid)
+
+    @property
+    def _counting(self) -> bool:
+        return self._plan.needs_counts and self._raters is None
+
+    def _arrays(self, *, table: bool) -> ArrayRecord:
+        counts = np.empty(0, dtype=np.int64) if self._raters is None else self._raters.counts
+        arrays: Arrays = {**self._public, RATERS: counts}
+        if table:
+            shape = self._n_items, 1
+            if not self._counting:
+                shape = self._training.local_steps(self._state, self._raters).shape
+            arrays |= {TABLE: np.zeros(shape), COUNTS: np.zeros(2)}
+        return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+    def _total(self, mean: ArrayRecord, replies: Iterable[Message]) -> Aggregate:
+        """Return the sum over all users, of the mean over the nodes."""
+        n = sum(_weight(reply) for reply in replies if not reply.has_error())
+        fraction = 1.0 if self._counting else self._plan.aggregation.encoding.scale
+        integers = _times(mean[TABLE], n * fraction)
+        users, clipped = _times(mean[COUNTS], n).tolist()
+        if users > self._n_users:
+            raise SettingError(
+                f"the nodes have {users} users, more than n_users = {self._n_users}: raise that"
+            )
+        return Aggregate(integers / fraction, integers, tuple(range(users)), clipped)
+
+    def _step(self, total: Aggregate | None) -> None:
+        """Do the server's step with a sum, or go on without one, and record the round."""
+        plan, training = self._plan, self._training
+        number = len(self.history_) + 1
+        if total is not None:
+            training.check_clipping(total)
+            with np.errstate(all="ignore"):  # the step checks for infinite numbers
+                steps = training.local_steps(self._state, self._raters)
+                self._state = training.server_step(self._state, steps, total)
+        self._state = training.round_over(self._state, number)
+        self._public = plan.public(self._state, number + 1, self._public)
+        raters = self._raters
+        record = RoundRecord(
+            round=number,
+            cohort=self._n_users,
+            survivors=0 if total is None else len(total.survivors),
+            aborted="too few nodes for a sum" if total is None else None,
+            trained_items=None if raters is None else plan.trained(raters, self._n_items),
+            clipped=0 if total is None else total.clipped,
+            digest=None if total is None else total.digest,
+            count_digest=self._counted,
+        )
+        self._counted = None
+        self.history_ = History((*self.history_, record))
+        plan.report(record)
+
+
+def _weight(reply: Message) -> int:
+    """Return the number of nodes of which a reply has the mean: the sum of their weights."""
+    record = reply.content["metrics"]
+    weight = record[WEIGHT] if isinstance(record, MetricRecord) else None
+    return weight if isinstance(weight, int) else 0
+
+
+def _times(mean: Array, factor: float) -> NDArray[np.int64]:
+    """Return the integers of which `mean` is the quotient by a factor."""
+    return np.rint(mean.numpy().reshape(-1) * factor).astype(np.int64)

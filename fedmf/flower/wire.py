@@ -1,0 +1,30 @@
+"""Names in the messages between `FedSum` and a node."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["COUNTS", "LARGEST", "RATERS", "STEP", "TABLE", "WEIGHT", "Step"]
+
+TABLE = "table"
+"""Array of the sum of the users' tables; zeros in a message to a node."""
+COUNTS = "counts"
+"""Array of two: the number of users in the table, and the number of clipped elements.
+
+The second is at most the first.
+"""
+RATERS = "raters"
+"""Array with the number of raters of each item, int64; empty if they are not counted."""
+LARGEST = "largest"
+"""Key of the largest number of users of a node in the ConfigRecord."""
+STEP = "step"
+"""Key of the step in the ConfigRecord."""
+WEIGHT = "num-examples"
+"""Key of the weight, 1: a table is a sum already."""
+
+
+class Step(StrEnum):
+    """Kind of sum that a message asks for."""
+
+    COUNT = "count"
+    SUM = "sum"

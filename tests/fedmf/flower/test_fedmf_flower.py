@@ -1,0 +1,350 @@
+"""Trainings on a grid in one process against the same recommenders' `fit`, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import os
+
+import numpy as np
+import pytest
+from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+import fedmf
+from fedmf import fcf
+from fedmf.aggregate import NoisySum
+from fedmf.data.sets.simulated import simulate
+from fedmf.data.splits import random_split
+from fedmf.flower import FedSum, Node
+from flower_nodes import configs
+from secagg import ClientPolicy
+from secagg.flower import SecAgg, SecAggMod
+from secagg.flower.testing import LocalGrid
+
+NODES = 4
+RATINGS = simulate(16, 20, 160, seed=1)
+SILENT = 5
+RATINGS = RATINGS.take(RATINGS.users != SILENT)  # a user who has no rating to train on
+VIEWS = fcf.views(RATINGS)
+FACTORS = fedmf.FedMF(k=3)
+STEPS = fedmf.FedMF(k=3, update="paper", rate=0.01, biases=True)
+
+
+def trainer(model=FACTORS, aggregation=None, **settings):
+    return fedmf.Trainer(model, aggregation, rounds=4, seed=3, **settings)
+
+
+def masked(mask=None):
+    return fedmf.FedMMF(mask, trainer())
+
+
+MAKERS = {
+    "FedMF, exact users": trainer,
+    "FedMF, steps of users": lambda: trainer(STEPS),
+    "FedMF, without counts": lambda: trainer(
+        fedmf.FedMF(k=3, update="paper", rate=0.01, min_raters=1)
+    ),
+    "FedALS": lambda: trainer(fedmf.FedALS(k=3), fedmf.PlainSum(clip=64.0)),
+    "FedMMF, ridge": masked,
+    "FedMMF, machines": lambda: masked(fedmf.FMMask(k=2, steps=20)),
+    "FedMMF, networks": lambda: masked(fedmf.NNMask(hidden=3, steps=20)),
+    "FCF": lambda: fcf.FCF(fcf.Implicit(k=3), epochs=2, steps=3, seed=2),
+    "FCF, one Adam": lambda: fcf.FCF(
+        fcf.Implicit(k=3), epochs=2, steps=2, reset=False, min_raters=1
+    ),
+    "FederatedCF": lambda: fcf.FederatedCF(fcf.Implicit(k=3), epochs=3, seed=2),
+}
+
+
+def ratings_of(recommender):
+    return VIEWS if recommender.__module__.startswith("fedmf.fcf") else RATINGS
+
+
+class Run:
+    """A training on nodes, each with every NODES-th user, and what their evaluation finds."""
+
+    def __init__(self, recommender, ratings=None, *, mods=None, nodes=NODES, **settings):
+        self.recommender = recommender
+        self.ratings = ratings_of(recommender) if ratings is None else ratings
+        self.nodes, self.models = nodes, {}
+        mods = [SecAggMod(ClientPolicy(), public=["num-examples"])] if mods is None else mods
+        app = ClientApp(mods=mods)
+        app.train()(self.train)
+        app.evaluate()(self.evaluate)
+        own = configs(range(1, nodes + 1))
+        self.grid = LocalGrid(app, {u: {"partition-id": u - 1, **own[u]} for u in own})
+        largest = -(-self.ratings.n_users // nodes)
+        self.strategy = FedSum(
+            recommender,
+            n_items=self.ratings.n_items,
+            scale=self.ratings.scale,
+            **{
+                "n_users": self.ratings.n_users,
+                "largest": largest,
+                "evaluate": True,
+                **settings,
+            },
+        )
+
+    def users(self, context: Context) -> np.ndarray:
+        return np.arange(context.node_config["partition-id"], self.ratings.n_users, self.nodes)
+
+    def node(self, context: Context) -> Node:
+        return Node(self.recommender, self.ratings, self.users(context))
+
+    def train(self, message: Message, context: Context) -> Message:
+        return self.node(context).train(message, context)
+
+    def evaluate(self, message: Message, context: Context) -> Message:
+        model = self.node(context).model(message.content["arrays"], context)
+        self.models[context.node_id] = self.users(context), model
+        content = RecordDict({"metrics": MetricRecord({"num-examples": 1})})
+        return Message(content, reply_to=message)
+
+    def secagg(self, **settings):
+        given = {"key_timeout": 1e-9, "poll": 1e-9, **self.strategy.sums, **settings}
+        return SecAgg(self.strategy, **given)
+
+    def start(self, strategy=None, rounds=None):
+        number = self.strategy.num_rounds if rounds is None else rounds
+        start = self.strategy.initial_arrays
+        self.result = (strategy or self.secagg()).start(
+            self.grid, start, num_rounds=number, timeout=0.0
+        )
+        return self
+
+    @property
+    def items(self) -> np.ndarray:
+        return self.result.arrays["item-factors"].numpy()
+
+
+def digests(history):
+    return [(one.digest, one.clipped, one.trained_items, one.survivors) for one in history]
+
+
+def factors_of(recommender):
+    return getattr(recommender, "model_", None) or recommender.factors_
+
+
+def assert_same(run: Run, recommender) -> None:
+    """Assert that sums, item factors and the nodes' predictions are those of `fit`."""
+    recommender.fit(run.ratings)
+    assert digests(run.strategy.history_) == digests(recommender.history_)
+    model = factors_of(recommender)
+    factors = getattr(model, "base", model)
+    np.testing.assert_array_equal(run.items, factors.item_factors)
+    assert len(run.models) == run.nodes
+    for users, found in run.models.values():
+        pairs = (
+            np.repeat(users, run.ratings.n_items),
+            np.tile(np.arange(run.ratings.n_items), users.size),
+        )
+        np.testing.assert_array_equal(found.predict(*pairs), model.predict(*pairs))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_sums_factors_and_predictions_are_those_of_one_process(name: str) -> None:
+    assert_same(Run(MAKERS[name]()).start(), MAKERS[name]())
+
+
+@pytest.mark.parametrize("name", ["FedMF, steps of users", "FedMMF, ridge", "FCF"])
+def test_nodes_of_one_user_give_the_same(name: str) -> None:
+    run = Run(MAKERS[name](), nodes=RATINGS.n_users)
+    assert_same(run.start(), MAKERS[name]())
+
+
+def test_counts_of_raters_are_those_of_one_process():
+    run, alone = Run(trainer()).start(), trainer().fit(RATINGS)
+    found = [one.count_digest for one in run.strategy.history_]
+    assert found == [one.count_digest for one in alone.history_]
+    assert found[0] is not None
+
+
+def test_plain_sums_give_the_same():
+    """The mean of the nodes' replies is enough, whoever computes it."""
+    run = Run(trainer(), mods=[])
+    assert_same(run.start(run.strategy), trainer())
+
+
+class Losing(fedmf.PlainSum):
+    """Sum without a node's users in one round."""
+
+    def sum(self, vectors, *, dropouts, session=b""):
+        lost = range(1, 16, NODES) if session.endswith(b"sum 2") else ()
+        return super().sum(vectors, dropouts=dict.fromkeys(lost, "masked_input"))
+
+
+@pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)])
+def test_a_node_that_drops_out_is_left_out_of_one_sum(model):
+    clip = fedmf.PlainSum(clip=64.0)
+    run = Run(trainer(model, clip))
+    answer, tasks = run.grid.answer, []
+
+    def losing(message: Message) -> Message:
+        tasks.append(message.content.get("config"))
+        round_two = tasks[-1] is not None and tasks[-1]["server-round"] == 3
+        if round_two and message.metadata.dst_node_id == 2:
+            message.content["secagg"]["data"] = b"garbage"
+        return answer(message)
+
+    run.grid.answer = losing
+    run.start()
+    assert [one.survivors for one in run.strategy.history_] == [16, 12, 16, 16]
+    alone = trainer(model, Losing(clip=64.0)).fit(RATINGS)
+    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+def test_a_round_below_the_threshold_leaves_the_model():
+    run = Run(trainer())
+    for node in (1, 2):
+        run.grid.drop(node, 4 + 4)  # the count, and the first sum
+    run.start(run.secagg(on_failure="skip"), rounds=2)
+    before = run.items
+    assert [one.survivors for one in run.strategy.history_] == [16]
+    run = Run(trainer())
+    for node in (1, 2):
+        run.grid.drop(node, 4 + 4)
+    run.start(run.secagg(on_failure="skip"), rounds=3)
+    lost = run.strategy.history_.last
+    assert (lost.survivors, lost.digest) == (0, None)
+    assert lost.aborted
+    np.testing.assert_array_equal(run.items, before)
+
+
+def test_a_count_below_the_threshold_is_repeated():
+    run = Run(trainer())
+    contexts = copy.deepcopy(run.grid.contexts)
+    for node in (1, 2):
+        run.grid.drop(node, 0)
+    run.start(run.secagg(on_failure="skip"), rounds=1)
+    assert not len(run.strategy.history_)
+    run.grid.contexts = contexts
+    for node in (1, 2):
+        run.grid.drop(node, 1000)
+    run.start(rounds=5)
+    alone = trainer().fit(RATINGS)
+    assert digests(run.strategy.history_) == digests(alone.history_)
+
+
+KEPT = {
+    "FedMF, exact users": {},
+    "FedMF, steps of users": {"user-factors": (4, 5)},
+    "FedMMF, ridge": {"masked-ratings": None},
+    "FCF": {},
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_node_keeps_only_what_its_users_need(name: str) -> None:
+    """Only rows of the node's own users, and nothing of an earlier run."""
+    run = Run(MAKERS[name]())
+    for context in run.grid.contexts.values():
+        context.state["fedmf 77"] = ArrayRecord()
+    run.start()
+    for context in run.grid.contexts.values():
+        kept = context.state.get("fedmf 1", {})
+        assert set(context.state) == ({"fedmf 1"} if KEPT[name] else set())
+        shapes = {key: array.shape for key, array in kept.items()}
+        n = np.isin(RATINGS.users, run.users(context)).sum()
+        assert shapes == {key: shape or (n,) for key, shape in KEPT[name].items()}
+
+
+def test_masks_are_fitted_once(monkeypatch):
+    fits = []
+    fit = fedmf.RidgeMask.fit
+    monkeypatch.setattr(fedmf.RidgeMask, "fit", lambda *a: fits.append(1) or fit(*a))
+    Run(masked(), evaluate=False).start()
+    assert len(fits) == NODES
+
+
+def test_a_node_that_lost_its_state_begins_anew():
+    run = Run(trainer(STEPS))
+    run.start(rounds=3)
+    for context in run.grid.contexts.values():
+        context.state.clear()
+    users, model = (
+        Run(trainer(STEPS)).users(run.grid.contexts[1]),
+        run.node(run.grid.contexts[1]).model(run.result.arrays, run.grid.contexts[1]),
+    )
+    start, _ = STEPS.initial(RATINGS, np.random.default_rng((3, 0, 0)))
+    np.testing.assert_array_equal(model.user_factors[users], start[users])
+
+
+@pytest.mark.parametrize(
+    "recommender",
+    [
+        trainer(cohort=8),
+        trainer(dropout=0.1),
+        trainer(aggregation=fedmf.FloatSum()),
+        trainer(
+            aggregation=NoisySum(
+                inner=fedmf.PlainSum(), where="central", clip_norm=1.0, noise_multiplier=1.0
+            )
+        ),
+        fcf.CF(),
+        trainer(aggregation=fedmf.PlainSum(clip=2.0**20, fractional_bits=40)),
+    ],
+    ids=["cohort", "dropout", "floats", "noise", "centralised", "sums beyond 2^50"],
+)
+def test_a_recommender_that_does_not_fit_is_rejected(recommender):
+    with pytest.raises(fedmf.SettingError):
+        Run(recommender)
+
+
+def test_a_node_with_more_users_than_the_largest_does_not_train():
+    """Its table could be beyond the clip of the secure sum."""
+    run = Run(trainer(), ratings=simulate(17, 20, 160, seed=1), largest=4).start()
+    assert {one.survivors for one in run.strategy.history_} == {12}
+
+
+def test_more_users_than_stated_are_rejected():
+    with pytest.raises(fedmf.SettingError):
+        Run(trainer(), n_users=15).start()
+
+
+def test_clipped_elements_that_the_model_does_not_bear_are_rejected():
+    with pytest.raises(fedmf.SettingError):
+        Run(trainer(fedmf.FedALS(k=3), fedmf.PlainSum(clip=0.5))).start()
+
+
+def test_clipped_elements_are_reported():
+    run = Run(trainer(aggregation=fedmf.PlainSum(clip=0.05))).start()
+    alone = trainer(aggregation=fedmf.PlainSum(clip=0.05)).fit(RATINGS)
+    assert run.strategy.history_.last.clipped
+    np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
+
+
+def test_no_item_with_enough_raters_is_rejected():
+    with pytest.raises(fedmf.DataError):
+        Run(fcf.FCF(min_raters=17)).start()
+
+
+@pytest.mark.parametrize("users", [[], [16], [-1], [0, 0], [0.5], [[0]]])
+def test_users_that_are_no_rows_are_rejected(users):
+    with pytest.raises(fedmf.SettingError):
+        Node(trainer(), RATINGS, users)
+
+
+def test_callbacks_and_progress_are_called_for_each_round():
+    seen, sums = [], []
+    Run(trainer(callbacks=[seen.append])).start()
+    Run(fcf.FCF(epochs=2, steps=2, progress=lambda *done: sums.append(done))).start()
+    assert [one.round for one in seen] == [1, 2, 3, 4]
+    assert sums == [("sums", number, 4) for number in range(1, 5)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fedmf.Trainer(fedmf.FedMF(), rounds=10),
+        lambda: fedmf.FedMMF(trainer=fedmf.Trainer(fedmf.FedMF(), rounds=10)),
+        lambda: fcf.FCF(epochs=1),
+    ],
+    ids=["FedMF", "FedMMF", "FCF"],
+)
+def test_ml_100k_in_8_shards_gives_the_digests_of_one_process(make):
+    train = random_split(fedmf.load("ml-100k"), seed=0).train
+    ratings = fcf.views(train) if isinstance(make(), fcf.FCF) else train
+    assert_same(Run(make(), ratings, nodes=8).start(), make())

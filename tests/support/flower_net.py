@@ -114,7 +114,8 @@ class Network:
         own = ("--host", "127.0.0.1", "--port", str(free_port()))
         config = " ".join(
             [
-                f'partition-id={number} secagg-state-dir="{self.folder}/state{number}"',
+                f"partition-id={number} num-partitions={self._nodes}",
+                f'secagg-state-dir="{self.folder}/state{number}"',
                 f'secagg-identity="{self.folder}/n{number}.pem"',
                 f'secagg-registry="{self.folder}/registry.json"',
             ]
@@ -197,7 +198,7 @@ class Network:
 
     def begin(self, app: Path = APP, *, federation: str = "", **config: Any) -> int:
         """Begin a run of an application and return its id."""
-        given = {"folder": str(self.folder), **config}
+        given = {"folder": str(self.folder), **config} if app == APP else config
         words = " ".join(f"{key.replace('_', '-')}={json.dumps(v)}" for key, v in given.items())
         more = ["--federation-config", federation] if federation else []
         said = self.flwr(

@@ -1,0 +1,166 @@
+"""The examples for Flower run, and the documented diff makes an application secure."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+pytest.importorskip("flwr")
+
+from fedmf import FedMF, FedMMF, Ratings, Trainer, load
+from fedmf.data.splits import random_split
+from fedmf.fcf import FCF, views
+from fedmf.models.recommender import Estimator
+from flower_examples import EXAMPLES, run_example
+from flower_net import Network
+
+DIFF = EXAMPLES / "pytorch" / "secure.diff"
+ERROR = 2**-16 + 1e-6
+"""Bound on the error of an element of a mean, with that of float32."""
+
+
+def accuracies(printed: str) -> list[float]:
+    return [float(found) for found in re.findall(r"accuracy ([\d.]+)", printed)]
+
+
+def undone(folder: Path, diff: str) -> None:
+    """Undo a diff in the files that it names."""
+    for part in diff.split("--- ")[1:]:
+        names, *hunks = re.split(r"^@@.*@@\n", part, flags=re.MULTILINE)
+        path = folder / names.split()[0]
+        text = path.read_text()
+        for hunk in hunks:
+            lines = hunk.splitlines(keepends=True)
+            new, old = (
+                "".join(line[1:] for line in lines if line[0] in kept) for kept in (" +", " -")
+            )
+            assert text.count(new) == 1
+            text = text.replace(new, old)
+        path.write_text(text)
+
+
+def test_the_diff_has_two_changed_lines_and_two_imports():
+    lines = [line for line in DIFF.read_text().splitlines() if re.match(r"[-+](?![-+])", line)]
+    imports = [line for line in lines if line.startswith("+from secagg.flower import ")]
+    changed = [line for line in lines if line not in imports]
+    assert len(imports) == 2
+    assert [line[0] for line in changed] == ["-", "+"] * 2
+
+
+def test_the_diff_makes_the_pytorch_example_secure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it the nodes send their networks; with it the mean is the same."""
+    pytest.importorskip("torch")
+    shutil.copytree(DIFF.parent, tmp_path / "plain")
+    undone(tmp_path / "plain", DIFF.read_text())
+    grid, plain = run_example(tmp_path / "plain", monkeypatch, 5, rounds=1)
+    assert any("arrays" in reply.content for reply in grid.replies)
+    grid, secure = run_example(DIFF.parent, monkeypatch, 5, rounds=1)
+    assert all(list(reply.content) == ["secagg"] for reply in grid.replies)
+    for name, array in plain.arrays.items():
+        found = secure.arrays[name].numpy()
+        np.testing.assert_allclose(found, array.numpy(), rtol=0, atol=ERROR)
+    before, after = (one.evaluate_metrics_clientapp[1]["accuracy"] for one in (plain, secure))
+    assert after == pytest.approx(before, abs=0.01)
+
+
+def test_pytorch_learns_the_rings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    run_example(EXAMPLES / "pytorch", monkeypatch, 5)
+    *_, last = accuracies(capsys.readouterr().out)
+    assert last > 0.95
+
+
+def test_sklearn_learns_the_digits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    run_example(EXAMPLES / "sklearn", monkeypatch, 8)
+    first, *_, last = accuracies(capsys.readouterr().out)
+    assert last > max(first, 0.9)
+
+
+def digests(printed: str) -> list[str]:
+    return re.findall(r"digest (\w+)", printed)
+
+
+def fitted(model: str, data: str, rounds: int) -> tuple[Estimator, Ratings]:
+    """Return what the example trains, trained in this process, and the test ratings."""
+    ratings = load(data)
+    split = random_split(views(ratings) if model == "fcf" else ratings)
+    trainer = Trainer(FedMF(), rounds=rounds)
+    makers = {"fedmf": trainer, "fedmmf": FedMMF(trainer=trainer), "fcf": FCF(epochs=rounds)}
+    return makers[model].fit(split.train), split.test
+
+
+@pytest.mark.parametrize(
+    "model", ["fedmf", *(pytest.param(m, marks=pytest.mark.large) for m in ("fedmmf", "fcf"))]
+)
+def test_fedmf_gives_the_digests_of_one_process(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_example(EXAMPLES / "fedmf", monkeypatch, 8, model=model, rounds=2)
+    printed = capsys.readouterr().out
+    alone, test = fitted(model, "simulated", 2)
+    assert digests(printed) == [one.digest for one in alone.history_]
+    error = np.mean((test.values - alone.predict(test.users, test.items)) ** 2)
+    assert float(printed.split()[-1]) == pytest.approx(error, abs=1e-3)
+
+
+network = pytest.mark.skipif(not Path("/proc").is_dir(), reason="/proc")
+
+
+@network
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["pytorch", "sklearn"])
+def test_examples_learn_on_real_nodes(example: str) -> None:
+    if example == "pytorch":
+        pytest.importorskip("torch")
+    with Network(8) as nodes:
+        run = nodes.begin(app=EXAMPLES / example)
+        assert nodes.finish(run) == "finished:completed", nodes.server_log(run)
+        *_, last = accuracies(nodes.server_log(run))
+        assert last > 0.9
+
+
+@network
+@pytest.mark.slow
+@pytest.mark.skipif("FEDMF_DATA" not in os.environ, reason="FEDMF_DATA names no data")
+@pytest.mark.parametrize(("model", "rounds"), [("fedmf", 2), ("fedmmf", 2), ("fcf", 1)])
+def test_ml_100k_on_real_nodes_gives_the_digests_of_one_process(
+    model: str, rounds: int
+) -> None:
+    with Network(8) as nodes:
+        run = nodes.begin(app=EXAMPLES / "fedmf", data="ml-100k", model=model, rounds=rounds)
+        status = nodes.finish(run, seconds=1800.0)
+        assert status == "finished:completed", nodes.server_log(run)
+        found = digests(nodes.server_log(run))
+    alone, _ = fitted(model, "ml-100k", rounds)
+    assert found == [one.digest for one in alone.history_]
+
+
+@network
+@pytest.mark.slow
+def test_nodes_with_trusted_entities_run_no_unsigned_app(tmp_path: Path) -> None:
+    """Whoever submits a run sends the code of the client's app."""
+    key = Ed25519PrivateKey.generate().public_key()
+    public = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    trusted = tmp_path / "trusted.yaml"
+    trusted.write_text(f"fpk_{uuid.uuid4()}: {public}\n")
+    options = ("--insecure", "--trusted-entities", str(trusted))
+    with Network(3, node=lambda _: options) as nodes:
+        run = nodes.begin(app=EXAMPLES / "sklearn", rounds=1)
+        assert nodes.finish(run) == "finished:failed"
+        assert "FAB could not be verified" in nodes.log("node0")
+        assert not nodes.mark("state0").exists()

@@ -19,7 +19,7 @@ class Regression:
     """Logistic regression of ten classes, with the coefficients of a record."""
 
     def __init__(self, arrays: ArrayRecord) -> None:
-        self._model = LogisticRegression(max_iter=5, C=0.1, warm_start=True)
+        self._model = LogisticRegression(max_iter=5, warm_start=True)
         self._model.classes_ = np.arange(10)
         for name, array in arrays.items():
             setattr(self._model, name, array.numpy().copy())

@@ -166,31 +166,36 @@ def test_plain_sums_give_the_same():
     assert_same(run.start(run.strategy), trainer())
 
 
-class Losing(fedmf.PlainSum):
-    """Sum without a node's users in one round."""
+def losing(words: str) -> fedmf.PlainSum:
+    """Sum without the users of node 2 in the round whose name ends with these words."""
 
-    def sum(self, vectors, *, dropouts, session=b""):
-        lost = range(1, 16, NODES) if session.endswith(b"sum 2") else ()
-        return super().sum(vectors, dropouts=dict.fromkeys(lost, "masked_input"))
+    class Losing(fedmf.PlainSum):
+        def _add(self, vectors, dropouts, session, encoding):
+            lost = range(1, 16, NODES) if session.endswith(words.encode()) else ()
+            gone = dict.fromkeys(lost, "masked_input")
+            return super()._add(vectors, gone, session, encoding)
+
+    return Losing(clip=64.0)
 
 
-@pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)])
-def test_a_node_that_drops_out_is_left_out_of_one_sum(model):
-    clip = fedmf.PlainSum(clip=64.0)
-    run = Run(trainer(model, clip))
-    answer, tasks = run.grid.answer, []
+@pytest.mark.parametrize("model", [FACTORS, fedmf.FedALS(k=3)], ids=["FedMF", "FedALS"])
+@pytest.mark.parametrize(("words", "server_round"), [("count 1", 1), ("sum 2", 3)])
+def test_a_node_that_drops_out_is_left_out_of_one_sum(model, words, server_round):
+    run = Run(trainer(model, fedmf.PlainSum(clip=64.0)))
+    answer = run.grid.answer
 
-    def losing(message: Message) -> Message:
-        tasks.append(message.content.get("config"))
-        round_two = tasks[-1] is not None and tasks[-1]["server-round"] == 3
-        if round_two and message.metadata.dst_node_id == 2:
+    def spoiling(message: Message) -> Message:
+        config = message.content.get("config", {})
+        now = config.get("server-round") == server_round
+        if now and message.metadata.dst_node_id == 2:
             message.content["secagg"]["data"] = b"garbage"
         return answer(message)
 
-    run.grid.answer = losing
+    run.grid.answer = spoiling
     run.start()
-    assert [one.survivors for one in run.strategy.history_] == [16, 12, 16, 16]
-    alone = trainer(model, Losing(clip=64.0)).fit(RATINGS)
+    survivors = [16, 16, 16, 16] if words == "count 1" else [16, 12, 16, 16]
+    assert [one.survivors for one in run.strategy.history_] == survivors
+    alone = trainer(model, losing(words)).fit(RATINGS)
     np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
 
 

@@ -80,13 +80,16 @@ class Node:
             The message is not one of `FedSum`, the node has too many users for it, or the
             factors of a user diverge.
         """
-        record, config = message.content["arrays"], message.content["config"]
-        if not isinstance(record, ArrayRecord) or not isinstance(config, ConfigRecord):
-            raise SettingError("the message has not the records of FedSum: use that strategy")
-        largest = config[LARGEST]
-        if not isinstance(largest, int | float) or self._users.size > largest:
+        record, config = message.content.get("arrays"), message.content.get("config")
+        if (
+            not isinstance(record, ArrayRecord)
+            or not isinstance(config, ConfigRecord)
+            or not isinstance(largest := config.get(LARGEST), int)
+        ):
+            raise SettingError("the message is not one of FedSum: use that strategy")
+        if self._users.size > largest:
             raise SettingError(
-                f"this node has {self._users.size} users, more than largest = {largest!r} of "
+                f"this node has {self._users.size} users, more than largest = {largest} of "
                 "FedSum: raise that"
             )
         if config[STEP] == Step.COUNT:

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 import fedmf
@@ -328,6 +328,14 @@ def test_no_item_with_enough_raters_is_rejected():
 def test_users_that_are_no_rows_are_rejected(users):
     with pytest.raises(fedmf.SettingError):
         Node(trainer(), RATINGS, users)
+
+
+def test_a_message_of_another_strategy_is_rejected():
+    run = Run(trainer())
+    content = RecordDict({"arrays": run.strategy.initial_arrays, "config": ConfigRecord()})
+    message = run.grid.create_message(content, "train", 1, "1")
+    with pytest.raises(fedmf.SettingError):
+        run.train(message, run.grid.contexts[1])
 
 
 def test_callbacks_and_progress_are_called_for_each_round():

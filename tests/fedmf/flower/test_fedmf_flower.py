@@ -330,6 +330,28 @@ def test_users_that_are_no_rows_are_rejected(users):
         Node(trainer(), RATINGS, users)
 
 
+class Shuffled(Run):
+    """A training whose nodes state their users in another order each time."""
+
+    order = np.random.default_rng(1)
+
+    def users(self, context: Context) -> np.ndarray:
+        return self.order.permutation(super().users(context))
+
+
+def test_the_order_of_users_does_not_matter():
+    assert_same(Shuffled(trainer(STEPS)).start(), trainer(STEPS))
+
+
+def test_ratings_that_do_not_suit_the_recommender_are_rejected():
+    ratings = RATINGS.with_values(-RATINGS.values, (-5.0, 0.0))
+    run = Run(fcf.FCF(min_raters=1), ratings)
+    start = run.strategy.initial_arrays
+    message, *_ = run.strategy.configure_train(1, start, ConfigRecord(), run.grid)
+    with pytest.raises(fedmf.DataError):
+        run.train(message, run.grid.contexts[1])
+
+
 def test_a_message_of_another_strategy_is_rejected():
     run = Run(trainer())
     content = RecordDict({"arrays": run.strategy.initial_arrays, "config": ConfigRecord()})

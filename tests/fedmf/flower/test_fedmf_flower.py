@@ -147,9 +147,10 @@ def test_sums_factors_and_predictions_are_those_of_one_process(name: str) -> Non
     assert_same(Run(MAKERS[name]()).start(), MAKERS[name]())
 
 
+@pytest.mark.parametrize("nodes", [7, RATINGS.n_users], ids=["7 nodes", "one user each"])
 @pytest.mark.parametrize("name", ["FedMF, steps of users", "FedMMF, ridge", "FCF"])
-def test_nodes_of_one_user_give_the_same(name: str) -> None:
-    run = Run(MAKERS[name](), nodes=RATINGS.n_users)
+def test_any_number_of_nodes_gives_the_same(name: str, nodes: int) -> None:
+    run = Run(MAKERS[name](), nodes=nodes)
     assert_same(run.start(), MAKERS[name]())
 
 
@@ -304,12 +305,12 @@ def test_a_node_with_more_users_than_the_largest_does_not_train():
 
 def test_more_users_than_stated_are_rejected():
     with pytest.raises(fedmf.SettingError):
-        Run(trainer(), n_users=15).start()
+        Run(fcf.FCF(epochs=1, min_raters=1), n_users=15).start()
 
 
 def test_clipped_elements_that_the_model_does_not_bear_are_rejected():
     with pytest.raises(fedmf.SettingError):
-        Run(trainer(fedmf.FedALS(k=3), fedmf.PlainSum(clip=0.5))).start()
+        Run(fcf.FCF(aggregation=fedmf.PlainSum(clip=0.01), epochs=1)).start()
 
 
 def test_clipped_elements_are_reported():
@@ -319,9 +320,21 @@ def test_clipped_elements_are_reported():
     np.testing.assert_array_equal(run.items, alone.factors_.item_factors)
 
 
-def test_no_item_with_enough_raters_is_rejected():
+def test_no_item_with_enough_raters_is_rejected_after_the_count():
+    run = Run(fcf.FCF(min_raters=17))
     with pytest.raises(fedmf.DataError):
-        Run(fcf.FCF(min_raters=17)).start()
+        run.start()
+    assert len(run.grid.replies) == 4 * NODES
+
+
+def test_users_of_an_unfinished_epoch_are_exact_for_the_last_items():
+    recommender = fcf.FCF(fcf.Implicit(k=3), steps=3, min_raters=1)
+    run = Run(recommender).start(rounds=2)
+    context = run.grid.contexts[1]
+    model = run.node(context).model(run.result.arrays, context)
+    x, _ = recommender.training(recommender.model.weigh(VIEWS)).with_users(run.items)
+    users = run.users(context)
+    np.testing.assert_array_equal(model.user_factors[users], x[users])
 
 
 @pytest.mark.parametrize("users", [[], [16], [-1], [0, 0], [0.5], [[0]]])

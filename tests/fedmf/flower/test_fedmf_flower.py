@@ -147,7 +147,13 @@ def test_sums_factors_and_predictions_are_those_of_one_process(name: str) -> Non
     assert_same(Run(MAKERS[name]()).start(), MAKERS[name]())
 
 
-@pytest.mark.parametrize("nodes", [7, RATINGS.n_users], ids=["7 nodes", "one user each"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(7, id="7 nodes"),
+        pytest.param(RATINGS.n_users, id="one user each", marks=pytest.mark.large),
+    ],
+)
 @pytest.mark.parametrize("name", ["FedMF, steps of users", "FedMMF, ridge", "FCF"])
 def test_any_number_of_nodes_gives_the_same(name: str, nodes: int) -> None:
     run = Run(MAKERS[name](), nodes=nodes)

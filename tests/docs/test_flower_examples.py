@@ -129,7 +129,8 @@ def test_examples_learn_on_real_nodes(example: str) -> None:
         pytest.importorskip("torch")
     with Network(8) as nodes:
         run = nodes.begin(app=EXAMPLES / example)
-        assert nodes.finish(run) == "finished:completed", nodes.server_log(run)
+        status = nodes.finish(run, seconds=1800.0)
+        assert status == "finished:completed", nodes.server_log(run)
         *_, last = accuracies(nodes.server_log(run))
         assert last > 0.9
 

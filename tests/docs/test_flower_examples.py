@@ -128,7 +128,8 @@ def test_examples_learn_on_real_nodes(example: str) -> None:
     if example == "pytorch":
         pytest.importorskip("torch")
     with Network(8) as nodes:
-        run = nodes.begin(app=EXAMPLES / example)
+        patient = {} if example == "pytorch" else {"key_timeout": 300.0}
+        run = nodes.begin(app=EXAMPLES / example, **patient)
         status = nodes.finish(run, seconds=1800.0)
         assert status == "finished:completed", nodes.server_log(run)
         *_, last = accuracies(nodes.server_log(run))
@@ -143,7 +144,13 @@ def test_ml_100k_on_real_nodes_gives_the_digests_of_one_process(
     model: str, rounds: int
 ) -> None:
     with Network(8) as nodes:
-        run = nodes.begin(app=EXAMPLES / "fedmf", data="ml-100k", model=model, rounds=rounds)
+        run = nodes.begin(
+            app=EXAMPLES / "fedmf",
+            data="ml-100k",
+            model=model,
+            rounds=rounds,
+            key_timeout=300.0,
+        )
         status = nodes.finish(run, seconds=1800.0)
         assert status == "finished:completed", nodes.server_log(run)
         found = digests(nodes.server_log(run))

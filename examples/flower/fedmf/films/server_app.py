@@ -28,9 +28,9 @@ def main(grid: Grid, context: Context) -> None:
     )
     sums = strategy.sums
     sums["max_weight"] = 100_000  # test ratings of a node
-    result = SecAgg(strategy, evaluate={"squared-error": 25.0}, **sums).start(
-        grid, strategy.initial_arrays, num_rounds=strategy.num_rounds
-    )
+    wait = float(context.run_config["key-timeout"])
+    secagg = SecAgg(strategy, evaluate={"squared-error": 25.0}, key_timeout=wait, **sums)
+    result = secagg.start(grid, strategy.initial_arrays, num_rounds=strategy.num_rounds)
     for record in strategy.history_:
         print(f"round {record.round}: {record.survivors} users, digest {record.digest}")
     (metrics,) = result.evaluate_metrics_clientapp.values()

@@ -15,7 +15,13 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train for some rounds, and print the accuracy after each."""
-    strategy = SecAgg(FedAvg(), clip=2.0, max_weight=2000, evaluate={"accuracy": 1.0})
+    strategy = SecAgg(
+        FedAvg(),
+        clip=2.0,
+        max_weight=2000,
+        evaluate={"accuracy": 1.0},
+        key_timeout=float(context.run_config["key-timeout"]),
+    )
     result = strategy.start(grid, START, num_rounds=int(context.run_config["rounds"]))
     for number, metrics in result.evaluate_metrics_clientapp.items():
         print(f"round {number}: accuracy {metrics['accuracy']:.3f}")

@@ -1,0 +1,26 @@
+"""NVIDIA FLARE: federated averaging whose server sees sums only.
+
+`SecAggFedAvg` replaces FLARE's `FedAvg` in a job, and `SecAggExecutor` wraps the executor that
+trains at a site. `SitePolicy` has the demands of a site's operator. One process for each site
+takes part in a `secagg.session.Session` of the server over FLARE's messages. For rounds with
+``security="active"`` the sites sign their keys with the certificates of FLARE's provisioning.
+docs/flare.md has the messages, what a site checks and what the server sees.
+"""
+
+from __future__ import annotations
+
+from secagg.errors import MissingExtra
+
+try:
+    from secagg.flare.controller import SecAggFedAvg
+    from secagg.flare.executor import SecAggExecutor
+    from secagg.flare.policy import SitePolicy
+except ModuleNotFoundError as error:
+    if str(error.name).partition(".")[0] != "nvflare":
+        raise
+    raise MissingExtra(
+        "secagg.flare needs nvflare, which is not installed: pip install 'secagg[flare]'",
+        name="nvflare",
+    ) from None
+
+__all__ = ["SecAggExecutor", "SecAggFedAvg", "SitePolicy"]

@@ -1,0 +1,158 @@
+"""Certificates of sites, which FLARE's provisioning issues under one root for a project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509.oid import NameOID
+from cryptography.x509.verification import (
+    ExtensionPolicy,
+    PolicyBuilder,
+    Store,
+    VerificationError,
+)
+
+from secagg.errors import ParameterError, RemoteProtocolError
+
+__all__ = ["Authority", "sign"]
+
+_PSS = padding.PSS(padding.MGF1(hashes.SHA256()), padding.PSS.DIGEST_LENGTH)
+
+
+class Authority:
+    """Root certificate of a project, and names that are of no site.
+
+    Parameters
+    ----------
+    kit : Path
+        Startup folder of FLARE, with rootCA.pem and, at a site, fed_client.json.
+    sites : collection of str, optional
+        Names of the sites that are accepted; None: all with a certificate of the project.
+
+    Raises
+    ------
+    ParameterError
+        The folder has no root certificate.
+    """
+
+    def __init__(self, kit: Path, sites: Collection[str] | None = None) -> None:
+        self._sites = sites
+        try:
+            self._root = x509.load_pem_x509_certificate((kit / "rootCA.pem").read_bytes())
+            config = kit / "fed_client.json"
+            servers = json.loads(config.read_bytes())["servers"] if config.exists() else ()
+            self._servers = {str(server["identity"]) for server in servers}
+        except (OSError, ValueError, TypeError, KeyError):
+            raise ParameterError(
+                f"{kit} has no readable rootCA.pem and fed_client.json; active rounds need a "
+                "startup kit of FLARE's provisioning"
+            ) from None
+
+    def verify(self, site: str, pem: bytes, content: bytes, signature: bytes) -> None:
+        """Verify a site's signature under its certificate, and the certificate up to the root.
+
+        Parameters
+        ----------
+        site : str
+        pem : bytes
+            Certificate of the site, and those between it and the root.
+        content, signature : bytes
+            Signed bytes, and the signature by `sign`.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "certificate": it is not of this site and project. "signature": it is invalid.
+        """
+        try:
+            leaf, *others = x509.load_pem_x509_certificates(pem)
+            _verify_chain(leaf, others, self._root)
+        except (VerificationError, ValueError):
+            raise _wrong(
+                "certificate", f"the certificate of {site!r} is not of this project"
+            ) from None
+        subject = leaf.subject
+        names = [one.value for one in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        if names != [site]:
+            raise _wrong("certificate", f"the certificate of {site!r} is of {names}")
+        # FLARE marks the certificates of users by a role, and those of servers by nothing
+        role = subject.get_attributes_for_oid(NameOID.UNSTRUCTURED_NAME)
+        if role or site in self._servers:
+            raise _wrong("certificate", f"the certificate of {site!r} is not of a site")
+        if self._sites is not None and site not in self._sites:
+            raise _wrong("certificate", f"{site!r} is not among the sites of the policy")
+        if not _is_signed(leaf, content, signature):
+            raise _wrong("signature", f"{site!r} has not signed its key of this job")
+
+
+def sign(kit: Path, content: bytes) -> tuple[bytes, bytes]:
+    """Return a site's certificate in PEM, and its signature of `content`.
+
+    The signature is RSA-PSS (RFC 8017, §8.1) or ECDSA, with SHA-256.
+
+    Parameters
+    ----------
+    kit : Path
+        Startup folder of FLARE, with client.crt and client.key.
+    content : bytes
+
+    Raises
+    ------
+    ParameterError
+        The folder has no usable key.
+    """
+    try:
+        pem = (kit / "client.crt").read_bytes()
+        key = load_pem_private_key((kit / "client.key").read_bytes(), None)
+    except (OSError, ValueError, TypeError):
+        raise ParameterError(
+            f"{kit} has no readable client.crt and client.key; active rounds need a startup "
+            "kit of FLARE's provisioning"
+        ) from None
+    if isinstance(key, rsa.RSAPrivateKey):
+        return pem, key.sign(content, _PSS, hashes.SHA256())
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return pem, key.sign(content, ec.ECDSA(hashes.SHA256()))
+    raise ParameterError(f"{kit / 'client.key'} is no RSA or EC key; provision one of these")
+
+
+def _verify_chain(
+    leaf: x509.Certificate, others: list[x509.Certificate], root: x509.Certificate
+) -> None:
+    """Raise VerificationError unless a chain leads to the root (RFC 5280, §6).
+
+    FLARE's certificates of sites have no extension for the usage of keys, so none is demanded.
+    """
+    policy = PolicyBuilder().store(Store([root]))
+    policy = policy.extension_policies(
+        ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all()
+    )
+    policy.build_client_verifier().verify(leaf, others)
+    for extension in leaf.extensions:
+        if isinstance(extension.value, x509.BasicConstraints) and extension.value.ca:
+            raise VerificationError
+
+
+def _is_signed(leaf: x509.Certificate, content: bytes, signature: bytes) -> bool:
+    key = leaf.public_key()
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            key.verify(signature, content, _PSS, hashes.SHA256())
+            return True
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature, content, ec.ECDSA(hashes.SHA256()))
+            return True
+    except InvalidSignature:
+        pass
+    return False
+
+
+def _wrong(check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase="identify", check=check)

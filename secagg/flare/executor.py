@@ -1,0 +1,103 @@
+"""Executor of a site: it takes part in the session of a job, and in nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable, make_reply
+
+from secagg._check import check_kind
+from secagg.flare import names
+from secagg.flare.certificates import Authority
+from secagg.flare.identities import SiteIdentity
+from secagg.flare.link import FlareLink
+from secagg.flare.log import log_class, logger
+from secagg.flare.policy import SitePolicy
+from secagg.flare.trainer import Trainer
+from secagg.session import take_part
+
+__all__ = ["SecAggExecutor"]
+
+
+class SecAggExecutor(Executor):
+    """Executor of a site that gives the server sums only.
+
+    It performs the task "secagg" of `SecAggFedAvg` and rejects all others. Replies have a
+    return code and no text.
+
+    Parameters
+    ----------
+    trainer : Executor
+        The job's executor for training. It gets the model in a task of FLARE and answers with
+        weights by name, which stay in this process.
+    """
+
+    def __init__(self, trainer: Executor) -> None:
+        super().__init__()
+        self.trainer = trainer
+        self._identity: SiteIdentity | None = None
+
+    def execute(
+        self, task_name: str, shareable: Shareable, fl_ctx: Any, abort_signal: Any
+    ) -> Shareable:
+        """Perform a step of the task; see ``Executor.execute`` of FLARE."""
+        try:
+            return self._perform(task_name, shareable, fl_ctx, abort_signal)
+        except Exception as error:
+            log_class("the task", error)
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+
+    def _perform(
+        self, task_name: str, task: Shareable, fl_ctx: Any, abort_signal: Any
+    ) -> Shareable:
+        step = task.get(names.STEP)
+        if task_name != names.TASK or step not in (
+            names.IDENTIFY,
+            names.SIGN,
+            names.TAKE_PART,
+        ):
+            logger.warning("rejected a task, since this site gives sums only")
+            return make_reply(ReturnCode.TASK_UNSUPPORTED)
+        engine = fl_ctx.get_engine()
+        policy = engine.get_component(names.POLICY) or SitePolicy()
+        check_kind("component secagg_policy", policy, SitePolicy, "a secagg.flare.SitePolicy")
+        reply = make_reply(ReturnCode.OK)
+        site, job = fl_ctx.get_identity_name(), fl_ctx.get_job_id()
+        kit = Path(policy.kit or fl_ctx.get_workspace().get_startup_kit_dir())
+        if step == names.IDENTIFY:
+            self._identity = SiteIdentity(kit, job, site)
+            reply[names.KEY] = self._identity.key.public
+            return reply
+        if step == names.SIGN:
+            if self._identity is None:
+                return make_reply(ReturnCode.BAD_TASK_DATA)
+            reply[names.SIGNATURE] = self._identity.sign(task.get(names.KEYS))
+            return reply
+        signatures, registry = task.get(names.SIGNATURES), None
+        identity, self._identity = self._identity, None  # a key serves one session
+        if identity is not None:
+            registry = identity.registry(signatures, Authority(kit, policy.sites))
+        topic, token = task.get(names.TOPIC), task.get(names.TOKEN)
+        if not isinstance(topic, str) or not isinstance(token, bytes):
+            return make_reply(ReturnCode.BAD_TASK_DATA)
+
+        def send(request: Any, timeout: float) -> Any:
+            replies = engine.send_aux_request(None, topic, request, timeout, fl_ctx)
+            return next(iter(replies.values()), None)
+
+        asyncio.run(
+            take_part(
+                FlareLink(send, token, abort_signal),
+                site,
+                Trainer(self.trainer, fl_ctx, abort_signal),
+                policy=policy.rounds,
+                identity=None if identity is None else identity.key,
+                registry=registry,
+                one_shot_policy=policy.one_shot,
+            )
+        )
+        return reply

@@ -1,0 +1,156 @@
+"""Identities of sites for rounds with ``security="active"``, bound to FLARE's certificates.
+
+1. Each site draws an Ed25519 key for one session. The server collects the keys to a roster.
+2. Each site signs the roster, its own key in it, with the private key of its certificate.
+3. Each site verifies all certificates and signatures against the root certificate of its own
+   startup kit. The sites that signed are the registry.
+
+So the server cannot choose a key, and all sites have the same ones. A signature from another
+session is of no use, since the roster has a key that this site drew just now.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from secagg._secrets import Confined
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flare.certificates import Authority, sign
+from secagg.protocol import Identity, Registry
+
+__all__ = ["Roster", "SiteIdentity"]
+
+_LABEL = b"secagg/1 flare roster"
+
+
+class _Signed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    pem: bytes
+    signature: bytes
+
+
+class Roster:
+    """Ed25519 keys of the sites of a session, and the sites' signatures of all of them.
+
+    Parameters
+    ----------
+    job : str
+        Id of the job.
+    keys : mapping of str to bytes
+        Key of each site by its name, as another party sent them.
+
+    Raises
+    ------
+    RemoteProtocolError
+        "roster": they are no keys by name.
+    """
+
+    def __init__(self, job: str, keys: object) -> None:
+        if not isinstance(keys, Mapping) or not all(
+            isinstance(site, str) and isinstance(key, bytes) for site, key in keys.items()
+        ):
+            raise _wrong("roster", "the roster has no keys by the names of sites")
+        self.keys: dict[str, bytes] = dict(keys)
+        self.content = _LABEL + _prefixed(job.encode())
+        for site in sorted(self.keys):
+            self.content += _prefixed(site.encode()) + _prefixed(self.keys[site])
+
+    def verify(self, site: str, signed: object, authority: Authority | None) -> None:
+        """Verify a site's signature of this roster.
+
+        Parameters
+        ----------
+        site : str
+        signed : bytes
+            `SiteIdentity.sign` of that site.
+        authority : Authority or None
+            Root of the project. None, at a server without certificates: only the encoding.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "roster": it is malformed, or the roster lacks the site. Or a check of
+            `Authority.verify`.
+        """
+        try:
+            data = signed if isinstance(signed, bytes) else b""
+            found = msgspec.msgpack.decode(data, type=_Signed)
+        except msgspec.MsgspecError:
+            found = None
+        if found is None or site not in self.keys:
+            raise _wrong(
+                "roster", f"the signature of {site!r} is malformed or of another roster"
+            )
+        if authority is not None:
+            authority.verify(site, found.pem, self.content, found.signature)
+
+    def registry(self, signatures: object, authority: Authority | None) -> Registry:
+        """Return the registry of the sites that signed; all signatures must be valid.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "roster": they are no signatures by name, or two sites have one key. Or as `verify`.
+        """
+        if not isinstance(signatures, Mapping):
+            raise _wrong("roster", "the roster has no signatures by the names of sites")
+        for site, signed in signatures.items():
+            self.verify(site, signed, authority)
+        try:
+            return Registry({site: self.keys[site] for site in signatures})
+        except ParameterError as error:
+            raise _wrong("roster", str(error)) from None
+
+
+class SiteIdentity(Confined):
+    """Key of this site for one session.
+
+    Parameters
+    ----------
+    kit : Path
+        Startup folder of the site.
+    job, site : str
+        Id of the job, and name of the site.
+    """
+
+    _remedy = "each process draws its own"
+
+    def __init__(self, kit: Path, job: str, site: str) -> None:
+        self.key = Identity.generate()
+        self._kit, self._job, self._site = kit, job, site
+        self._roster: Roster | None = None
+
+    def sign(self, keys: object) -> bytes:
+        """Return this site's signature of a roster; it signs no second one.
+
+        Raises
+        ------
+        RemoteProtocolError
+            "roster": it is malformed or lacks this site's key, or another one was signed.
+        ParameterError
+            The startup folder has no usable certificate.
+        """
+        roster = Roster(self._job, keys)
+        if roster.keys.get(self._site) != self.key.public:
+            raise _wrong("roster", "the roster lacks the key that this site drew")
+        if self._roster is not None and self._roster.content != roster.content:
+            raise _wrong("roster", "this site has signed another roster with this key")
+        self._roster = roster
+        return msgspec.msgpack.encode(_Signed(*sign(self._kit, roster.content)))
+
+    def registry(self, signatures: object, authority: Authority) -> Registry:
+        """Return the registry of the roster that this site signed; see `Roster.registry`."""
+        if self._roster is None:
+            raise _wrong("roster", "this site has signed no roster")
+        return self._roster.registry(signatures, authority)
+
+
+def _prefixed(part: bytes) -> bytes:
+    return struct.pack("<I", len(part)) + part
+
+
+def _wrong(check: str, why: str) -> RemoteProtocolError:
+    return RemoteProtocolError(why, sender=None, phase="identify", check=check)

@@ -1,0 +1,91 @@
+"""Demands of a site's operator, which no job can weaken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nvflare.apis.fl_component import FLComponent
+
+from secagg.errors import ParameterError
+from secagg.oneshot import OneShotPolicy
+from secagg.protocol import ClientPolicy
+
+__all__ = ["SitePolicy"]
+
+
+class SitePolicy(FLComponent):
+    """Demands of a site. The operator enters them under "components" of ``local/privacy.json``.
+
+    FLARE rejects a job that brings a component of the same id, `secagg_policy`. Without a
+    policy of the operator, the job's own or the default is in force.
+
+    Parameters
+    ----------
+    min_clients, min_threshold : int
+        See `secagg.ClientPolicy`, and for one-shot sums `secagg.oneshot.OneShotPolicy`.
+    require_active : bool
+        Reject all sums whose `security` is not "active".
+    corrupt : float
+        See `secagg.ClientPolicy`.
+    sites : collection of str, optional
+        Names of all sites that may be in a sum; only for rounds with ``security="active"``.
+        None: all sites with a certificate of the project.
+    helpers : collection of str, optional
+        Ed25519 keys, in hex, of the helpers that this site trusts not to collude. None: it
+        reports to no helpers.
+    kit : str, optional
+        Folder of the site's certificate, "startup" of its kit by default.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of range.
+    """
+
+    def __init__(
+        self,
+        min_clients: int = 3,
+        min_threshold: int = 2,
+        require_active: bool = False,
+        corrupt: float = 0.05,
+        sites: Collection[str] | None = None,
+        helpers: Collection[str] | None = None,
+        kit: str | None = None,
+    ) -> None:
+        super().__init__()
+        # FLARE's job API reads arguments from attributes of the same names
+        self.min_clients, self.min_threshold = min_clients, min_threshold
+        self.require_active, self.corrupt = require_active, corrupt
+        self.sites = None if sites is None else list(sites)
+        self.helpers = None if helpers is None else list(helpers)
+        self.kit = kit
+        _ = self.rounds, self.one_shot  # validates the values
+
+    @property
+    def rounds(self) -> ClientPolicy:
+        """The demands on rounds of four exchanges."""
+        return ClientPolicy(
+            min_clients=self.min_clients,
+            min_threshold=self.min_threshold,
+            require_active=self.require_active,
+            corrupt=self.corrupt,
+        )
+
+    @property
+    def one_shot(self) -> OneShotPolicy | None:
+        """The demands on one-shot sums; None if no helpers are trusted."""
+        if self.helpers is None:
+            return None
+        try:
+            keys = frozenset(bytes.fromhex(key) for key in self.helpers)
+        except ValueError:
+            raise ParameterError(
+                "helpers has an entry that is not hex; pass the Ed25519 key of each helper as "
+                "64 hex digits"
+            ) from None
+        return OneShotPolicy(
+            min_threshold=self.min_threshold,
+            min_clients=self.min_clients,
+            require_active=self.require_active,
+            helpers=keys,
+        )

@@ -1,0 +1,91 @@
+"""Tasks of FLARE that bring the sites into a session: the controller's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.controller_spec import ClientTask, Task
+from nvflare.apis.shareable import Shareable
+
+from secagg.errors import RemoteProtocolError
+from secagg.flare import names
+from secagg.flare.certificates import Authority
+from secagg.flare.identities import Roster
+
+__all__ = ["enrol", "task"]
+
+
+def task(
+    step: str,
+    data: Mapping[str, object],
+    receive: Callable[[ClientTask, Any], None] | None = None,
+    timeout: int = 0,
+) -> Task:
+    """Return a task of FLARE with one step of the sites' work.
+
+    Parameters
+    ----------
+    step : str
+    data : mapping
+    receive : callable, optional
+        Function that FLARE calls with each result.
+    timeout : int
+        Seconds until the task ends; 0: it has no end.
+    """
+    shareable = Shareable()
+    shareable.update(data)
+    shareable[names.STEP] = step
+    return Task(names.TASK, shareable, timeout=timeout, result_received_cb=receive)
+
+
+def enrol(
+    controller: Any, sites: Collection[str], timeout: float
+) -> tuple[Roster, dict[str, bytes]]:
+    """Return the roster of a session and the sites' valid signatures of it.
+
+    Sites that do not answer within `timeout` seconds, or not validly, are left out.
+    """
+    job = controller.fl_ctx.get_job_id()
+    kit = Path(controller.engine.get_workspace().get_startup_kit_dir())
+    # FLARE's simulator has no certificates at the server; sites verify in any case
+    authority = Authority(kit) if (kit / "rootCA.pem").exists() else None
+    keys = _ask(controller, names.IDENTIFY, {}, sites, timeout, names.KEY)
+    roster = Roster(job, keys)
+    signed = _ask(controller, names.SIGN, {names.KEYS: keys}, keys, timeout, names.SIGNATURE)
+    valid: dict[str, bytes] = {}
+    for site, signature in signed.items():
+        try:
+            roster.verify(site, signature, authority)
+        except RemoteProtocolError as error:
+            controller.warning(f"left out {site}, check {error.check}: {error}")
+        else:
+            valid[site] = signature
+    return roster, valid
+
+
+def _ask(
+    controller: Any,
+    step: str,
+    data: Mapping[str, object],
+    sites: Collection[str],
+    timeout: float,
+    field: str,
+) -> dict[str, bytes]:
+    """Return a field of bytes of each site that gives it in time."""
+    found: dict[str, bytes] = {}
+
+    def receive(client_task: ClientTask, fl_ctx: object) -> None:
+        value = client_task.result.get(field)
+        if isinstance(value, bytes):
+            found[client_task.client.name] = value
+
+    controller.broadcast_and_wait(
+        task(step, data, receive, max(1, round(timeout))),
+        controller.fl_ctx,
+        list(sites),
+        min_responses=len(sites),
+        abort_signal=controller.abort_signal,
+    )
+    return dict(found)

@@ -1,17 +1,15 @@
 """Models in messages, and updates of them as vectors.
 
 The server sends a model's arrays, which are not secret, as one `Model` to all sites. A site
-returns the difference between the trained and the sent arrays as a vector. The arrays are in
-NumPy's .npz format without pickles, so reading them runs no code.
+returns the difference between the trained and the sent arrays as a vector. Reading a model runs
+no code and takes no more memory than its bytes.
 """
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from zipfile import BadZipFile
 
 import msgspec
 import numpy as np
@@ -24,6 +22,16 @@ from secagg.errors import ParameterError, RemoteProtocolError
 __all__ = ["Model", "difference", "read_model", "summed", "write_model"]
 
 Array = NDArray[np.generic]
+_DTYPES = frozenset(
+    f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)
+) - {"float8"} | {"bool"}
+
+
+class _Array(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    name: str
+    dtype: str
+    shape: list[int]
+    data: bytes  # little-endian, in C order
 
 
 class _Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -31,7 +39,7 @@ class _Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     round: int
     rounds: int
     excluded: list[str]
-    arrays: bytes
+    arrays: list[_Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,18 +86,29 @@ def summed(model: Model) -> dict[str, Array]:
 
 
 def write_model(model: Model) -> bytes:
-    """Return a model as bytes, the same for equal models."""
-    file = io.BytesIO()
-    # a keyword argument `file` of savez would name an array
-    arrays = {f"a{i}": np.asarray(v) for i, v in enumerate(model.arrays.values())}
-    names = np.array(list(model.arrays), dtype=np.str_)
-    np.savez(file, allow_pickle=False, names=names, **arrays)
-    frame = _Frame(model.task, model.round, model.rounds, list(model.excluded), file.getvalue())
+    """Return a model as bytes, the same for equal models.
+
+    Raises
+    ------
+    ParameterError
+        An array is not of floats, integers or booleans of at most 64 bits.
+    """
+    found = []
+    for name, leaf in model.arrays.items():
+        array = np.asarray(leaf)
+        if array.dtype.name not in _DTYPES:
+            raise ParameterError(
+                f"array {name!r} has the dtype {array.dtype}; convert it to floats, integers "
+                "or booleans of at most 64 bits"
+            )
+        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+        found.append(_Array(name, array.dtype.name, list(array.shape), data))
+    frame = _Frame(model.task, model.round, model.rounds, list(model.excluded), found)
     return msgspec.msgpack.encode(frame)
 
 
 def read_model(data: bytes) -> Model:
-    """Return the model that `write_model` wrote.
+    """Return the model that `write_model` wrote; its arrays cannot be written to.
 
     Raises
     ------
@@ -98,15 +117,21 @@ def read_model(data: bytes) -> Model:
     """
     try:
         frame = msgspec.msgpack.decode(data, type=_Frame)
-        with np.load(io.BytesIO(frame.arrays), allow_pickle=False) as file:
-            names = [str(name) for name in file["names"]]
-            arrays = {name: file[f"a{i}"] for i, name in enumerate(names)}
-    except (msgspec.MsgspecError, ValueError, KeyError, OSError, EOFError, BadZipFile):
-        arrays, names = {}, []
-    if not names or len(arrays) != len(names):
+        arrays = {one.name: _array(one) for one in frame.arrays}
+    except (msgspec.MsgspecError, ValueError):
+        arrays = {}
+    if not arrays or len(arrays) != len(frame.arrays):
         why = "the message is not a model of secagg.flare; use the same version on both sides"
         raise RemoteProtocolError(why, sender=None, phase="model", check="model")
     return Model(frame.task, frame.round, frame.rounds, arrays, tuple(frame.excluded))
+
+
+def _array(found: _Array) -> Array:
+    """Return an array; raise ValueError if its bytes are not of its dtype and shape."""
+    if found.dtype not in _DTYPES or min(found.shape, default=0) < 0:
+        raise ValueError
+    flat = np.frombuffer(found.data, np.dtype(found.dtype).newbyteorder("<"))
+    return flat.reshape(found.shape).astype(found.dtype, copy=False)
 
 
 @without_frames

@@ -62,7 +62,7 @@ class Trainer:
         task = FLModelUtils.to_shareable(
             FLModel(
                 params_type=ParamsType.FULL,
-                params=dict(model.arrays),
+                params={k: v.copy() for k, v in model.arrays.items()},  # for use in place
                 current_round=model.round,
                 total_rounds=model.rounds,
             )

@@ -1,0 +1,171 @@
+"""Whole jobs of FLARE without its processes: sums, dropouts, policies, messages of sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare")
+
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable
+
+from flare_network import Adding, Network, Site
+from secagg.errors import ParameterError
+from secagg.flare import SecAggFedAvg, SitePolicy
+
+TEXT = "patient 4711 has no diagnosis"
+
+
+def start() -> dict[str, np.ndarray]:
+    return {
+        "layer.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "layer.bias": np.array([0.5, -0.5]),
+        "batches": np.array(7),
+    }
+
+
+def sites(count: int = 4, *, steps: bool = False, **policy: Any) -> list[Site]:
+    return [
+        Site(
+            f"site-{i}",
+            Adding(i / 8, 10 * i if steps else None, relative=i % 2 == 0),
+            SitePolicy(**policy),
+        )
+        for i in range(1, count + 1)
+    ]
+
+
+def controller(**more: Any) -> SecAggFedAvg:
+    settings = {"num_clients": 4, "num_rounds": 2, "model": start(), "clip": 2.0}
+    settings |= {"exclude_vars": "batches", "exchange_timeout": 5.0, "train_timeout": 5.0}
+    return SecAggFedAvg(**settings | more)
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Yield all values in a message."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from leaves(one)
+    elif isinstance(value, list | tuple | set):
+        for one in value:
+            yield from leaves(one)
+    else:
+        yield value
+
+
+def test_job_adds_the_mean_of_all_sites() -> None:
+    model = Network(sites()).run(controller())
+    before = start()
+    for name in ("layer.weight", "layer.bias"):  # 2 rounds, mean of 1/8 … 4/8
+        np.testing.assert_array_equal(model[name], before[name] + 2 * 0.3125)
+        assert model[name].dtype == before[name].dtype
+    assert model["batches"] == before["batches"]
+
+
+def test_job_weights_sites_by_their_steps() -> None:
+    model = Network(sites(steps=True)).run(controller(max_weight=100, num_rounds=1))
+    mean = sum(10 * i * i / 8 for i in range(1, 5)) / 100
+    np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-16)
+
+
+def test_failed_training_is_missing_in_its_round_only() -> None:
+    four = sites()
+
+    def fail(number: int) -> None:
+        if number == 0:
+            raise ValueError(TEXT)
+
+    four[1].trainer.before = fail
+    model = Network(four).run(controller())
+    mean = (1 + 3 + 4) / 8 / 3 + 0.3125
+    np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-15)
+    assert four[1].trainer.rounds == [0, 1]
+
+
+def test_site_that_vanishes_in_training_is_not_in_the_sum() -> None:
+    four = sites()
+    four[3].trainer.before = lambda number: four[3].signal.trigger(True)
+    model = Network(four).run(controller(train_timeout=0.7, exchange_timeout=0.7))
+    np.testing.assert_allclose(
+        model["layer.bias"], start()["layer.bias"] + 2 * (1 + 2 + 3) / 8 / 3, atol=2**-15
+    )
+
+
+def test_nothing_but_the_protocol_leaves_a_site() -> None:
+    four = sites(steps=True)
+
+    def fail(number: int) -> None:
+        if number == 1:
+            raise ValueError(TEXT)
+
+    four[0].trainer.before = fail
+    network = Network(four)
+    network.run(controller(max_weight=100))
+    assert {site for site, _ in network.sent} == set(network.sites)
+    update = np.full(8, 3 / 8)
+    for _, message in network.sent:
+        for value in leaves(message):
+            assert isinstance(value, str | bytes | bool | int | None)
+            assert TEXT not in str(value)
+            if isinstance(value, bytes):  # neither the updates nor the weights
+                assert update.tobytes()[:16] not in value
+                assert update.astype(np.float32).tobytes()[:16] not in value
+
+
+@pytest.mark.parametrize("name", ["train", "validate", "submit_model", "secagg"])
+def test_site_rejects_tasks_without_the_protocol(name: str) -> None:
+    site = sites(1)[0]
+    for data in (Shareable(), Shareable({"step": "train"}), Shareable({"DXO": {"w": [1.0]}})):
+        reply = Network([site]).perform(site, name, data)
+        assert reply.get_return_code() == ReturnCode.TASK_UNSUPPORTED
+    assert site.trainer.rounds == []
+
+
+@pytest.mark.parametrize("policy", [{"require_active": True}, {"min_clients": 5}])
+def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None:
+    four = sites(**policy)
+    network = Network(four)
+    with pytest.raises(AssertionError, match="TooFewSurvivors"):
+        network.run(controller(exchange_timeout=0.5))
+    assert not any(site.trainer.rounds for site in four)
+
+
+def test_other_sites_token_or_none_is_rejected() -> None:
+    four = sites()
+    network = Network(four)
+    network.meddle = lambda site, data: (
+        Shareable(data | {"token": bytes(16)}) if site == "site-1" else data
+    )
+    model = network.run(controller(exchange_timeout=0.5, num_rounds=1))
+    np.testing.assert_allclose(model["layer.bias"][0], 0.5 + 9 / 24, atol=2**-15)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"aggregator": object()},
+        {"aggregation_weights": {"site-1": 2.0}},
+        {"stop_cond": "accuracy >= 80"},
+        {"fedprox_mu": 0.1},
+        {"clip": -1.0},
+        {"threshold": 2},
+        {"num_clients": 2},
+        {"max_weight": 0},
+        {"train_timeout": 0},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_settings_that_no_sum_allows_are_rejected(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        controller(**wrong)
+
+
+def test_integers_must_be_excluded() -> None:
+    network = Network(sites())
+    with pytest.raises(AssertionError, match="exclude_vars='batches'"):
+        network.run(controller(exclude_vars=None))

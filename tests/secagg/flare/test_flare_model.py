@@ -1,0 +1,109 @@
+"""Models in messages: any names, shapes and dtypes; nothing else is read."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays_of
+
+pytest.importorskip("nvflare")
+
+from secagg.encoding import flatten
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flare.model import Model, difference, read_model, summed, write_model
+
+ARRAYS = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+    arrays_of.arrays(
+        st.sampled_from(["<f4", ">f8", "<i8", "|b1", "<u2", "<f2"]),
+        arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(ARRAYS, st.integers(0, 9))
+def test_model_is_read_as_it_was_written(found: dict[str, np.ndarray], number: int) -> None:
+    model = Model("train", number, 10, found, tuple(found)[:1])
+    read = read_model(write_model(model))
+    assert (read.task, read.round, read.rounds, read.excluded) == (
+        ("train", number, 10, model.excluded)
+    )
+    assert list(read.arrays) == list(found)
+    for name, array in found.items():
+        np.testing.assert_array_equal(read.arrays[name], array)
+        assert read.arrays[name].dtype.name == array.dtype.name
+    assert write_model(read) == write_model(model)
+
+
+@given(st.binary(max_size=200))
+def test_other_bytes_are_no_model(data: bytes) -> None:
+    arrays = [["w", "float32", [3], data], ["w", "float32", [3], data]]
+    for frame in (
+        data,
+        *(msgspec.msgpack.encode(["train", 0, 1, [], a]) for a in (data, arrays)),
+    ):
+        with pytest.raises(RemoteProtocolError) as caught:
+            read_model(frame)
+        assert caught.value.check == "model"
+
+
+def test_altered_model_is_no_model_or_a_model() -> None:
+    good = write_model(Model("train", 0, 1, {"w": np.arange(4.0)}))
+    for at in range(len(good)):
+        for altered in (good[:at], good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :]):
+            try:
+                read_model(altered)
+            except RemoteProtocolError as error:
+                assert error.check == "model"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        ["w", "object", [1], bytes(8)],
+        ["w", "float64", [2], bytes(8)],
+        ["w", "float64", [-1], bytes(8)],
+        ["w", "float64", [1 << 40, 1 << 40], b""],
+        ["w", "float64", [1 << 60], b""],
+        ["w", "V8", [1], bytes(8)],
+    ],
+    ids=lambda array: f"{array[1]} {len(array[2])} {array[2][0]}",
+)
+def test_array_must_be_of_its_dtype_and_shape(array: list[object]) -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        read_model(msgspec.msgpack.encode(["train", 0, 1, [], [array]]))
+    assert caught.value.check == "model"
+
+
+def test_arrays_of_objects_are_not_sent() -> None:
+    with pytest.raises(ParameterError, match="'w'"):
+        write_model(Model("train", 0, 1, {"w": np.array([{}])}))
+
+
+def test_difference_is_in_the_order_of_flatten() -> None:
+    base = {"b": np.ones(2, np.float32), "a": np.zeros((2, 1)), "n": np.array([3])}
+    model = Model("train", 0, 1, base, ("n",))
+    trained = {"a": np.array([[1.0], [2.0]]), "b": np.array([3, 5], np.float32), "n": "ignored"}
+    np.testing.assert_array_equal(difference(model, trained, relative=False), [1, 2, 2, 4])
+    np.testing.assert_array_equal(difference(model, trained, relative=True), [1, 2, 3, 5])
+    assert flatten(summed(model))[1].names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "trained", [{"b": np.ones(2)}, {"a": np.ones(3), "b": np.ones(2)}], ids=["none", "shape"]
+)
+def test_trained_model_must_have_the_arrays(trained: dict[str, np.ndarray]) -> None:
+    model = Model("train", 0, 1, {"a": np.ones(2), "b": np.ones(2)})
+    with pytest.raises(ParameterError, match="array 'a'"):
+        difference(model, trained, relative=True)
+
+
+@pytest.mark.parametrize("excluded", [(), ("w", "n")])
+def test_only_floats_are_summed(excluded: tuple[str, ...]) -> None:
+    with pytest.raises(ParameterError, match="exclude"):
+        summed(Model("train", 0, 1, {"w": np.ones(2), "n": np.array([3])}, excluded))

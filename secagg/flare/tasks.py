@@ -9,12 +9,14 @@ from typing import Any
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.shareable import Shareable
 
-from secagg.errors import RemoteProtocolError
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
 from secagg.flare import names
 from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
 
 __all__ = ["enrol", "task"]
+
+_FEWEST = 3
 
 
 def task(
@@ -46,6 +48,11 @@ def enrol(
     """Return the roster of a session and the sites' valid signatures of it.
 
     Sites that do not answer within `timeout` seconds, or not validly, are left out.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Fewer than 3 sites are left.
     """
     job = controller.fl_ctx.get_job_id()
     kit = Path(controller.engine.get_workspace().get_startup_kit_dir())
@@ -62,6 +69,14 @@ def enrol(
             controller.warning(f"left out {site}, check {error.check}: {error}")
         else:
             valid[site] = signature
+    if len(valid) < _FEWEST:
+        raise TooFewSurvivors(
+            f"{len(valid)} of {len(sites)} sites signed their keys, and a sum takes {_FEWEST}; "
+            f"start the others, or wait longer than exchange_timeout={timeout:g} seconds",
+            phase=names.IDENTIFY,
+            survivors=len(valid),
+            needed=_FEWEST,
+        )
     return roster, valid
 
 

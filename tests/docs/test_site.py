@@ -21,7 +21,7 @@ from secagg import _fast
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-ELSEWHERE = {"paillier.md", "testing.md"}  # test_examples runs their blocks, one by one
+ELSEWHERE = {"flare.md", "paillier.md", "testing.md"}  # other tests run their blocks
 TEXT = r"```text\n(.*?)^```"
 CELL = re.compile(rf"^```python\n(.*?)^```\n(?:\n^{TEXT})?", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(rf"^python secagg/(\S+\.py)\n```\n.*?^{TEXT}", re.MULTILINE | re.DOTALL)

@@ -221,6 +221,14 @@ def test_site_with_a_wrong_certificate_is_left_out(
     assert sites[3].trainer.rounds == []
 
 
+def test_job_ends_if_too_few_sites_sign(project: Project, kits: dict[str, Path]) -> None:
+    sites = four(kits)
+    for site in sites[2:]:
+        site.kit = project.kit("site-7")
+    with pytest.raises(AssertionError, match="TooFewSurvivors: identify"):
+        Network(sites, kit=kits["site-1"]).run(controller())
+
+
 @pytest.mark.parametrize(
     "change",
     [lambda one: None, lambda one: {}, lambda one: one | {"x": b""}],

@@ -1,0 +1,107 @@
+"""FLARE's own processes on loopback: provisioned server and sites; all are ended here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SITES = [f"site-{i}" for i in range(1, 5)]
+ALLOWED = [
+    "secagg.flare.controller.SecAggFedAvg",
+    "secagg.flare.executor.SecAggExecutor",
+    "flare_parts.StepTrainer",
+    "flare_parts.FileModel",
+]
+USER = "lead@example.org"
+
+
+def environment() -> dict[str, str]:
+    """Return variables for processes that import this checkout."""
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])
+    }
+
+
+def provision(folder: Path) -> Path:
+    """Return a folder of startup kits, in which sites allow secure rounds only."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = {"name": "localhost", "type": "server", "org": "org", "fed_learn_port": port}
+    user = {"name": USER, "type": "admin", "org": "org", "role": "lead"}
+    clients = [{"name": name, "type": "client", "org": "org"} for name in SITES]
+    builders = ("workspace.WorkspaceBuilder", "static_file.StaticFileBuilder")
+    builders += ("cert.CertBuilder", "signature.SignatureBuilder")
+    project: dict[str, Any] = {
+        "api_version": 3,
+        "name": "project",
+        "participants": [server, user, *clients],
+        "builders": [{"path": f"nvflare.lighter.impl.{name}"} for name in builders],
+    }
+    templates = ["master_template.yml"]
+    project["builders"][0]["args"] = {"template_file": templates}
+    project["builders"][1]["args"] = {"config_folder": "config"}
+    (folder / "project.yml").write_text(json.dumps(project))  # JSON is YAML
+    subprocess.run(  # noqa: S603
+        [Path(sys.executable).parent / "nvflare", "provision", "-p", "project.yml", "--force"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    (made,) = folder.glob("workspace/project/prod_00")
+    for name in ["localhost", *SITES]:
+        local = made / name / "local"
+        resources = json.loads((local / "resources.json.default").read_text())
+        resources |= {"class_allow_list": ALLOWED, "allow_log_streaming": False}
+        (local / "resources.json").write_text(json.dumps(resources))
+    policy = {
+        "id": "secagg_policy",
+        "path": "secagg.flare.policy.SitePolicy",
+        "args": {"require_active": True, "sites": SITES},
+    }
+    privacy = {"scopes": [{"name": "sums"}], "default_scope": "sums", "components": [policy]}
+    for name in SITES:
+        (made / name / "local/privacy.json").write_text(json.dumps(privacy))
+    return made
+
+
+@contextmanager
+def running(kits: Path) -> Iterator[None]:
+    """Run the server and all sites until the end of the block."""
+    started: list[subprocess.Popen[bytes]] = []
+    commands = [("localhost", "server", "fed_server.json", [])]
+    commands += [(name, "client", "fed_client.json", [f"uid={name}"]) for name in SITES]
+    try:
+        for name, role, config, more in commands:
+            module = f"nvflare.private.fed.app.{role}.{role}_train"
+            options = ["-s", config, "--set", "secure_train=true", *more, "org=org"]
+            options += ["config_folder=config"]
+            with (kits / f"{name}.log").open("wb") as log:
+                started.append(
+                    subprocess.Popen(  # noqa: S603
+                        [sys.executable, "-m", module, "-m", str(kits / name), *options],
+                        cwd=kits / name,
+                        env=environment(),
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                )
+        yield
+    finally:
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            for one in started:
+                with suppress(ProcessLookupError):
+                    os.killpg(one.pid, how)
+            for one in started:
+                with suppress(subprocess.TimeoutExpired):
+                    one.wait(5)

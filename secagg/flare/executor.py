@@ -11,6 +11,7 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
 from secagg._check import check_kind
+from secagg.errors import ParameterError
 from secagg.flare import names
 from secagg.flare.certificates import Authority
 from secagg.flare.identities import SiteIdentity
@@ -79,6 +80,8 @@ class SecAggExecutor(Executor):
             return reply
         signatures, registry = task.get(names.SIGNATURES), None
         identity, self._identity = self._identity, None  # a key serves one session
+        if signatures is not None and identity is None:
+            raise ParameterError("the server sent signatures, and this site drew no key")
         if identity is not None:
             registry = identity.registry(signatures, Authority(kit, policy.sites))
         topic, token = task.get(names.TOPIC), task.get(names.TOKEN)

@@ -9,10 +9,11 @@ from typing import Any
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.shareable import Shareable
 
-from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.errors import ParameterError, RemoteProtocolError, TooFewSurvivors
 from secagg.flare import names
 from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
+from secagg.protocol import Registry
 
 __all__ = ["enrol", "task"]
 
@@ -58,7 +59,8 @@ def enrol(
     kit = Path(controller.engine.get_workspace().get_startup_kit_dir())
     # FLARE's simulator has no certificates at the server; sites verify in any case
     authority = Authority(kit) if (kit / "rootCA.pem").exists() else None
-    keys = _ask(controller, names.IDENTIFY, {}, sites, timeout, names.KEY)
+    given = _ask(controller, names.IDENTIFY, {}, sites, timeout, names.KEY)
+    keys = {site: key for site, key in given.items() if _is_key(key)}
     roster = Roster(job, keys)
     signed = _ask(controller, names.SIGN, {names.KEYS: keys}, keys, timeout, names.SIGNATURE)
     valid: dict[str, bytes] = {}
@@ -78,6 +80,15 @@ def enrol(
             needed=_FEWEST,
         )
     return roster, valid
+
+
+def _is_key(key: bytes) -> bool:
+    """Return whether a registry accepts a key; one that it rejects would end the job."""
+    try:
+        Registry({0: key})
+    except ParameterError:
+        return False
+    return True
 
 
 def _ask(

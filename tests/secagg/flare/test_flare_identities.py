@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
-from nvflare.apis.shareable import Shareable
+from nvflare.apis.shareable import ReturnCode, Shareable
 
 from flare_kits import Project, rsa_key
 from flare_network import Adding, Network, Site
@@ -219,6 +219,44 @@ def test_site_with_a_wrong_certificate_is_left_out(
     model = Network(sites, kit=kits["site-1"]).run(controller())
     np.testing.assert_array_equal(model["w"], 0.5)
     assert sites[3].trainer.rounds == []
+
+
+@pytest.mark.parametrize("key", [b"", bytes(32)], ids=["empty", "low order"])
+def test_site_with_a_malformed_key_is_left_out(kits: dict[str, Path], key: bytes) -> None:
+    """It would end the job for all, as it signs the roster with its certificate."""
+    sites = four(kits)
+
+    def lie(name: str, task: Shareable, *more: object) -> Shareable:
+        if "keys" not in task:
+            return Shareable({"key": key})
+        signed = sign(kits["site-2"], Roster("job 1", task["keys"]).content)
+        return Shareable({"signature": msgspec.msgpack.encode(signed)})
+
+    sites[1].executor.execute = lie
+    model = Network(sites, kit=kits["site-1"]).run(controller())
+    np.testing.assert_array_equal(model["w"], 0.5)
+    assert sites[1].trainer.rounds == []
+
+
+def test_sites_take_no_part_beside_sites_outside_their_policy(kits: dict[str, Path]) -> None:
+    sites = four(kits)
+    for site in sites:
+        site.policy = SitePolicy(require_active=True, sites=["site-1", "site-2", "site-3"])
+    with pytest.raises(AssertionError, match="TooFewSurvivors"):
+        Network(sites, kit=kits["site-1"]).run(controller())
+    assert not any(site.trainer.rounds for site in sites)
+
+
+def test_key_of_a_site_serves_one_session(kits: dict[str, Path]) -> None:
+    sites = four(kits)
+    network = Network(sites, kit=kits["site-1"])
+    seen: list[Shareable] = []
+    network.meddle = lambda site, data: (seen.append(data), data)[1]
+    network.run(controller())
+    again = next(data for data in seen if "signatures" in data)
+    for site in sites:
+        reply = network.perform(site, "secagg", again)
+        assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
 
 
 def test_job_ends_if_too_few_sites_sign(project: Project, kits: dict[str, Path]) -> None:

@@ -77,12 +77,16 @@ class Site:
 
 
 class Network(WFCommSpec):
-    """Engine of server and sites, and the communicator of the controller."""
+    """Engine of server and sites, and the communicator of the controller.
+
+    `sent` has what left each site, and `codes` the return codes of the replies to each step.
+    """
 
     def __init__(self, sites: list[Site], job: str = "job 1", kit: Path = Path("none")) -> None:
         self.sites = {site.name: site for site in sites}
         self.job, self.kit = job, kit
         self.sent: list[tuple[str, Any]] = []
+        self.codes: dict[str, list[str]] = {}
         self.panics: list[str] = []
         self.handlers: dict[str, Callable[..., Shareable]] = {}
         self.meddle: Callable[[str, Shareable], Shareable] = lambda site, data: data
@@ -95,6 +99,7 @@ class Network(WFCommSpec):
         saved: list[Arrays] = []
         controller.save_model = lambda model: saved.append(model.params)
         controller.set_communicator(self)
+        controller._task_check_period = 0.01
         context = self._context(self, "server")
         controller.initialize(context)
         controller.control_flow(self.abort, context)
@@ -109,6 +114,7 @@ class Network(WFCommSpec):
         """Let a site perform a task, and return what leaves it."""
         context = self._context(_SiteEngine(self, site), site.name)
         reply = site.executor.execute(name, _moved(data), context, site.signal)
+        self.codes.setdefault(data.get("step", name), []).append(reply.get_return_code())
         return self._leaves(site.name, reply)
 
     # the engine of the server

@@ -193,14 +193,14 @@ def four(kits: dict[str, Path]) -> list[Site]:
     return [Site(name, Adding(0.5), policy, kits[name]) for name in names]
 
 
-def controller() -> SecAggFedAvg:
+def controller(exchange_timeout: float = 1.0) -> SecAggFedAvg:
     return SecAggFedAvg(
         num_clients=4,
         num_rounds=1,
         model={"w": np.zeros(3)},
         clip=2.0,
         security="active",
-        exchange_timeout=1.0,
+        exchange_timeout=exchange_timeout,
         train_timeout=2.0,
         attempts=1,
     )
@@ -242,8 +242,10 @@ def test_sites_take_no_part_beside_sites_outside_their_policy(kits: dict[str, Pa
     sites = four(kits)
     for site in sites:
         site.policy = SitePolicy(require_active=True, sites=["site-1", "site-2", "site-3"])
+    network = Network(sites, kit=kits["site-1"])
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
-        Network(sites, kit=kits["site-1"]).run(controller())
+        network.run(controller(0.1))
+    assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
     assert not any(site.trainer.rounds for site in sites)
 
 
@@ -283,5 +285,6 @@ def test_no_site_trains_without_valid_signatures(
         else data
     )
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
-        network.run(controller())
+        network.run(controller(0.1))
+    assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
     assert not any(site.trainer.rounds for site in sites)

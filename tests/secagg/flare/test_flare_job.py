@@ -90,7 +90,7 @@ def test_failed_training_is_missing_in_its_round_only() -> None:
 def test_site_that_vanishes_in_training_is_not_in_the_sum() -> None:
     four = sites()
     four[3].trainer.before = lambda number: four[3].signal.trigger(True)
-    model = Network(four).run(controller(train_timeout=0.7, exchange_timeout=0.7))
+    model = Network(four).run(controller(train_timeout=1.0))
     np.testing.assert_allclose(
         model["layer.bias"], start()["layer.bias"] + 2 * (1 + 2 + 3) / 8 / 3, atol=2**-15
     )
@@ -131,7 +131,8 @@ def test_sites_decline_rounds_below_their_policy(policy: dict[str, Any]) -> None
     four = sites(**policy)
     network = Network(four)
     with pytest.raises(AssertionError, match="TooFewSurvivors"):
-        network.run(controller(exchange_timeout=0.5))
+        network.run(controller(attempts=1))
+    assert network.codes["take_part"] == [ReturnCode.EXECUTION_EXCEPTION] * 4
     assert not any(site.trainer.rounds for site in four)
 
 
@@ -141,7 +142,7 @@ def test_other_sites_token_or_none_is_rejected() -> None:
     network.meddle = lambda site, data: (
         Shareable(data | {"token": bytes(16)}) if site == "site-1" else data
     )
-    model = network.run(controller(exchange_timeout=0.5, num_rounds=1))
+    model = network.run(controller(exchange_timeout=1.0, num_rounds=1))
     np.testing.assert_allclose(model["layer.bias"][0], 0.5 + 9 / 24, atol=2**-15)
 
 

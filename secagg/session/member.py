@@ -15,7 +15,7 @@ from secagg.encoding import Encoding, Vector
 from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams, OneShotPolicy
-from secagg.oneshot.client import check_signer, write_report
+from secagg.oneshot.client import write_report
 from secagg.protocol import (
     ClientPolicy,
     CohortLedger,
@@ -25,8 +25,8 @@ from secagg.protocol import (
     RoundParams,
 )
 from secagg.protocol.client_ids import ClientKey, identify
-from secagg.protocol.identities import SIGNATURE_BYTES
 from secagg.session.links import Link
+from secagg.session.reporting import check_request
 from secagg.session.thread import in_thread
 from secagg.session.wire import (
     REPORT,
@@ -35,7 +35,6 @@ from secagg.session.wire import (
     Declined,
     Task,
     encode,
-    is_bound,
     message_digest,
     read_name,
     read_task,
@@ -48,8 +47,6 @@ Input = Vector | tuple[Vector, int]
 Train = Callable[[bytes, RoundParams | OneShotParams], Input | Awaitable[Input]]
 """Function of a member that returns its vector, or vector and weight, for a round. Its
 arguments are the application's message and the parameters."""
-
-_EXCHANGED = "the message is not that of the parameters"
 
 logger = logging.getLogger("secagg.session")
 
@@ -225,12 +222,10 @@ class _Member:
                 "missing; pass take_part(one_shot_policy=OneShotPolicy(helpers=…))"
             )
         params = OneShotParams.from_bytes(task.params, self._encoding)
-        size = SIGNATURE_BYTES
-        signed = [task.data[at : at + size] for at in range(0, len(task.data), size)]
-        policy.check(params, signed)
-        check_signer(params, self._identity)  # before it trains
-        if not is_bound(params, task.message):
-            self.leave(_violation(task, "message", _EXCHANGED))
+        try:
+            signed = check_request(task, params, policy, self._identity)
+        except RemoteProtocolError as error:
+            self.leave(error)
             return Declined(task.id)
         if params.digest in self._used:  # two reports in one session have related masks
             return Declined(task.id)
@@ -271,7 +266,7 @@ class _Member:
         assert self._name is not None, "set with the client"  # noqa: S101
         # each client trained on a message of its own would make the sum one client's vector
         if message_digest(task.message) != self._name.message:
-            raise _violation(task, "message", _EXCHANGED)
+            raise _violation(task, "message", "the message is not that of the parameters")
         fixed = params.to_bytes().removesuffix(params.session)
         about = (self._name[:2], fixed, hashlib.sha256(task.message).digest())
         if self._trained is None or self._trained[0] != about:

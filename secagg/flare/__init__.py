@@ -1,8 +1,10 @@
 """NVIDIA FLARE: federated averaging whose server sees sums only.
 
 `SecAggFedAvg` replaces FLARE's `FedAvg` in a job, and `SecAggExecutor` wraps the executor that
-trains at a site. `SitePolicy` has the demands of a site's operator. One process for each site
-takes part in a `secagg.session.Session` of the server over FLARE's messages. For rounds with
+trains at a site. One process for each site takes part in a `secagg.session.Session` of the
+server over FLARE's messages. Where helpers exist, `OneShotFedAvg` takes one message from each
+site in a round, which `SecAggFilter` makes of the result of any executor. `SitePolicy` has the
+demands of a site's operator. For rounds with
 ``security="active"`` the sites sign their keys with the certificates of FLARE's provisioning.
 docs/flare.md has the messages, what a site checks and what the server sees.
 """
@@ -14,6 +16,8 @@ from secagg.errors import MissingExtra
 try:
     from secagg.flare.controller import SecAggFedAvg
     from secagg.flare.executor import SecAggExecutor
+    from secagg.flare.filter import SecAggFilter
+    from secagg.flare.oneshot import OneShotFedAvg
     from secagg.flare.policy import SitePolicy
 except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] != "nvflare":
@@ -23,4 +27,4 @@ except ModuleNotFoundError as error:
         name="nvflare",
     ) from None
 
-__all__ = ["SecAggExecutor", "SecAggFedAvg", "SitePolicy"]
+__all__ = ["OneShotFedAvg", "SecAggExecutor", "SecAggFedAvg", "SecAggFilter", "SitePolicy"]

@@ -8,41 +8,31 @@ acknowledgements, deadlines and the presence of sites once more, and it polls mo
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from secrets import SystemRandom
 from typing import Any
 
 import numpy as np
-from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
-from nvflare.app_common.workflows.fedavg import FedAvg
+from numpy.typing import NDArray
 
-from secagg.encoding import flatten
-from secagg.errors import ParameterError
 from secagg.flare import names
+from secagg.flare.averaging import SumFedAvg
 from secagg.flare.desk import Desk
-from secagg.flare.model import Model, summed, write_model
 from secagg.flare.settings import round_params
 from secagg.flare.tasks import enrol, task
-from secagg.protocol import RoundParams, client_id
+from secagg.protocol import RoundParams
 from secagg.protocol.params import Security
 from secagg.session import Deadlines
 
 __all__ = ["SecAggFedAvg"]
 
-_UNAVAILABLE = {
-    "aggregator": "only the mean of all sites is known; leave it out",
-    "aggregation_weights": "weights are secret; let sites return their number of steps",
-    "stop_cond": "no site's metrics are known; leave it out",
-    "fedprox_mu": "sites get no metadata; set it in the trainer of the sites",
-}
 _LEAVE = 10.0
 """Seconds that sites have at the end of a job to learn of it; FLARE ends the others."""
 
 
-class SecAggFedAvg(FedAvg):
+class SecAggFedAvg(SumFedAvg):
     """FLARE's `FedAvg` over secure sums: the server sees no site's weights.
 
     Each round adds the weighted mean of the sites' updates to the model. Sites run
@@ -90,11 +80,9 @@ class SecAggFedAvg(FedAvg):
         attempts: int = 3,
         **kwargs: Any,
     ) -> None:
-        for name, remedy in _UNAVAILABLE.items():
-            if kwargs.get(name):
-                raise ParameterError(f"{name} is {kwargs[name]!r}, and {remedy}")
-        super().__init__(*args, **kwargs)
-        self.clip, self.max_weight, self.fractional_bits = clip, max_weight, fractional_bits
+        super().__init__(
+            *args, clip=clip, max_weight=max_weight, fractional_bits=fractional_bits, **kwargs
+        )
         self.threshold, self.security, self.attempts = threshold, security, attempts
         self.train_timeout, self.exchange_timeout = train_timeout, exchange_timeout
         self._params(self.num_clients, 1)  # validates the arguments before the job begins
@@ -125,54 +113,22 @@ class SecAggFedAvg(FedAvg):
         finally:
             desk.close()
             ends = time.monotonic() + _LEAVE
-            while super().get_num_standing_tasks() and time.monotonic() < ends:
+            while self.communicator.get_num_standing_tasks() and time.monotonic() < ends:
                 time.sleep(self._task_check_period)
 
-    def send_model(
-        self,
-        task_name: str = "train",
-        data: Any = None,
-        targets: Any = None,
-        min_responses: int | None = None,
-        timeout: int = 0,
-        callback: Callable[[Any], object] | None = None,
-    ) -> None:
-        """Run a round with `targets`, and pass the mean of their updates to `callback`."""
+    def _mean(
+        self, targets: Sequence[str], task_name: str, message: bytes, length: int
+    ) -> tuple[NDArray[np.float64], Iterable[int]]:
         assert self._desk is not None, "run makes it"  # noqa: S101
-        assert callback is not None, "FedAvg has one"  # noqa: S101
-        arrays = {name: np.asarray(array) for name, array in data.params.items()}
-        left_out = re.compile(self.exclude_vars) if self.exclude_vars else None
-        model = Model(
-            task=task_name,
-            round=self.current_round,
-            rounds=self.num_rounds,
-            arrays=arrays,
-            excluded=tuple(k for k in arrays if left_out is not None and left_out.search(k)),
-        )
-        vector, schema = flatten(summed(model))
-        params = self._params(len(targets), vector.size)
-        work = self._desk.session.round(params, write_model(model), cohort=list(targets))
+        params = self._params(len(targets), length)
+        work = self._desk.session.round(params, message, cohort=list(targets))
         result = self._desk.run(work, self.abort_signal)
-        present = {client_id(site) for site in targets} & set(result.survivors)
-        missing = [site for site in targets if client_id(site) not in present]
-        self.info(f"the sum has {len(present)} of {len(targets)} sites; missing: {missing}")
-        self._received_count = len(present) - 1  # FedAvg counts one more
-        callback(
-            FLModel(
-                params_type=ParamsType.DIFF,
-                params=schema.unflatten(result.mean),
-                current_round=self.current_round,
-            )
-        )
+        return result.mean, result.survivors
 
     def sample_clients(self, num_clients: int | None = None) -> list[str]:
         """Return `num_clients` random sites of the session, or all if it has fewer."""
         sites = [] if self._desk is None else sorted(self._desk.tokens)
         return SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
-
-    def get_num_standing_tasks(self) -> int:
-        """Return 0: `send_model` returns after the round, and the sites' one task stands."""
-        return 0
 
     def _params(self, sites: int, length: int) -> RoundParams:
         return round_params(

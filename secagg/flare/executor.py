@@ -10,14 +10,13 @@ from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
-from secagg._check import check_kind
 from secagg.errors import ParameterError
 from secagg.flare import names
 from secagg.flare.certificates import Authority
 from secagg.flare.identities import SiteIdentity
 from secagg.flare.link import FlareLink
 from secagg.flare.log import log_class, logger
-from secagg.flare.policy import SitePolicy
+from secagg.flare.policy import policy_of
 from secagg.flare.trainer import Trainer
 from secagg.session import take_part
 
@@ -64,8 +63,7 @@ class SecAggExecutor(Executor):
             logger.warning("rejected a task, since this site gives sums only")
             return make_reply(ReturnCode.TASK_UNSUPPORTED)
         engine = fl_ctx.get_engine()
-        policy = engine.get_component(names.POLICY) or SitePolicy()
-        check_kind("component secagg_policy", policy, SitePolicy, "a secagg.flare.SitePolicy")
+        policy = policy_of(fl_ctx)
         reply = make_reply(ReturnCode.OK)
         site, job = fl_ctx.get_identity_name(), fl_ctx.get_job_id()
         kit = Path(policy.kit or fl_ctx.get_workspace().get_startup_kit_dir())
@@ -100,7 +98,6 @@ class SecAggExecutor(Executor):
                 policy=policy.rounds,
                 identity=None if identity is None else identity.key,
                 registry=registry,
-                one_shot_policy=policy.one_shot,
             )
         )
         return reply

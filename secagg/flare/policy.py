@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from nvflare.apis.fl_component import FLComponent
 
+from secagg._check import check_kind
 from secagg.errors import ParameterError
+from secagg.flare import names
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy
 
-__all__ = ["SitePolicy"]
+__all__ = ["SitePolicy", "policy_of"]
 
 
 class SitePolicy(FLComponent):
@@ -33,6 +36,9 @@ class SitePolicy(FLComponent):
     helpers : collection of str, optional
         Ed25519 keys, in hex, of the helpers that this site trusts not to collude. None: it
         reports to no helpers.
+    identity : str, optional
+        File with this site's Ed25519 key in PEM, for one-shot sums with ``security="active"``.
+        ``secagg identity keygen`` makes it.
     kit : str, optional
         Folder of the site's certificate, "startup" of its kit by default.
 
@@ -50,6 +56,7 @@ class SitePolicy(FLComponent):
         corrupt: float = 0.05,
         sites: Collection[str] | None = None,
         helpers: Collection[str] | None = None,
+        identity: str | None = None,
         kit: str | None = None,
     ) -> None:
         super().__init__()
@@ -58,7 +65,7 @@ class SitePolicy(FLComponent):
         self.require_active, self.corrupt = require_active, corrupt
         self.sites = None if sites is None else list(sites)
         self.helpers = None if helpers is None else list(helpers)
-        self.kit = kit
+        self.identity, self.kit = identity, kit
         _ = self.rounds, self.one_shot  # validates the values
 
     @property
@@ -89,3 +96,16 @@ class SitePolicy(FLComponent):
             require_active=self.require_active,
             helpers=keys,
         )
+
+
+def policy_of(fl_ctx: Any) -> SitePolicy:
+    """Return the policy of this site, or the default one.
+
+    Raises
+    ------
+    ParameterError
+        The component of the policy's id is of another class.
+    """
+    policy = fl_ctx.get_engine().get_component(names.POLICY) or SitePolicy()
+    check_kind("component secagg_policy", policy, SitePolicy, "a secagg.flare.SitePolicy")
+    return policy

@@ -15,7 +15,7 @@ from secagg.flare.certificates import Authority
 from secagg.flare.identities import Roster
 from secagg.protocol import Registry
 
-__all__ = ["enrol", "task"]
+__all__ = ["enrol", "request", "task"]
 
 _FEWEST = 3
 
@@ -41,6 +41,30 @@ def task(
     shareable.update(data)
     shareable[names.STEP] = step
     return Task(names.TASK, shareable, timeout=timeout, result_received_cb=receive)
+
+
+def request(
+    name: str,
+    frame: bytes,
+    receive: Callable[[ClientTask, Any], None],
+    done: Callable[[Task, Any], None],
+    timeout: int,
+) -> Task:
+    """Return a task of FLARE that asks a site for a report; see `task`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the trainer's task.
+    frame : bytes
+        Task of a session.
+    receive, done : callable
+        Functions that FLARE calls with the result, and at the end of the task.
+    timeout : int
+    """
+    shareable = Shareable()
+    shareable[names.SESSION_TASK] = frame
+    return Task(name, shareable, timeout=timeout, result_received_cb=receive, task_done_cb=done)
 
 
 def enrol(

@@ -1,4 +1,4 @@
-"""FLARE without its processes: a controller and executors of sites, joined by function calls.
+"""FLARE without its processes: a controller and the runners of sites, joined by function calls.
 
 Each message goes through FLARE's serialisation, and all that leaves a site is recorded.
 """
@@ -11,21 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
+from nvflare.apis.filter import Filter, FilterChainType, FilterContextKey
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext, FLContextManager
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.apis.signal import Signal
 from nvflare.apis.utils.decomposers import flare_decomposers
+from nvflare.apis.utils.fl_context_utils import gen_new_peer_ctx
 from nvflare.apis.wf_comm_spec import WFCommSpec
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.fuel.utils import fobs
+from nvflare.private.fed.client.client_engine_executor_spec import TaskAssignment
+from nvflare.private.fed.client.client_runner import (
+    ClientRunner,
+    ClientRunnerConfig,
+    TaskRouter,
+)
+from nvflare.private.privacy_manager import Scope
 
 from secagg.flare import SecAggExecutor, SecAggFedAvg, SitePolicy
 
@@ -62,24 +72,47 @@ class Adding(Executor):
 
 @dataclass
 class Site:
-    """A site with its executor, its operator's policy and its startup kit."""
+    """A site with its executor, its operator's policy and filters, and its folders."""
 
     name: str
     trainer: Executor
     policy: SitePolicy | None = None
     kit: Path = Path("none")
+    root: Path = Path("none")
     signal: Signal = field(default_factory=Signal)
     executor: Any = None
+    scope: Scope | None = None
+    data_filters: list[Filter] = field(default_factory=list)
+    result_filters: list[Filter] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.executor is None:
             self.executor = SecAggExecutor(self.trainer)
+
+    def runner(self, engine: _SiteEngine, job: str) -> ClientRunner:
+        """Return FLARE's runner of a job at this site."""
+        router = TaskRouter()
+        router.add_executor(["*"], self.executor)
+        chains = [FilterChainType.TASK_DATA_CHAIN, FilterChainType.TASK_RESULT_CHAIN]
+        for chain, filters in zip(
+            chains, [self.data_filters, self.result_filters], strict=True
+        ):
+            for one in filters:
+                one.set_prop(FilterContextKey.CHAIN_TYPE, chain)
+        config = ClientRunnerConfig(
+            router, {"train/in": self.data_filters}, {"train/out": self.result_filters}
+        )
+        runner = ClientRunner({}, config, job, engine)
+        runner.run_abort_signal = self.signal
+        return runner
 
 
 class Network(WFCommSpec):
     """Engine of server and sites, and the communicator of the controller.
 
     `sent` has what left each site, and `codes` the return codes of the replies to each step.
+    `meddle` changes the data of tasks and `altered` their results. Those of the sites in `lost`
+    do not arrive.
     """
 
     def __init__(self, sites: list[Site], job: str = "job 1", kit: Path = Path("none")) -> None:
@@ -90,6 +123,8 @@ class Network(WFCommSpec):
         self.panics: list[str] = []
         self.handlers: dict[str, Callable[..., Shareable]] = {}
         self.meddle: Callable[[str, Shareable], Shareable] = lambda site, data: data
+        self.altered: Callable[[str, Shareable], Shareable] = lambda site, data: data
+        self.lost: set[str] = set()
         self._pool = ThreadPoolExecutor(32)
         self._standing: list[Future[None]] = []
         self.abort = Signal()
@@ -112,9 +147,15 @@ class Network(WFCommSpec):
 
     def perform(self, site: Site, name: str, data: Shareable) -> Shareable:
         """Let a site perform a task, and return what leaves it."""
-        context = self._context(_SiteEngine(self, site), site.name)
-        reply = site.executor.execute(name, _moved(data), context, site.signal)
+        engine = _SiteEngine(self, site)
+        context, server = self._context(engine, site.name), self._context(self, "server")
+        runner = site.runner(engine, self.job)
+        context.set_prop(FLContextKey.RUNNER, runner)
+        context.set_prop(FLContextKey.SCOPE_OBJECT, site.scope)
+        context.set_peer_context(server)
+        reply = runner._process_task(TaskAssignment(name, str(uuid4()), _moved(data)), context)
         self.codes.setdefault(data.get("step", name), []).append(reply.get_return_code())
+        self._leaves(site.name, gen_new_peer_ctx(context).get_all_public_props())
         return self._leaves(site.name, reply)
 
     # the engine of the server
@@ -154,13 +195,15 @@ class Network(WFCommSpec):
 
     def _do(self, task: Task, name: str) -> None:
         data = self.meddle(name, _moved(task.data))
-        result = self.perform(self.sites[name], task.name, data)
-        if task.result_received_cb is not None:
+        result = self.altered(name, self.perform(self.sites[name], task.name, data))
+        if task.result_received_cb is not None and name not in self.lost:
             done = ClientTask(Client(name, "token"), task)
             done.result = result
             task.result_received_cb(client_task=done, fl_ctx=self._context(self, "server"))
+        if task.task_done_cb is not None:
+            task.task_done_cb(task=task, fl_ctx=self._context(self, "server"))
 
-    def _leaves(self, site: str, data: Shareable) -> Shareable:
+    def _leaves(self, site: str, data: Any) -> Any:
         self.sent.append((site, _moved(data)))
         return _moved(data)
 
@@ -178,7 +221,16 @@ class _SiteEngine:
         return self._site.policy if name == "secagg_policy" else None
 
     def get_workspace(self) -> SimpleNamespace:
-        return SimpleNamespace(get_startup_kit_dir=lambda: str(self._site.kit))
+        return SimpleNamespace(
+            get_startup_kit_dir=lambda: str(self._site.kit),
+            get_root_dir=lambda: str(self._site.root),
+        )
+
+    def register_aux_message_handler(self, **named: object) -> None:
+        """Accept the handlers of a runner."""
+
+    def fire_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Accept the events of a runner."""
 
     def send_aux_request(
         self, targets: None, topic: str, request: Shareable, timeout: float, fl_ctx: FLContext
@@ -191,7 +243,5 @@ class _SiteEngine:
         return {"server": _moved(handler(topic, request, fl_ctx))}
 
 
-def _moved(data: Shareable) -> Shareable:
-    moved = fobs.loads(fobs.dumps(data))
-    assert isinstance(moved, Shareable)
-    return moved
+def _moved(data: Any) -> Any:
+    return fobs.loads(fobs.dumps(data))

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("nvflare")
 
 from nvflare.apis.shareable import ReturnCode, Shareable
+from nvflare.apis.signal import Signal
 
 from flare_kits import Project, rsa_key
 from flare_network import Adding, Network, Site
@@ -257,6 +258,7 @@ def test_key_of_a_site_serves_one_session(kits: dict[str, Path]) -> None:
     network.run(controller())
     again = next(data for data in seen if "signatures" in data)
     for site in sites:
+        site.signal = Signal()
         reply = network.perform(site, "secagg", again)
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
 

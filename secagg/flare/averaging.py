@@ -1,0 +1,111 @@
+"""FLARE's federated averaging, with the sum of the updates in the place of the updates."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
+from nvflare.app_common.workflows.fedavg import FedAvg
+
+from secagg.encoding import flatten
+from secagg.errors import ParameterError
+from secagg.flare.model import Model, summed, write_model
+from secagg.protocol import client_id
+
+__all__ = ["SumFedAvg"]
+
+_UNAVAILABLE = {
+    "aggregator": "only the mean of all sites is known; leave it out",
+    "aggregation_weights": "weights are secret; let sites return their number of steps",
+    "stop_cond": "no site's metrics are known; leave it out",
+    "fedprox_mu": "sites get no metadata; set it in the trainer of the sites",
+}
+
+
+class SumFedAvg(FedAvg):
+    """Base of the controllers whose server gets sums only.
+
+    Each round adds the weighted mean of the sites' updates to the model. Loading and saving the
+    model, and all other arguments, are those of `FedAvg`, but for those that read a single
+    site's results.
+
+    Parameters
+    ----------
+    clip : float
+        Largest absolute value of an element of an update; larger ones are clipped.
+    max_weight : int or None
+        Largest weight of a site, its number of steps in a round, 1 to 2^53. None: the mean is
+        not weighted.
+    fractional_bits : int
+        Precision of an update; see `secagg.encoding.FixedPoint`.
+    *args, **kwargs
+        Arguments of `FedAvg`.
+
+    Raises
+    ------
+    ParameterError
+        An argument reads a single site's results.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        clip: float,
+        max_weight: int | None,
+        fractional_bits: int,
+        **kwargs: Any,
+    ) -> None:
+        for name, remedy in _UNAVAILABLE.items():
+            if kwargs.get(name):
+                raise ParameterError(f"{name} is {kwargs[name]!r}, and {remedy}")
+        super().__init__(*args, **kwargs)
+        self.clip, self.max_weight, self.fractional_bits = clip, max_weight, fractional_bits
+
+    @abstractmethod
+    def _mean(
+        self, targets: Sequence[str], task_name: str, message: bytes, length: int
+    ) -> tuple[NDArray[np.float64], Iterable[int]]:
+        """Return the mean of the updates of some sites, and the ids of the sites in it."""
+
+    def send_model(
+        self,
+        task_name: str = "train",
+        data: Any = None,
+        targets: Any = None,
+        min_responses: int | None = None,
+        timeout: int = 0,
+        callback: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Run a round with `targets`, and pass the mean of their updates to `callback`."""
+        assert callback is not None, "FedAvg has one"  # noqa: S101
+        arrays = {name: np.asarray(array) for name, array in data.params.items()}
+        left_out = re.compile(self.exclude_vars) if self.exclude_vars else None
+        model = Model(
+            task=task_name,
+            round=self.current_round,
+            rounds=self.num_rounds,
+            arrays=arrays,
+            excluded=tuple(k for k in arrays if left_out is not None and left_out.search(k)),
+        )
+        vector, schema = flatten(summed(model))
+        mean, survivors = self._mean(targets, task_name, write_model(model), vector.size)
+        present = {client_id(site) for site in targets} & set(survivors)
+        missing = [site for site in targets if client_id(site) not in present]
+        self.info(f"the sum has {len(present)} of {len(targets)} sites; missing: {missing}")
+        self._received_count = len(present) - 1  # FedAvg counts one more
+        callback(
+            FLModel(
+                params_type=ParamsType.DIFF,
+                params=schema.unflatten(mean),
+                current_round=self.current_round,
+            )
+        )
+
+    def get_num_standing_tasks(self) -> int:
+        """Return 0: `send_model` returns after the round, though tasks may stand."""
+        return 0

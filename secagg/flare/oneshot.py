@@ -1,0 +1,230 @@
+"""Controller of the server: FLARE's federated averaging over one-shot sums.
+
+A round is one task of FLARE, whose result at each site is a report that `SecAggFilter` makes.
+The reports go to a `secagg.session.Session`, which checks them and lets the helpers open the
+sum. Sites learn nothing of the session; this controller is its member in their names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from nvflare.apis.controller_spec import ClientTask, Task
+from nvflare.apis.fl_constant import ReturnCode
+
+from secagg.encoding import FixedPoint
+from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.flare import names
+from secagg.flare.averaging import SumFedAvg
+from secagg.flare.helpers import Helpers
+from secagg.flare.running import RunningSession
+from secagg.flare.settings import modulus_bits, two_thirds
+from secagg.flare.tasks import request
+from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.protocol import Registry
+from secagg.protocol.params import Security
+from secagg.session import Deadlines, bind
+from secagg.session.wire import Declined, encode, read_task
+
+__all__ = ["OneShotFedAvg"]
+
+
+class OneShotFedAvg(SumFedAvg):
+    """FLARE's `FedAvg` over one-shot sums: one message from each site in a round.
+
+    Sites run any executor, with `SecAggFilter` among the filters of its task and of its result.
+    Helpers are reached over HTTPS, which needs ``pip install "secagg[http]"`` at the server.
+    Loading and saving the model, and all other arguments, are those of `FedAvg`, but for those
+    that read a single site's results.
+
+    Parameters
+    ----------
+    clip, max_weight, fractional_bits
+        See `SecAggFedAvg`.
+    helpers : list of dict
+        Helpers: what ``secagg helper keygen --json`` prints of each, with its "url".
+    identity : str
+        File at the server with its Ed25519 key in PEM, which the helpers know as aggregator.
+    threshold : int
+        Number of helpers that open a sum; any fewer learn nothing.
+    min_clients : int, optional
+        Smallest number of sites whose sum is opened; by default the smallest above two thirds.
+    security : "semi-honest" or "active"
+        See `secagg.oneshot.OneShotParams`. "active" takes a `registry`.
+    registry : str, optional
+        File at the server with the sites' Ed25519 keys by their names, for "active" only;
+        ``secagg identity register`` makes it.
+    authority : str, optional
+        File at the server with the certificate authority of the helpers.
+    train_timeout : float
+        Seconds for a round's reports, training included, > 0. Later sites are not in the sum.
+    helper_timeout : float
+        Seconds for each step of the helpers, > 0.
+    *args, **kwargs
+        Arguments of `FedAvg`, such as `num_clients`, `num_rounds` and `exclude_vars`.
+
+    Raises
+    ------
+    ParameterError
+        An argument is invalid, or reads a single site's results.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # FLARE's job API asks the base class if there are args and kwargs
+        clip: float,
+        helpers: list[dict[str, str]],
+        identity: str,
+        max_weight: int | None = None,
+        fractional_bits: int = 16,
+        threshold: int = 2,
+        min_clients: int | None = None,
+        security: Security = "semi-honest",
+        registry: str | None = None,
+        authority: str | None = None,
+        train_timeout: float = 600.0,
+        helper_timeout: float = 60.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            *args, clip=clip, max_weight=max_weight, fractional_bits=fractional_bits, **kwargs
+        )
+        self.helpers, self.identity, self.threshold = helpers, identity, threshold
+        self.min_clients, self.security, self.registry = min_clients, security, registry
+        self.authority = authority
+        self.train_timeout, self.helper_timeout = train_timeout, helper_timeout
+        if (security == "active") != (registry is not None):
+            raise ParameterError(
+                f"security is {security!r} and registry {registry!r}; active sums take a "
+                "registry of the sites' keys, and others none"
+            )
+        self._helpers = Helpers.of(helpers)
+        self._params(self.num_clients, 1, b"")  # validates the arguments before the job begins
+        self._deadlines = Deadlines(
+            gather=helper_timeout, reports=train_timeout, unmask=helper_timeout
+        )
+        self._running: RunningSession | None = None
+        self._members: set[str] = set()
+
+    def run(self) -> None:
+        """Run the job; FLARE calls it."""
+        registry = None
+        if self.registry is not None:
+            registry = Registry.from_json(Path(self.registry).read_bytes())
+        self._members = {client.name for client in self.engine.get_clients()}
+        running = self._running = RunningSession(
+            self._members,
+            name=f"flare {self.fl_ctx.get_job_id()}",
+            deadlines=self._deadlines,
+            attempts=1,  # FLARE repeats what is lost
+            registry=registry,
+        )
+        try:
+            super().run()
+        finally:
+            running.close()
+
+    def _mean(
+        self, targets: Sequence[str], task_name: str, message: bytes, length: int
+    ) -> tuple[NDArray[np.float64], Iterable[int]]:
+        assert self._running is not None, "run makes it"  # noqa: S101
+        params = self._params(len(targets), length, message)
+        work = self._sum(params, message, targets, task_name)
+        result = self._running.run(work, self.abort_signal)
+        return result.mean, result.survivors
+
+    async def _sum(
+        self, params: OneShotParams, message: bytes, targets: Sequence[str], task_name: str
+    ) -> OneShotResult:
+        assert self._running is not None, "run makes it"  # noqa: S101
+        session = self._running.session
+        async with AsyncExitStack() as stack:
+            links = await self._helpers.reach(
+                params,
+                stack,
+                identity=Path(self.identity),
+                authority=self.authority,
+                patience=self.helper_timeout,
+            )
+            relays = [asyncio.create_task(self._relay(site, task_name)) for site in targets]
+            try:
+                return await session.one_shot(
+                    params,
+                    links,
+                    message,
+                    endorsements=[link.endorsement for link in links],
+                    cohort=list(targets),
+                )
+            finally:
+                for relay in relays:
+                    relay.cancel()
+
+    async def _relay(self, site: str, task_name: str) -> None:
+        """Take part in a sum as a site, whose report comes in a result of FLARE."""
+        assert self._running is not None, "run makes it"  # noqa: S101
+        session = self._running.session
+        frame = await session.next_task(site)
+        if frame is None:
+            return
+        declined = encode(Declined(read_task(frame).id))
+        answer = await asyncio.wrap_future(self._asked(site, task_name, frame))
+        try:
+            if answer is not None:
+                await session.accept(site, answer)
+        except RemoteProtocolError as error:
+            self.warning(f"left out {site}, check {error.check}: {error}")
+        # after a report that was accepted, and in a sum that is closed, this changes nothing
+        with suppress(RemoteProtocolError):
+            await session.accept(site, declined)
+
+    def _asked(self, site: str, task_name: str, frame: bytes) -> Future[bytes | None]:
+        """Send a site its task; the future has the report, or None if there is none."""
+        found: Future[bytes | None] = Future()
+
+        def settle(value: bytes | None) -> None:
+            with suppress(InvalidStateError):  # the sum is closed, or the report is there
+                found.set_result(value)
+
+        def receive(client_task: ClientTask, fl_ctx: object) -> None:
+            result = client_task.result
+            answer = result.get(names.ANSWER)
+            good = result.get_return_code() == ReturnCode.OK and isinstance(answer, bytes)
+            settle(answer if good else None)
+
+        def done(task: Task, fl_ctx: object) -> None:
+            settle(None)  # without a result: it is late, or the site is lost
+
+        sent = request(task_name, frame, receive, done, max(1, round(self.train_timeout)))
+        self.send(sent, self.fl_ctx, targets=[site])
+        return found
+
+    def sample_clients(self, num_clients: int | None = None) -> list[str]:
+        """Return random sites of those that are here since the job began."""
+        here = {client.name for client in self.engine.get_clients()}
+        sites = sorted(self._members & here)
+        return secrets.SystemRandom().sample(sites, min(num_clients or len(sites), len(sites)))
+
+    def _params(self, sites: int, length: int, message: bytes) -> OneShotParams:
+        encoding = FixedPoint(clip=self.clip, fractional_bits=self.fractional_bits)
+        name = f"flare {self.current_round} ".encode() + secrets.token_bytes(16)
+        return OneShotParams(
+            n_clients=sites,
+            length=length,
+            encoding=encoding,
+            modulus_bits=modulus_bits(sites, encoding, self.max_weight),
+            helpers=self._helpers.keys,
+            threshold=self.threshold,
+            min_clients=two_thirds(sites) if self.min_clients is None else self.min_clients,
+            max_weight=self.max_weight,
+            security=self.security,
+            suite=self._helpers.suite,
+            session=bind(name, message),
+        )

@@ -1,0 +1,68 @@
+"""Task for a site's trainer, and the update in its result."""
+
+from __future__ import annotations
+
+from nvflare.apis.fl_constant import FLMetaKey, ReturnCode
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+
+from secagg._secrets import without_frames
+from secagg.encoding import Vector
+from secagg.errors import ParameterError
+from secagg.flare.model import Model, difference
+
+__all__ = ["read_update", "training_task"]
+
+
+def training_task(model: Model) -> Shareable:
+    """Return FLARE's task data for the training of a model."""
+    return FLModelUtils.to_shareable(
+        FLModel(
+            params_type=ParamsType.FULL,
+            params={k: v.copy() for k, v in model.arrays.items()},  # for use in place
+            current_round=model.round,
+            total_rounds=model.rounds,
+        )
+    )
+
+
+@without_frames
+def read_update(
+    model: Model, reply: Shareable, max_weight: int | None
+) -> Vector | tuple[Vector, int]:
+    """Return the update in a trainer's result, with its weight if the sum has weights.
+
+    Parameters
+    ----------
+    model : Model
+        The model that was trained.
+    reply : Shareable
+        Weights or differences of weights by name.
+    max_weight : int or None
+        None: the sum has no weights.
+
+    Raises
+    ------
+    ParameterError
+        The training failed, or its result does not fit the model.
+    """
+    if reply.get_return_code() != ReturnCode.OK:
+        raise ParameterError(
+            f"the trainer's task {model.task!r} ended with {reply.get_return_code()}; its own "
+            "log has the reason"
+        )
+    result = FLModelUtils.from_shareable(reply)
+    if not isinstance(result.params, dict):
+        raise ParameterError("the trainer returned no arrays; return weights by name")
+    relative = result.params_type == ParamsType.DIFF
+    vector = difference(model, result.params, relative=relative)
+    if max_weight is None:
+        return vector
+    weight = (result.meta or {}).get(FLMetaKey.NUM_STEPS_CURRENT_ROUND)
+    if not isinstance(weight, int) or isinstance(weight, bool):
+        raise ParameterError(
+            f"the trainer's result has no integer {FLMetaKey.NUM_STEPS_CURRENT_ROUND!r} in its "
+            "meta; set it, or leave max_weight out at the server"
+        )
+    return vector, weight

@@ -1,0 +1,300 @@
+"""One-shot sums in whole jobs of FLARE: exact means, sites and helpers that fail or lie."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare")
+pytest.importorskip("httpx")
+
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable
+
+from flare_helpers import Helpers, helpers
+from flare_network import Adding, Network, Site
+from secagg import Identity, ParameterError, Registry
+from secagg.errors import RemoteProtocolError
+from secagg.flare import OneShotFedAvg, SecAggFilter, SitePolicy
+from secagg.flare.reported import report_once
+from secagg.protocol.key_files import registry_to_json
+from secagg.session.wire import encode, read_task
+from secagg.testing import make_identity
+
+NAMES = [f"site-{i}" for i in range(1, 5)]
+KEYS: dict[int | str, bytes] = {name: make_identity(i).public for i, name in enumerate(NAMES)}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helpers]:
+    with helpers(tmp_path_factory.mktemp("helpers"), 3, Registry(KEYS)) as made:
+        yield made
+
+
+@pytest.fixture
+def make(served: Helpers, tmp_path: Path) -> Make:
+    return Make(served, tmp_path)
+
+
+class Make:
+    """Parts of a job whose sites trust all helpers."""
+
+    def __init__(self, served: Helpers, folder: Path) -> None:
+        self.served, self.folder = served, folder
+        self.registry = folder / "sites.json"
+        self.registry.write_text(registry_to_json(KEYS))
+
+    def sites(self, *, steps: bool = False, **policy: Any) -> list[Site]:
+        return [self.site(i, 10 * i if steps else None, **policy) for i in range(1, 5)]
+
+    def site(self, i: int, steps: int | None = None, **policy: Any) -> Site:
+        trainer = Adding(i / 8, steps, relative=i % 2 == 0)
+        root = self.folder / f"site-{i}"
+        root.mkdir(exist_ok=True)
+        key = root / "identity.pem"
+        key.write_bytes(make_identity(i - 1).to_pem())
+        policy = {"helpers": self.served.trusted, "identity": str(key)} | policy
+        return Site(
+            f"site-{i}",
+            trainer,
+            SitePolicy(**policy),
+            root=root,
+            executor=trainer,
+            data_filters=[SecAggFilter()],
+            result_filters=[SecAggFilter()],
+        )
+
+    def controller(self, **more: Any) -> OneShotFedAvg:
+        model = {"w": np.arange(6, dtype=np.float32).reshape(2, 3), "batches": np.array(7)}
+        settings = {"num_clients": 4, "num_rounds": 1, "model": model, "clip": 2.0}
+        settings |= {"exclude_vars": "batches", "train_timeout": 20.0, "helper_timeout": 20.0}
+        if more.get("security") == "active":
+            settings["registry"] = str(self.registry)
+        return OneShotFedAvg(**self.served.options | settings | more)
+
+    def added(self, network: Network, **more: Any) -> float:
+        """Run a job; return what it added to each element."""
+        model = network.run(self.controller(**more))
+        assert model["batches"] == 7
+        assert model["w"].dtype == np.float32
+        added = model["w"] - np.arange(6).reshape(2, 3)
+        assert np.ptp(added) < 2**-15
+        return float(added[0, 0])
+
+
+def mean(*sites: int) -> float:
+    return sum(sites) / 8 / len(sites)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+def test_job_adds_the_mean_of_all_sites(make: Make, security: str) -> None:
+    network = Network(make.sites())
+    assert make.added(network, num_rounds=2, security=security) == 2 * mean(1, 2, 3, 4)
+    assert network.codes == {"train": [ReturnCode.OK] * 8}
+
+
+def test_job_weights_sites_by_their_steps(make: Make) -> None:
+    expected = sum(10 * i * i / 8 for i in range(1, 5)) / 100
+    added = make.added(Network(make.sites(steps=True)), max_weight=100)
+    assert added == pytest.approx(expected, abs=2**-16)
+
+
+def test_failed_training_is_missing_in_its_round_only(make: Make) -> None:
+    sites = make.sites()
+
+    def fail(number: int) -> None:
+        if number == 0:
+            raise ValueError
+
+    sites[1].trainer.before = fail
+    added = make.added(Network(sites), num_rounds=2)
+    assert added == pytest.approx(mean(1, 3, 4) + mean(1, 2, 3, 4), abs=2**-14)
+
+
+def test_site_whose_result_is_lost_is_not_in_the_sum(make: Make) -> None:
+    network = Network(make.sites())
+    network.lost = {"site-2"}
+    assert make.added(network) == pytest.approx(mean(1, 3, 4), abs=2**-14)
+
+
+@pytest.mark.parametrize("security", ["semi-honest", "active"])
+@pytest.mark.parametrize("what", ["garbage", "cut", "text", "replayed", "of another site"])
+def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) -> None:
+    network, seen = Network(make.sites()), dict[str, list[bytes]]()
+    done = threading.Event()  # site-1 has reported in this round
+
+    def altered(site: str, reply: Shareable) -> Shareable:
+        answer = reply["answer"]
+        seen.setdefault(site, []).append(answer)
+        if site == "site-1":
+            done.set()
+        if site != "site-3":
+            return reply
+        assert done.wait(20)
+        reply["answer"] = {
+            "garbage": b"garbage",
+            "cut": answer[:-1],
+            "text": "text",
+            "replayed": seen[site][0],
+            "of another site": seen["site-1"][-1],
+        }[what]
+        return reply
+
+    network.altered = altered
+    rounds = 2 if what == "replayed" else 1
+    added = make.added(network, num_rounds=rounds, security=security)
+    first = mean(1, 2, 3, 4) if what == "replayed" else 0
+    assert added == pytest.approx(first + mean(1, 2, 4), abs=2**-14)
+
+
+def test_below_the_minimum_nothing_is_opened(make: Make, monkeypatch: Any) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr("secagg.oneshot.Helper.check", opened.append)
+    network = Network(make.sites())
+    network.lost = {"site-1", "site-2"}
+    with pytest.raises(AssertionError, match="TooFewSurvivors"):
+        make.added(network)
+    assert not opened
+
+
+def test_site_that_is_shown_another_model_does_not_train(make: Make) -> None:
+    sites = make.sites()
+    network = Network(sites)
+
+    def meddle(site: str, data: Shareable) -> Shareable:
+        if site == "site-1":
+            task = read_task(data["task"])
+            message = task.message.replace(b"\x00\x00\x80?", b"\x00\x00\x00\x00")  # 1.0 by 0.0
+            assert message != task.message
+            data["task"] = encode(msgspec.structs.replace(task, message=message))
+        return data
+
+    network.meddle = meddle
+    assert make.added(network) == pytest.approx(mean(2, 3, 4), abs=2**-14)
+    assert sites[0].trainer.rounds == []
+    assert ReturnCode.TASK_DATA_FILTER_ERROR in network.codes["train"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"helpers": None},
+        {"helpers": []},
+        {"helpers": [bytes(range(32)).hex()]},
+        {"min_threshold": 3},
+        {"min_clients": 4},
+        {"require_active": True},
+    ],
+    ids=["none", "empty", "others", "threshold", "clients", "active"],
+)
+def test_sites_decline_sums_below_their_policy(make: Make, policy: dict[str, Any]) -> None:
+    sites = make.sites(**policy)
+    network = Network(sites)
+    with pytest.raises(AssertionError, match="TooFewSurvivors"):
+        make.added(network)
+    assert network.codes == {"train": [ReturnCode.TASK_DATA_FILTER_ERROR] * 4}
+    assert not any(site.trainer.rounds for site in sites)
+
+
+def test_active_site_without_its_key_does_not_train(make: Make) -> None:
+    sites = make.sites()
+    sites[0] = make.site(1, identity=None)
+    sites[0].policy.identity = None
+    added = make.added(Network(sites), security="active")
+    assert added == pytest.approx(mean(2, 3, 4), abs=2**-14)
+    assert sites[0].trainer.rounds == []
+
+
+def test_active_site_outside_the_registry_is_not_in_the_sum(make: Make) -> None:
+    sites = make.sites()
+    Path(sites[0].policy.identity).write_bytes(Identity.generate().to_pem())
+    added = make.added(Network(sites), security="active")
+    assert added == pytest.approx(mean(2, 3, 4), abs=2**-14)
+
+
+def test_dead_helper_is_no_loss_after_its_endorsement(make: Make, tmp_path: Path) -> None:
+    with helpers(tmp_path, 3) as own:
+        make.served = own
+        sites = make.sites()
+        sites[0].trainer.before = lambda number: own.end(2)
+        assert make.added(Network(sites), helper_timeout=2.0) == mean(1, 2, 3, 4)
+
+
+def test_dead_helper_ends_the_job_before_training(make: Make, tmp_path: Path) -> None:
+    with helpers(tmp_path, 3) as own:
+        make.served = own
+        sites = make.sites()
+        own.end(2)
+        with pytest.raises(AssertionError, match="does not endorse"):
+            make.added(Network(sites), helper_timeout=0.5)
+        assert not any(site.trainer.rounds for site in sites)
+
+
+def test_site_reports_once_in_a_round_also_after_a_restart(make: Make) -> None:
+    first = Network(make.sites())
+    seen: list[Shareable] = []
+    first.meddle = lambda site, data: (seen.append(data), data)[1]
+    make.added(first, num_rounds=2)
+    again = Network([make.site(1)])  # another process, with the folder of the first
+    for data in (seen[0], seen[-1]):
+        reply = again.perform(again.sites["site-1"], "train", data)
+        assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+        assert "answer" not in reply
+    # other parameters of the same round, and another job
+    with pytest.raises(AssertionError, match="TooFewSurvivors"):
+        make.added(Network(make.sites()))
+    assert make.added(Network(make.sites(), job="job 2")) == mean(1, 2, 3, 4)
+
+
+def test_one_of_many_threads_reports(tmp_path: Path) -> None:
+    counts = {"done": 0, "repeated": 0}
+    barrier, lock = threading.Barrier(8), threading.Lock()
+
+    def report() -> None:
+        barrier.wait()
+        try:
+            report_once(tmp_path / "secagg", "../job", 3)
+            found = "done"
+        except RemoteProtocolError as error:
+            found = error.check
+        with lock:
+            counts[found] += 1
+
+    threads = [threading.Thread(target=report) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts == {"done": 1, "repeated": 7}
+    assert [path.name for path in tmp_path.iterdir()] == ["secagg"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"helpers": []},
+        {"helpers": [{"url": "https://helper:8444"}]},
+        {"helpers": "helpers.json"},
+        {"threshold": 4},
+        {"threshold": 0},
+        {"min_clients": 5},
+        {"min_clients": 1},
+        {"clip": -1.0},
+        {"max_weight": 0},
+        {"train_timeout": 0},
+        {"helper_timeout": -1},
+        {"security": "active", "registry": None},
+        {"registry": "sites.json"},
+        {"stop_cond": "accuracy >= 80"},
+    ],
+    ids=lambda wrong: " ".join(wrong),
+)
+def test_settings_of_no_sum_are_rejected(make: Make, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        make.controller(**wrong)

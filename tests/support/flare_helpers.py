@@ -1,0 +1,88 @@
+"""Helpers of one-shot sums, served on loopback in a thread of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from secagg import Identity, Registry
+from secagg.http import serve_helper
+from secagg.oneshot import HelperJournal
+from secagg.simulate import temporary_journals
+
+
+class Helpers:
+    """Helpers that run; a job names them by `entries`.
+
+    Attributes
+    ----------
+    entries : list of dict
+        What ``secagg helper keygen --json`` prints of each, with its "url".
+    identity : str
+        File with the key of the aggregator.
+    trusted : list of str
+        Ed25519 keys in hex, for `SitePolicy`.
+    """
+
+    def __init__(self, folder: Path, journals: list[HelperJournal]) -> None:
+        key = Identity.generate()
+        path = folder / "aggregator.pem"
+        path.write_bytes(key.to_pem())
+        self.identity, self._aggregator = str(path), key.public
+        self.journals = journals
+        self.entries: list[dict[str, str]] = []
+        self._stacks: list[AsyncExitStack] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever)
+        self._thread.start()
+
+    @property
+    def trusted(self) -> list[str]:
+        return [entry["ed25519"] for entry in self.entries]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of `OneShotFedAvg`."""
+        return {"helpers": self.entries, "identity": self.identity}
+
+    def serve(self, journal: HelperJournal, registry: Registry | None = None) -> None:
+        """Serve one more helper."""
+        stack = AsyncExitStack()
+        service = serve_helper(journal, self._aggregator, port=0, registry=registry)
+        url = self._run(stack.enter_async_context(service))
+        hpke, ed25519 = journal.public
+        self.entries.append(
+            {"url": url, "suite": "x25519", "hpke": hpke.hex(), "ed25519": ed25519.hex()}
+        )
+        self._stacks.append(stack)
+
+    def end(self, number: int) -> None:
+        """End the helper with this number, from 1 on."""
+        self._run(self._stacks[number - 1].aclose())
+
+    def close(self) -> None:
+        for stack in self._stacks:
+            self._run(stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+@contextmanager
+def helpers(folder: Path, count: int, registry: Registry | None = None) -> Iterator[Helpers]:
+    """Yield helpers that run until the end of the block."""
+    with temporary_journals(count, "x25519") as journals:
+        made = Helpers(folder, journals)
+        try:
+            for journal in journals:
+                made.serve(journal, registry)
+            yield made
+        finally:
+            made.close()

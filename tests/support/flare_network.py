@@ -5,7 +5,7 @@ Each message goes through FLARE's serialisation, and all that leaves a site is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from nvflare.apis.utils.decomposers import flare_decomposers
 from nvflare.apis.utils.fl_context_utils import gen_new_peer_ctx
 from nvflare.apis.wf_comm_spec import WFCommSpec
 from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
+from nvflare.app_common.decomposers import common_decomposers
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.client.client_engine_executor_spec import TaskAssignment
@@ -40,6 +41,7 @@ from nvflare.private.privacy_manager import Scope
 from secagg.flare import SecAggExecutor, SecAggFedAvg, SitePolicy
 
 flare_decomposers.register()
+common_decomposers.register()
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -245,3 +247,16 @@ class _SiteEngine:
 
 def _moved(data: Any) -> Any:
     return fobs.loads(fobs.dumps(data))
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Yield all values in a message."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from leaves(one)
+    elif isinstance(value, list | tuple | set):
+        for one in value:
+            yield from leaves(one)
+    else:
+        yield value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ pytest.importorskip("nvflare")
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable
 
-from flare_network import Adding, Network, Site
+from flare_network import Adding, Network, Site, leaves
 from secagg.errors import ParameterError
 from secagg.flare import SecAggFedAvg, SitePolicy
 
@@ -43,19 +42,6 @@ def controller(**more: Any) -> SecAggFedAvg:
     settings = {"num_clients": 4, "num_rounds": 2, "model": start(), "clip": 2.0}
     settings |= {"exclude_vars": "batches", "exchange_timeout": 5.0, "train_timeout": 5.0}
     return SecAggFedAvg(**settings | more)
-
-
-def leaves(value: object) -> Iterator[object]:
-    """Yield all values in a message."""
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield key
-            yield from leaves(one)
-    elif isinstance(value, list | tuple | set):
-        for one in value:
-            yield from leaves(one)
-    else:
-        yield value
 
 
 def test_job_adds_the_mean_of_all_sites() -> None:

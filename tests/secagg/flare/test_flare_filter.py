@@ -1,0 +1,384 @@
+"""The filter of a site: what leaves it, whatever the trainer returns and the server asks."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("nvflare")
+
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.executor import Executor
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_constant import FilterKey, ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+from nvflare.app_common.abstract.fl_model import FLModel
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+from nvflare.private.privacy_manager import Scope
+
+from flare_network import Adding, Network, Site, leaves
+from secagg import Registry
+from secagg.encoding import FixedPoint
+from secagg.flare import SecAggFedAvg, SecAggFilter, SitePolicy
+from secagg.flare.model import Model, write_model
+from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams
+from secagg.session import bind
+from secagg.session.wire import REPORT, Task, encode, read_answer, task_id
+from secagg.simulate import temporary_journals
+from secagg.testing import make_identity
+
+LENGTH = 5
+TEXT = "patient 4711 has no diagnosis"
+NUMBER = 1234.567
+PUBLIC = {"__run_num__", "__identity_name__"}
+
+
+@pytest.fixture(scope="module")
+def journals() -> Iterator[list[HelperJournal]]:
+    with temporary_journals(2, "x25519") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def request_for(journals: list[HelperJournal]) -> Request:
+    return Request(journals)
+
+
+class Request:
+    """Requests of a server for a report."""
+
+    def __init__(self, journals: list[HelperJournal]) -> None:
+        self.journals = journals
+        self.trusted = [journal.public[1].hex() for journal in journals]
+
+    def params(self, message: bytes, **more: Any) -> OneShotParams:
+        settings = {
+            "n_clients": 3,
+            "length": LENGTH,
+            "encoding": FixedPoint(clip=2.0**13, rounding="nearest"),
+            "helpers": tuple(journal.public for journal in self.journals),
+            "threshold": 2,
+            "min_clients": 3,
+            "security": "semi-honest",
+            "suite": "x25519",
+            "session": bind(b"sum", message),
+        }
+        return OneShotParams(**settings | more)
+
+    def __call__(
+        self,
+        message: bytes | None = None,
+        *,
+        step: str = REPORT,
+        task: str = "train",
+        endorsed: OneShotParams | None = None,
+        **more: Any,
+    ) -> Shareable:
+        if message is None:
+            message = write_model(Model(task, 0, 1, {"w": np.zeros(LENGTH)}))
+        params = self.params(message, **more)
+        endorsed = endorsed or params
+        registry = Registry({0: make_identity(0).public}) if params.active else None
+        helpers = [Helper(endorsed, one, registry=registry) for one in self.journals]
+        data = b"".join(helper.endorse() for helper in helpers)
+        name = task_id(params.digest, 0, 0, step)
+        frame = encode(Task(name, 0, 0, step, params.to_bytes(), message, data))
+        request = Shareable()
+        request["task"] = frame
+        return request
+
+
+class Returning(Executor):
+    """Executor that returns, or raises, what it has."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result, self.ran = result, 0
+
+    def execute(
+        self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
+    ) -> Shareable:
+        self.ran += 1
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result
+
+
+class AddOne(Filter):
+    """Filter of site or job that changes the trainer's arrays, as noise does."""
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        if "DXO" in shareable:
+            for array in shareable["DXO"]["data"].values():
+                array += 1.0  # noqa: PLW2901, in place
+        return shareable
+
+
+def site_of(root: Path, trusted: list[str], executor: Executor, **more: Any) -> Site:
+    """Return a site that filters in its job."""
+    settings = {"data_filters": [SecAggFilter()], "result_filters": [SecAggFilter()]}
+    policy = SitePolicy(helpers=trusted)
+    return Site("site-1", executor, policy, root=root, executor=executor, **settings | more)
+
+
+def scope_of(*results: Filter) -> Scope:
+    """Return the scope that ``local/privacy.json`` of a site makes."""
+    scope = Scope()
+    scope.add_task_data_filter(SecAggFilter(), FilterKey.IN)
+    for one in results or (SecAggFilter(),):
+        scope.add_task_result_filter(one, FilterKey.OUT)
+    return scope
+
+
+def site_wide(*results: Filter) -> dict[str, Any]:
+    """Return options of `site_of` for a site that filters all jobs."""
+    return {"data_filters": [], "result_filters": [], "scope": scope_of(*results)}
+
+
+def performed(site: Site, name: str, data: Shareable) -> tuple[Shareable, Network]:
+    network = Network([site])
+    return network.perform(site, name, data), network
+
+
+def vector_in(reply: Shareable, request_for: Request, params: OneShotParams) -> Any:
+    """Return the sum of a report and two of zeros, which the helpers open."""
+    from secagg.oneshot import report
+
+    accumulator = Accumulator(params)
+    accumulator.add(read_answer(reply["answer"], 1 << 20, 0, "report").data)
+    for u in (1, 2):
+        accumulator.add(report(np.zeros(LENGTH), params, u))
+    helpers = [Helper(params, journal) for journal in request_for.journals]
+    for helper in helpers:
+        for boxes in accumulator.boxes(helper.number):
+            assert not helper.check(boxes)
+    request = accumulator.request()
+    return accumulator.result([helper.open(request) for helper in helpers]).sum
+
+
+def trained(value: float = 1.0) -> Shareable:
+    return FLModelUtils.to_shareable(FLModel(params={"w": np.full(LENGTH, value)}))
+
+
+def test_result_leaves_as_a_report(tmp_path: Path, request_for: Request) -> None:
+    message = write_model(Model("train", 0, 1, {"w": np.zeros(LENGTH)}))
+    executor = Adding(1.0)
+    site = site_of(tmp_path, request_for.trusted, executor)
+    params = request_for.params(message, session=bind(b"opened", message))
+    request = request_for(message, session=params.session)
+    request.set_header("cookie", "of the server")
+    reply, _ = performed(site, "train", request)
+    assert reply.get_return_code() == ReturnCode.OK
+    np.testing.assert_array_equal(vector_in(reply, request_for, params), 1.0)
+    assert executor.rounds == [0]
+
+
+TEXTS = st.sampled_from([TEXT, f"{NUMBER}", "accuracy"])
+LEAVES = st.one_of(
+    TEXTS,
+    st.just(NUMBER),
+    st.just(np.full(LENGTH, NUMBER)),
+    st.just(np.full(LENGTH, NUMBER).tobytes()),
+    st.just({TEXT: NUMBER}),
+)
+MODELS = st.builds(
+    FLModel,
+    params=st.dictionaries(
+        st.sampled_from(["w", "v"]),
+        st.sampled_from([LENGTH, LENGTH + 1]).map(lambda n: np.full(n, NUMBER)),
+        min_size=1,
+    ),
+    metrics=st.dictionaries(TEXTS, st.just(NUMBER)),
+    meta=st.dictionaries(TEXTS, LEAVES),
+).map(FLModelUtils.to_shareable)
+DATA = st.sampled_from([DataKind.WEIGHTS, DataKind.METRICS, DataKind.COLLECTION]).map(
+    lambda kind: DXO(kind, data={"w": np.full(LENGTH, NUMBER)}).to_shareable()
+)
+CODES = st.sampled_from([ReturnCode.OK, ReturnCode.EXECUTION_EXCEPTION, TEXT])
+KINDS = (ValueError, RuntimeError, KeyError, OSError)
+ERRORS = st.sampled_from([kind(TEXT) for kind in KINDS])
+
+
+@st.composite
+def results(draw: st.DrawFn) -> Any:
+    """Draw what an executor returns or raises."""
+    result = draw(st.one_of(MODELS, DATA, CODES.map(make_reply), ERRORS, st.none(), TEXTS))
+    if isinstance(result, Shareable):
+        fields = st.sampled_from(["answer", "key", "signature", "task", "DXO", TEXT])
+        result.update(draw(st.dictionaries(fields, LEAVES, max_size=2)))
+        for name, value in draw(st.dictionaries(TEXTS, LEAVES, max_size=2)).items():
+            result.set_header(name, value)
+        if draw(st.booleans()):
+            result.set_return_code(draw(CODES))
+    return result
+
+
+@given(results(), st.sampled_from(["train", "secagg", "validate"]), st.booleans())
+def test_no_array_number_or_text_leaves(
+    request_for: Request, result: Any, name: str, asked: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        site = site_of(Path(root), request_for.trusted, Returning(result), **site_wide())
+        data = request_for(task=name) if asked else Shareable()
+        reply, network = performed(site, name, data)
+        check_leaves(network)
+    good = name != "secagg" and asked and reply.get_return_code() == ReturnCode.OK
+    assert ("answer" in reply) is good
+
+
+def check_leaves(network: Network) -> None:
+    number = np.float64(NUMBER)
+    for _, message in network.sent:
+        for value in leaves(message):
+            assert value is None or isinstance(value, str | bytes | bool | int)
+            assert TEXT not in str(value)
+            assert str(NUMBER) not in str(value)
+            if isinstance(value, bytes):
+                assert number.tobytes() not in value
+                assert number.astype(np.float32).tobytes() not in value
+
+
+@pytest.mark.parametrize("name", ["train", "validate", "submit_model"])
+def test_task_that_is_no_request_is_not_performed(
+    tmp_path: Path, request_for: Request, name: str
+) -> None:
+    executor = Returning(trained())
+    site = site_of(
+        tmp_path,
+        request_for.trusted,
+        executor,
+        **site_wide(),
+    )
+    plain = FLModelUtils.to_shareable(FLModel(params={"w": np.zeros(LENGTH)}))
+    for data in (Shareable(), plain, Shareable({"task": "text"}), Shareable({"task": b"x"})):
+        reply, _ = performed(site, name, data)
+        assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
+    assert executor.ran == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": "masked_input"},
+        {"task": "validate"},
+        {"session": bind(b"sum", b"another message")},
+        {"session": b"sum"},
+        {"message": b"no model"},
+        {"threshold": 1},
+        {"security": "active"},
+    ],
+    ids=lambda wrong: " ".join(wrong),
+)
+def test_request_that_fails_a_check_is_not_performed(
+    tmp_path: Path, request_for: Request, wrong: dict[str, Any]
+) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor)
+    reply, _ = performed(site, "train", request_for(**wrong))
+    assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
+    assert executor.ran == 0
+
+
+def test_parameters_without_their_endorsement_are_rejected(
+    tmp_path: Path, request_for: Request
+) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor)
+    request = request_for(endorsed=request_for.params(b"another message"))
+    reply, _ = performed(site, "train", request)
+    assert reply.get_return_code() == ReturnCode.TASK_DATA_FILTER_ERROR
+    assert executor.ran == 0
+
+
+@pytest.mark.parametrize("missing", ["data", "result"])
+def test_half_of_the_filter_lets_no_weights_leave(
+    tmp_path: Path, request_for: Request, missing: str
+) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor, **{f"{missing}_filters": []})
+    reply, network = performed(site, "train", request_for())
+    assert reply.get_return_code() != ReturnCode.OK
+    assert executor.ran == (missing == "data")
+    check_leaves(network)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_filters_of_the_site_change_the_update(
+    tmp_path: Path, request_for: Request, first: bool
+) -> None:
+    """They come before those of the job, so noise of the site stands before its own filter."""
+    message = write_model(Model("train", 0, 1, {"w": np.zeros(LENGTH)}))
+    session = bind(b"noise %d" % first, message)
+    order = (AddOne(), SecAggFilter()) if first else (SecAggFilter(), AddOne())
+    site = site_of(
+        tmp_path,
+        request_for.trusted,
+        Returning(trained()),
+        **site_wide(*order),
+    )
+    reply, _ = performed(site, "train", request_for(message, session=session))
+    params = request_for.params(message, session=session)
+    found = vector_in(reply, request_for, params)
+    np.testing.assert_array_equal(found, 2.0 if first else 1.0)
+
+
+def test_site_and_job_may_both_have_the_filter(tmp_path: Path, request_for: Request) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor, scope=scope_of())
+    reply, _ = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.OK
+    assert set(reply) == {"answer", "__headers__"}
+
+
+def test_executor_of_four_exchanges_passes_the_filter_of_its_site(tmp_path: Path) -> None:
+    sites = [Site(f"site-{i}", Adding(i / 8), SitePolicy()) for i in (1, 2, 3)]
+    for site in sites:
+        site.scope = scope_of(AddOne(), SecAggFilter())
+    controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(3)}, clip=2.0)
+    model = Network(sites).run(controller)
+    np.testing.assert_allclose(model["w"], 1.25, atol=2**-15)  # the noise stays in the update
+
+
+def test_task_of_the_executor_lets_only_its_fields_pass(tmp_path: Path) -> None:
+    for good, reply in [
+        (True, {"key": bytes(32)}),
+        (True, {"signature": bytes(99)}),
+        (False, {"key": bytes(33)}),
+        (False, {"signature": bytes(1 << 17)}),
+        (False, {"key": "k" * 32}),
+        (False, {"signature": [1.0]}),
+        (False, {"answer": bytes(9)}),
+        (False, {"DXO": {"w": np.ones(3)}}),
+        (False, {TEXT: b""}),
+    ]:
+        made = make_reply(ReturnCode.OK, {"metric": NUMBER})
+        made.update(reply)
+        site = Site("site-1", Adding(0), executor=Returning(made), scope=scope_of())
+        found, network = performed(site, "secagg", Shareable())
+        assert found.get_return_code() == ReturnCode.OK
+        assert (reply.keys() <= found.keys()) is good
+        assert found.keys() <= {"__headers__", *reply}
+        check_leaves(network)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_failed_report_does_not_use_up_the_round(
+    tmp_path: Path, request_for: Request, value: float
+) -> None:
+    executor = Returning(trained(value))
+    site = site_of(tmp_path, request_for.trusted, executor)
+    reply, _ = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+    executor.result = trained()
+    reply, _ = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.OK

@@ -5,47 +5,91 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("nvflare")
 
-from nvflare.fuel.utils.class_utils import instantiate_class
+from nvflare.apis.workspace import Workspace
 from nvflare.job_config.api import FedJob
+from nvflare.private.fed.app.fl_conf import create_privacy_manager
+from nvflare.private.privacy_manager import PrivacyService
 
 from flare_parts import StepTrainer
-from secagg.flare import SitePolicy
+from secagg.flare import SecAggFilter, SitePolicy
+from secagg.simulate import temporary_journals
 
 PAGE = (Path(__file__).parents[3] / "docs/flare.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> str:
-    (text,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return text
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_job_of_the_page_has_no_code_and_all_settings(tmp_path: Path) -> None:
+def exported(code: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the configurations of server and site in the job of the page."""
     names: dict[str, object] = {"trainer": StepTrainer()}
-    exec(blocks("python"), names)  # noqa: S102
+    exec(code, names)  # noqa: S102
     job = names["job"]
     assert isinstance(job, FedJob)
     job.set_app_packages(["secagg", "flare_parts"])
-    job.export_job(str(tmp_path))
-    assert not list(tmp_path.rglob("*.py"))
-    (server,) = tmp_path.rglob("config_fed_server.json")
-    (workflow,) = json.loads(server.read_text())["workflows"]
+    job.export_job(str(folder))
+    assert not list(folder.rglob("*.py"))
+    (server,) = folder.rglob("config_fed_server.json")
+    (client, *_) = folder.rglob("config_fed_client.json")
+    return json.loads(server.read_text()), json.loads(client.read_text())
+
+
+def test_job_of_the_page_has_no_code_and_all_settings(tmp_path: Path) -> None:
+    server, client = exported(blocks("python")[0], tmp_path)
+    (workflow,) = server["workflows"]
     assert workflow["path"] == "secagg.flare.controller.SecAggFedAvg"
     wanted = {"clip": 1.0, "max_weight": 10_000, "num_clients": 4, "num_rounds": 10}
     assert workflow["args"].items() >= wanted.items()
-    (client, *_) = tmp_path.rglob("config_fed_client.json")
-    (executor,) = json.loads(client.read_text())["executors"]
+    (executor,) = client["executors"]
     assert executor["tasks"] == ["secagg"]
     assert executor["executor"]["args"]["trainer"]["path"] == "flare_parts.StepTrainer"
 
 
-def test_policy_of_the_page_is_valid() -> None:
-    (component,) = json.loads(blocks("json"))["components"]
-    policy = instantiate_class(component["path"], component["args"])
+def test_one_shot_job_of_the_page_filters_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with temporary_journals(3) as journals:
+        keys = [journal.public for journal in journals]
+    helpers = [
+        {"url": "https://h:1", "suite": "hybrid", "hpke": box.hex(), "ed25519": key.hex()}
+        for box, key in keys
+    ]
+    (tmp_path / "helpers.json").write_text(json.dumps(helpers))
+    monkeypatch.chdir(tmp_path)
+    server, client = exported(blocks("python")[1], tmp_path / "job")
+    (workflow,) = server["workflows"]
+    assert workflow["path"] == "secagg.flare.oneshot.OneShotFedAvg"
+    wanted = {"clip": 1.0, "num_clients": 4, "helpers": helpers}
+    assert workflow["args"].items() >= wanted.items()
+    path = "secagg.flare.filter.SecAggFilter"
+    for chain in ("task_data_filters", "task_result_filters"):
+        assert client[chain] == [{"tasks": ["train"], "filters": [{"path": path, "args": {}}]}]
+
+
+def test_privacy_of_the_page_filters_all_jobs(tmp_path: Path) -> None:
+    """FLARE reads the file as it does at a site."""
+    for name in ("startup", "local"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "local/privacy.json").write_text(blocks("json")[0])
+    manager = create_privacy_manager(Workspace(str(tmp_path), "site-1"), names_only=False)
+    PrivacyService.initialize(manager)
+    try:
+        assert PrivacyService.is_scope_allowed("")
+        assert PrivacyService.is_scope_allowed("sums")
+        assert not PrivacyService.is_scope_allowed("another")
+    finally:
+        PrivacyService.initialize(None)
+    scope = manager.get_scope("")
+    for one in (scope.task_data_filters["in"], scope.task_result_filters["out"]):
+        assert [type(each) for each in one] == [SecAggFilter]
+    policy = manager.components["secagg_policy"]
     assert isinstance(policy, SitePolicy)
     assert policy.rounds.require_active
-    assert policy.rounds.min_clients == len(component["args"]["sites"]) == 4
+    assert policy.rounds.min_clients == len(policy.sites) == 4

@@ -24,6 +24,7 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.log import log_class
 from secagg.flare.model import Model, read_model
+from secagg.flare.own import is_own, note, noted
 from secagg.flare.policy import SitePolicy, policy_of
 from secagg.flare.reported import report_once
 from secagg.flare.training import read_update, training_task
@@ -34,16 +35,6 @@ from secagg.session.reporting import check_request
 from secagg.session.wire import REPORT, Answer, Task, encode, message_digest, read_task
 
 __all__ = ["SecAggFilter"]
-
-_KEY_BYTES = 32
-_SIGNATURE_BYTES = 1 << 16
-"""More than a chain of certificates and a signature take."""
-_CODES = (
-    ReturnCode.OK,
-    ReturnCode.TASK_UNSUPPORTED,
-    ReturnCode.BAD_TASK_DATA,
-    ReturnCode.EXECUTION_EXCEPTION,
-)
 
 
 @dataclass(frozen=True)
@@ -76,33 +67,19 @@ class SecAggFilter(Filter):
             It does not belong to a sum, or fails a check. FLARE then sends a return code.
         """
         results = self.get_prop(Chain.CHAIN_TYPE) == FilterChainType.TASK_RESULT_CHAIN
-        own = fl_ctx.get_prop(FLContextKey.TASK_NAME) == names.TASK
         try:
-            if results:
-                return _reply(shareable) if own else _report(shareable, fl_ctx)
-            return shareable if own else _opened(shareable, fl_ctx)
+            return (_reported if results else _opened)(shareable, fl_ctx)
         except Exception as error:
             log_class("the filter", error)
         # FLARE logs this error, and can send its log to the server
         raise ContentBlockedException("blocked: only sums leave this site")
 
 
-def _reply(reply: Shareable) -> Shareable:
-    """Return the fields that `SecAggExecutor` gives, of the sizes that they have."""
-    code = reply.get_return_code()
-    made = make_reply(code if code in _CODES else ReturnCode.EXECUTION_EXCEPTION)
-    key, signature = reply.get(names.KEY), reply.get(names.SIGNATURE)
-    if isinstance(key, bytes) and len(key) == _KEY_BYTES:
-        made[names.KEY] = key
-    if isinstance(signature, bytes) and len(signature) <= _SIGNATURE_BYTES:
-        made[names.SIGNATURE] = signature
-    return made
-
-
 def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     """Return the task of the trainer, if the request passes the checks of this site."""
-    if isinstance(fl_ctx.get_prop(_place(fl_ctx)), _Pending):
-        return request  # another filter of this class has opened it
+    name = fl_ctx.get_prop(FLContextKey.TASK_NAME)
+    if name == names.TASK or isinstance(noted(fl_ctx), _Pending):
+        return request  # of SecAggExecutor, or opened by another filter of this class
     _require_result_filter(fl_ctx)
     data = request.get(names.SESSION_TASK)
     if not isinstance(data, bytes):
@@ -117,24 +94,23 @@ def _opened(request: Shareable, fl_ctx: Any) -> Shareable:
     if not params.session.endswith(message_digest(task.message)):
         raise _violation("message", "the parameters do not name the message")
     model = read_model(task.message)
-    if model.task != fl_ctx.get_prop(FLContextKey.TASK_NAME):  # all sites perform one task
+    if model.task != name:  # all sites perform one task
         raise _violation("task", "the message is of another task")
-    pending = _Pending(task, params, endorsements, model)
-    fl_ctx.set_prop(_place(fl_ctx), pending, private=True, sticky=False)
+    note(fl_ctx, _Pending(task, params, endorsements, model))
     opened = training_task(model)
     headers = request.get(ReservedHeaderKey.HEADERS, {})
-    for name, value in headers.items():
-        if opened.get_header(name) is None:
-            opened.set_header(name, value)
+    for key, value in headers.items():
+        if opened.get_header(key) is None:
+            opened.set_header(key, value)
     return opened
 
 
 @without_frames
-def _report(result: Shareable, fl_ctx: Any) -> Shareable:
+def _reported(result: Shareable, fl_ctx: Any) -> Shareable:
     """Return the report of this site; it reports once in a round."""
-    pending = fl_ctx.get_prop(_place(fl_ctx))
-    if pending is result:
-        return result  # the report of another filter of this class
+    if is_own(fl_ctx, result):
+        return result  # of SecAggExecutor, or of another filter of this class
+    pending = noted(fl_ctx)
     if not isinstance(pending, _Pending):
         raise _violation("task", "the task was no request for a report")
     policy, params = policy_of(fl_ctx), pending.params
@@ -154,13 +130,7 @@ def _report(result: Shareable, fl_ctx: Any) -> Shareable:
     report_once(folder, fl_ctx.get_job_id(), pending.model.round)
     reply = make_reply(ReturnCode.OK)
     reply[names.ANSWER] = encode(Answer(pending.task.id, made))
-    fl_ctx.set_prop(_place(fl_ctx), reply, private=True, sticky=False)
-    return reply
-
-
-def _place(fl_ctx: Any) -> str:
-    """Return the property of the context that has the report of this task."""
-    return f"__secagg_report_{fl_ctx.get_prop(FLContextKey.TASK_ID)}"
+    return note(fl_ctx, reply)
 
 
 def _require_result_filter(fl_ctx: Any) -> None:

@@ -16,8 +16,10 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 SITES = [f"site-{i}" for i in range(1, 5)]
 ALLOWED = [
+    "nvflare.app_common.workflows.fedavg.FedAvg",
     "secagg.flare.controller.SecAggFedAvg",
     "secagg.flare.executor.SecAggExecutor",
+    "secagg.flare.oneshot.OneShotFedAvg",
     "flare_parts.StepTrainer",
     "flare_parts.FileModel",
 ]
@@ -31,8 +33,11 @@ def environment() -> dict[str, str]:
     }
 
 
-def provision(folder: Path) -> Path:
-    """Return a folder of startup kits, in which sites allow secure rounds only."""
+def provision(folder: Path, **demands: object) -> Path:
+    """Return a folder of startup kits, in which sites let sums leave only.
+
+    `demands` are the arguments of their `SitePolicy`.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -66,9 +71,11 @@ def provision(folder: Path) -> Path:
     policy = {
         "id": "secagg_policy",
         "path": "secagg.flare.policy.SitePolicy",
-        "args": {"require_active": True, "sites": SITES},
+        "args": demands,
     }
-    privacy = {"scopes": [{"name": "sums"}], "default_scope": "sums", "components": [policy]}
+    guard = [{"path": "secagg.flare.filter.SecAggFilter"}]
+    scope = {"name": "sums", "task_data_filters": guard, "task_result_filters": guard}
+    privacy = {"scopes": [scope], "default_scope": "sums", "components": [policy]}
     for name in SITES:
         (made / name / "local/privacy.json").write_text(json.dumps(privacy))
     return made

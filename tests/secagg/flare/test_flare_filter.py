@@ -18,7 +18,7 @@ pytest.importorskip("nvflare")
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.executor import Executor
 from nvflare.apis.filter import Filter
-from nvflare.apis.fl_constant import FilterKey, ReturnCode
+from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
@@ -31,6 +31,7 @@ from secagg import Registry
 from secagg.encoding import FixedPoint
 from secagg.flare import SecAggFedAvg, SecAggFilter, SitePolicy
 from secagg.flare.model import Model, write_model
+from secagg.flare.own import is_own, note, noted
 from secagg.oneshot import Accumulator, Helper, HelperJournal, OneShotParams
 from secagg.session import bind
 from secagg.session.wire import REPORT, Task, encode, read_answer, task_id
@@ -104,11 +105,13 @@ class Returning(Executor):
     def __init__(self, result: Any) -> None:
         super().__init__()
         self.result, self.ran = result, 0
+        self.got = Shareable()
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
         self.ran += 1
+        self.got = shareable
         if isinstance(self.result, BaseException):
             raise self.result
         return self.result
@@ -172,15 +175,20 @@ def trained(value: float = 1.0) -> Shareable:
 
 def test_result_leaves_as_a_report(tmp_path: Path, request_for: Request) -> None:
     message = write_model(Model("train", 0, 1, {"w": np.zeros(LENGTH)}))
-    executor = Adding(1.0)
+    executor = Returning(trained())
     site = site_of(tmp_path, request_for.trusted, executor)
     params = request_for.params(message, session=bind(b"opened", message))
     request = request_for(message, session=params.session)
     request.set_header("cookie", "of the server")
-    reply, _ = performed(site, "train", request)
+    reply, network = performed(site, "train", request)
     assert reply.get_return_code() == ReturnCode.OK
     np.testing.assert_array_equal(vector_in(reply, request_for, params), 1.0)
-    assert executor.rounds == [0]
+    assert executor.got.get_header("cookie") == "of the server"
+    model = FLModelUtils.from_shareable(executor.got)
+    assert model.current_round == 0
+    np.testing.assert_array_equal(model.params["w"], np.zeros(LENGTH))
+    (_, properties), _ = network.sent
+    assert properties.keys() == PUBLIC
 
 
 TEXTS = st.sampled_from([TEXT, f"{NUMBER}", "accuracy"])
@@ -340,13 +348,97 @@ def test_site_and_job_may_both_have_the_filter(tmp_path: Path, request_for: Requ
     assert set(reply) == {"answer", "__headers__"}
 
 
+class Replacing(Filter):
+    """Filter of a job that makes a result of its own."""
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        return trained()
+
+
+def test_result_after_the_report_is_blocked(tmp_path: Path, request_for: Request) -> None:
+    executor = Returning(trained())
+    site = site_of(tmp_path, request_for.trusted, executor, scope=scope_of())
+    site.result_filters = [Replacing(), SecAggFilter()]
+    reply, network = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+    check_leaves(network)
+
+
+def test_report_of_one_task_is_no_result_of_the_next(tmp_path: Path) -> None:
+    context = FLContext()
+    for task in ("first", "second"):
+        context.set_prop(FLContextKey.TASK_ID, task)
+        assert noted(context) is None
+        reply = note(context, Shareable())
+        assert is_own(context, reply)
+        assert not is_own(context, Shareable())
+
+
+def test_policy_of_the_site_may_be_below_the_default(
+    tmp_path: Path, request_for: Request
+) -> None:
+    site = site_of(tmp_path, request_for.trusted, Returning(trained()))
+    for policy, code in [
+        (SitePolicy(helpers=request_for.trusted), ReturnCode.TASK_DATA_FILTER_ERROR),
+        (SitePolicy(helpers=request_for.trusted, min_threshold=1), ReturnCode.OK),
+    ]:
+        site.policy = policy
+        reply, _ = performed(site, "train", request_for(threshold=1))
+        assert reply.get_return_code() == code
+
+
+@pytest.mark.parametrize(
+    "meta", [{}, {"NUM_STEPS_CURRENT_ROUND": True}, {"NUM_STEPS_CURRENT_ROUND": 2.0}], ids=repr
+)
+def test_weighted_sum_takes_a_number_of_steps(
+    tmp_path: Path, request_for: Request, meta: dict[str, Any]
+) -> None:
+    result = FLModelUtils.to_shareable(FLModel(params={"w": np.ones(LENGTH)}, meta=meta))
+    site = site_of(tmp_path, request_for.trusted, Returning(result))
+    settings = {"max_weight": 10, "modulus_bits": 40}
+    reply, _ = performed(site, "train", request_for(**settings))
+    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+    site.executor.result["DXO"]["meta"] = {"NUM_STEPS_CURRENT_ROUND": 10}
+    reply, _ = performed(site, "train", request_for(**settings))
+    assert reply.get_return_code() == ReturnCode.OK
+
+
+def test_failed_training_leaves_as_a_return_code(tmp_path: Path, request_for: Request) -> None:
+    result = trained()
+    result.set_return_code(ReturnCode.EXECUTION_EXCEPTION)
+    site = site_of(tmp_path, request_for.trusted, Returning(result))
+    reply, _ = performed(site, "train", request_for())
+    assert reply.get_return_code() == ReturnCode.TASK_RESULT_FILTER_ERROR
+    assert reply.keys() == {"__headers__"}
+
+
+def test_log_of_the_filter_has_no_text_of_an_error(
+    tmp_path: Path,
+    request_for: Request,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """FLARE can send a site's log to the server."""
+
+    def fail(*args: object) -> None:
+        raise ValueError(TEXT)
+
+    monkeypatch.setattr("secagg.flare.filter.read_update", fail)
+    site = site_of(tmp_path, request_for.trusted, Returning(trained()))
+    performed(site, "train", request_for())
+    assert "ValueError" in caplog.text
+    assert TEXT not in caplog.text
+
+
 def test_executor_of_four_exchanges_passes_the_filter_of_its_site(tmp_path: Path) -> None:
     sites = [Site(f"site-{i}", Adding(i / 8), SitePolicy()) for i in (1, 2, 3)]
     for site in sites:
         site.scope = scope_of(AddOne(), SecAggFilter())
-    controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(3)}, clip=2.0)
+        site.scope.add_task_data_filter(AddOne(), FilterKey.IN)
+    controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(3)}, clip=4.0)
     model = Network(sites).run(controller)
-    np.testing.assert_allclose(model["w"], 1.25, atol=2**-15)  # the noise stays in the update
+    # the model that sites train and their update both have the noise
+    np.testing.assert_allclose(model["w"], 2.25, atol=2**-14)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,15 @@ def test_roster_covers_job_names_and_keys() -> None:
     assert len({same, *(other.content for other in others)}) == 5
 
 
+def test_two_sites_with_one_key_are_no_registry() -> None:
+    key = Identity.generate().public
+    roster = Roster("job", {"a": key, "b": key})
+    signed = msgspec.msgpack.encode([b"", b""])
+    with pytest.raises(RemoteProtocolError) as caught:
+        roster.registry({"a": signed, "b": signed}, None)
+    assert caught.value.check == "roster"
+
+
 @pytest.mark.parametrize("keys", [None, [], {"a": "b"}, {1: b"a"}], ids=repr)
 def test_malformed_roster_is_rejected(keys: object) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
@@ -208,7 +217,10 @@ def controller(exchange_timeout: float = 1.0) -> SecAggFedAvg:
 
 
 def test_active_job_over_certificates(kits: dict[str, Path]) -> None:
-    model = Network(four(kits), kit=kits["site-4"]).run(controller())
+    sites = four(kits)
+    sites[0].kit = Path("none")
+    sites[0].policy = SitePolicy(kit=str(kits["site-1"]))  # instead of FLARE's own
+    model = Network(sites, kit=kits["site-4"]).run(controller())
     np.testing.assert_array_equal(model["w"], 0.5)
 
 

@@ -11,8 +11,9 @@ pytest.importorskip("nvflare")
 
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable
+from nvflare.fuel.utils.fobs.decomposers.via_downloader import LazyDownloadRef
 
-from flare_network import Adding, Network, Site, leaves
+from flare_network import Adding, Network, Site, _SiteEngine, leaves
 from secagg.errors import ParameterError
 from secagg.flare import SecAggFedAvg, SitePolicy
 
@@ -59,7 +60,33 @@ def test_job_weights_sites_by_their_steps() -> None:
     np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-16)
 
 
-def test_failed_training_is_missing_in_its_round_only() -> None:
+def test_result_that_another_process_has_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FLARE leaves a trainer's large arrays in its own process until they are asked for."""
+    four, lazy = sites(), LazyDownloadRef("site-1.trainer", "batch", "N0", 0)
+    monkeypatch.setattr(_SiteEngine, "get_cell", lambda engine: "cell", raising=False)
+
+    def fetched(data: Any, cell: object, signal: object) -> Any:
+        assert cell == "cell"
+        assert data["DXO"]["data"].pop("layer.bias") is lazy
+        data["DXO"]["data"]["layer.bias"] = np.full(2, 0.25)
+        return data
+
+    monkeypatch.setattr("secagg.flare.trainer.materialize_lazy_download_refs", fetched)
+    train = four[1].trainer.execute
+
+    def execute(*args: Any) -> Shareable:
+        reply = train(*args)
+        reply["DXO"]["data"]["layer.bias"] = lazy
+        return reply
+
+    four[1].trainer.execute = execute
+    model = Network(four).run(controller(num_rounds=1))
+    np.testing.assert_array_equal(model["layer.bias"], start()["layer.bias"] + 0.3125)
+
+
+def test_failed_training_is_missing_in_its_round_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     four = sites()
 
     def fail(number: int) -> None:
@@ -71,6 +98,8 @@ def test_failed_training_is_missing_in_its_round_only() -> None:
     mean = (1 + 3 + 4) / 8 / 3 + 0.3125
     np.testing.assert_allclose(model["layer.bias"], start()["layer.bias"] + mean, atol=2**-15)
     assert four[1].trainer.rounds == [0, 1]
+    assert "ValueError" in caplog.text  # in the site's log, which FLARE can send to the server
+    assert TEXT not in caplog.text
 
 
 def test_site_that_vanishes_in_training_is_not_in_the_sum() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,15 +118,42 @@ def test_failed_training_is_missing_in_its_round_only(make: Make) -> None:
     assert added == pytest.approx(mean(1, 3, 4) + mean(1, 2, 3, 4), abs=2**-14)
 
 
-def test_site_whose_result_is_lost_is_not_in_the_sum(make: Make) -> None:
+def test_site_whose_result_is_lost_is_not_in_the_sum(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
     network = Network(make.sites())
     network.lost = {"site-2"}
-    assert make.added(network) == pytest.approx(mean(1, 3, 4), abs=2**-14)
+    with caplog.at_level("INFO"):
+        assert make.added(network) == pytest.approx(mean(1, 3, 4), abs=2**-14)
+    assert "the sum has 3 of 4 sites; missing: ['site-2']" in caplog.text
+
+
+def test_sites_may_come_and_go(make: Make) -> None:
+    sites = make.sites()
+    network = Network(sites)
+
+    def change(number: int) -> None:
+        if number == 0:
+            network.sites["site-5"] = make.site(5)
+            del network.sites["site-4"]
+
+    sites[3].trainer.before = change
+    added = make.added(network, num_rounds=2)
+    assert added == pytest.approx(mean(1, 2, 3, 4) + mean(1, 2, 3), abs=2**-14)
+
+
+def test_job_samples_its_sites(make: Make) -> None:
+    sites = make.sites()
+    make.added(Network(sites), num_clients=3)
+    assert sum(len(site.trainer.rounds) for site in sites) == 3
 
 
 @pytest.mark.parametrize(
     ("what", "security"),
-    [(what, "semi-honest") for what in ("garbage", "text", "replayed", "of another site")]
+    [
+        (what, "semi-honest")
+        for what in ("garbage", "text", "code", "replayed", "of another site")
+    ]
     + [("of another site", "active")],
 )
 def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) -> None:
@@ -140,11 +168,14 @@ def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) ->
         if site != "site-3":
             return reply
         assert done.wait(20)
+        if what == "code":
+            reply.set_return_code(ReturnCode.EXECUTION_EXCEPTION)
         reply["answer"] = {
             "garbage": b"garbage",
             "text": "text",
+            "code": answer,
             "replayed": seen[site][0],
-            "of another site": seen["site-1"][-1],
+            "another's": seen["site-1"][-1],
         }[what]
         return reply
 
@@ -254,6 +285,19 @@ def test_site_reports_once_in_a_round_also_after_a_restart(make: Make) -> None:
     assert make.added(Network(make.sites(), job="job 2")) == mean(1, 2, 3, 4)
 
 
+def test_report_leaves_after_the_file_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(
+        "os.fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino)
+    )
+    report_once(tmp_path / "secagg", "job", 3)
+    (rounds,) = (tmp_path / "secagg").iterdir()
+    assert (rounds / "3").exists()
+    assert synced == [path.stat().st_ino for path in (rounds, tmp_path / "secagg", tmp_path)]
+
+
 def test_one_of_many_threads_reports(tmp_path: Path) -> None:
     counts = {"done": 0, "repeated": 0}
     barrier, lock = threading.Barrier(8), threading.Lock()
@@ -275,6 +319,12 @@ def test_one_of_many_threads_reports(tmp_path: Path) -> None:
         thread.join()
     assert counts == {"done": 1, "repeated": 7}
     assert [path.name for path in tmp_path.iterdir()] == ["secagg"]
+
+
+def test_helpers_have_one_suite(make: Make) -> None:
+    first, *others = make.served.entries
+    with pytest.raises(ParameterError):
+        make.controller(helpers=[first | {"suite": "hybrid"}, *others])
 
 
 @pytest.mark.parametrize(

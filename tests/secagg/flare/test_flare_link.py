@@ -1,0 +1,212 @@
+"""Requests of a site and the answers of the desk, malformed ones among them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare")
+
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+
+from flare_network import Adding, Network, Site
+from secagg.errors import LinkError, ParameterError, RemoteProtocolError
+from secagg.flare import SecAggFedAvg, SitePolicy
+from secagg.flare.desk import Desk
+from secagg.flare.link import FlareLink
+from secagg.flare.settings import two_thirds
+from secagg.oneshot import OneShotPolicy
+from secagg.protocol import ClientPolicy
+from secagg.session import Deadlines
+
+TOKEN = bytes(16)
+
+
+def ok(**fields: object) -> Shareable:
+    reply = make_reply(ReturnCode.OK)
+    reply.update(fields)
+    return reply
+
+
+class Replies:
+    """Server that gives these replies, and then says that the session has ended."""
+
+    def __init__(self, *replies: object) -> None:
+        self.replies, self.requests = list(replies), list[dict[str, object]]()
+
+    def send(self, request: Shareable, timeout: float) -> object:
+        assert request["token"] == TOKEN
+        self.requests.append({key: request.get(key) for key in ("after", "answer")})
+        return self.replies.pop(0) if self.replies else ok(ended=True)
+
+    def link(self, stop: Signal | None = None) -> FlareLink:
+        return FlareLink(self.send, TOKEN, stop or Signal())
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [None, "text", make_reply(ReturnCode.TIMEOUT), make_reply(ReturnCode.TOPIC_UNKNOWN), ok()],
+    ids=["none", "text", "timeout", "topic", "nothing yet"],
+)
+def test_link_asks_again_until_it_has_a_task(lost: object) -> None:
+    server = Replies(lost, lost, ok(task="no bytes"), ok(task=b"task"))
+    assert asyncio.run(server.link().next_task(b"last")) == b"task"
+    assert server.requests == [{"after": b"last", "answer": None}] * 4
+
+
+def test_link_ends_with_the_session_and_with_the_job() -> None:
+    assert asyncio.run(Replies().link().next_task(b"")) is None
+    aborted = Signal()
+    aborted.trigger(True)
+    server = Replies(ok(task=b"task"))
+    assert asyncio.run(server.link(aborted).next_task(b"")) is None
+    asyncio.run(server.link(aborted).send(b"answer"))
+    assert not server.requests
+
+
+def test_link_sends_an_answer_until_it_is_acknowledged() -> None:
+    server = Replies(None, make_reply(ReturnCode.TIMEOUT), ok())
+    asyncio.run(server.link().send(b"answer"))
+    assert server.requests == [{"after": None, "answer": b"answer"}] * 3
+
+
+def test_link_raises_what_the_server_rejects() -> None:
+    with pytest.raises(RemoteProtocolError) as rejected:
+        asyncio.run(Replies(ok(check="late", detail="why")).link().send(b"answer"))
+    assert rejected.value.check == "late"
+    with pytest.raises(LinkError) as refused:
+        asyncio.run(Replies(make_reply(ReturnCode.BAD_REQUEST_DATA)).link().next_task(b""))
+    assert refused.value.check == "token"
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=1)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"token": None, "after": b""},
+        {"token": [1], "after": b""},
+        {"token": "a", "after": b""},
+        {"token": TOKEN, "after": b""},
+        {"after": 3},
+        {"answer": "text"},
+        {"answer": ["list"], "after": "text"},
+    ],
+    ids=repr,
+)
+def test_desk_rejects_malformed_requests(desk: Desk, fields: dict[str, Any]) -> None:
+    request = Shareable()
+    if "token" not in fields and fields:
+        request["token"] = desk.tokens["a"]
+    request.update(fields)
+    reply = desk.handle(desk.topic, request, None)
+    assert reply.get_return_code() == ReturnCode.BAD_REQUEST_DATA
+    assert desk.handle(desk.topic, "text", None).get_return_code() != ReturnCode.OK
+
+
+def test_desk_names_the_check_that_an_answer_fails(desk: Desk) -> None:
+    request = Shareable()
+    request.update({"token": desk.tokens["a"], "answer": b"garbage"})
+    reply = desk.handle(desk.topic, request, None)
+    assert reply.get_return_code() == ReturnCode.OK
+    assert reply["check"] in ("version", "size")
+    desk.close()
+    assert desk.handle(desk.topic, request, None)["ended"]
+
+
+def test_tokens_of_a_desk_are_its_own(desk: Desk) -> None:
+    assert len({*desk.tokens.values()}) == 3
+    other = Desk(desk.tokens, name="x", deadlines=Deadlines.of(9.0), attempts=1)
+    other.close()
+    assert not {*desk.tokens.values()} & {*other.tokens.values()}
+    assert other.topic != desk.topic
+
+
+def test_aborted_job_ends_in_the_middle_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secagg.flare.running._CHECK_ABORT", 0.01)
+    monkeypatch.setattr("secagg.flare.controller._LEAVE", 0.01)
+    network = Network([Site(f"site-{i}", Adding(0.0), SitePolicy()) for i in (1, 2, 3)])
+    ended = threading.Event()
+    trainer = network.sites["site-1"].trainer
+    trainer.before = lambda number: (network.abort.trigger(True), ended.wait(20))
+    controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(2)}, clip=1.0)
+    run = controller.control_flow
+
+    def control_flow(*args: Any) -> None:
+        run(*args)
+        assert not ended.is_set()
+        ended.set()
+
+    monkeypatch.setattr(controller, "control_flow", control_flow)
+    with pytest.raises(AssertionError, match="LocalProtocolError"):
+        network.run(controller)
+    assert ended.is_set()
+    assert controller._desk.session.closed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"min_clients": 1},
+        {"min_threshold": 0},
+        {"corrupt": 2.0},
+        {"helpers": ["no hex"]},
+        {"helpers": ["00"]},
+    ],
+    ids=lambda wrong: " ".join(wrong),
+)
+def test_policy_of_a_site_is_validated(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        SitePolicy(**wrong)
+
+
+def test_policy_of_a_site_has_its_demands() -> None:
+    demands = {"min_clients": 7, "min_threshold": 5, "require_active": True}
+    policy = SitePolicy(**demands, corrupt=0.2, helpers=["01" * 32])
+    assert policy.rounds == ClientPolicy(**demands, corrupt=0.2)
+    assert policy.one_shot == OneShotPolicy(**demands, helpers=frozenset([b"\1" * 32]))
+    assert SitePolicy().one_shot is None
+
+
+@pytest.mark.parametrize(("sites", "least"), [(3, 3), (4, 3), (5, 4), (6, 5), (7, 5), (9, 7)])
+def test_default_threshold_is_above_two_thirds(sites: int, least: int) -> None:
+    assert two_thirds(sites) == least
+
+
+def test_malformed_tasks_are_rejected(tmp_path: Path) -> None:
+    site = Site("site-1", Adding(0.0), SitePolicy(), kit=tmp_path)
+    network = Network([site])
+    for data, code in [
+        ({"step": "sign", "keys": {"site-1": bytes(32)}}, ReturnCode.BAD_TASK_DATA),
+        ({"step": "take_part"}, ReturnCode.BAD_TASK_DATA),
+        ({"step": "take_part", "topic": "t"}, ReturnCode.BAD_TASK_DATA),
+        ({"step": "take_part", "token": TOKEN}, ReturnCode.BAD_TASK_DATA),
+        ({"step": "take_part", "signatures": {}}, ReturnCode.EXECUTION_EXCEPTION),
+        ({"step": "another"}, ReturnCode.TASK_UNSUPPORTED),
+        ({}, ReturnCode.TASK_UNSUPPORTED),
+    ]:
+        task = Shareable()
+        task.update(data)
+        assert network.perform(site, "secagg", task).get_return_code() == code
+
+
+def test_component_that_is_no_policy_ends_the_task() -> None:
+    site = Site("site-1", Adding(0.0), Adding(0.0))
+    task = Shareable()
+    task["step"] = "identify"
+    reply = Network([site]).perform(site, "secagg", task)
+    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION

@@ -10,6 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 pytest.importorskip("nvflare")
 
@@ -72,6 +76,31 @@ def test_certificate_that_is_not_of_a_site_is_rejected(
     authority = Authority(kits["site-1"], ["site-9", "server1", "site-1"])
     with pytest.raises(RemoteProtocolError) as caught:
         verify(authority, kit["site"], other.kit(**kit))
+    assert caught.value.check == "certificate"
+
+
+@pytest.mark.parametrize("names", [["site-1"], ["site-1", "site-2"], ["site-2", "site-1"]])
+def test_certificate_has_one_name(
+    project: Project, kits: dict[str, Path], names: list[str]
+) -> None:
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, name) for name in names]
+    good = x509.load_pem_x509_certificate((kits["site-2"] / "client.crt").read_bytes())
+    made = x509.CertificateBuilder(
+        issuer_name=good.issuer,
+        subject_name=x509.Name(attributes),
+        public_key=good.public_key(),
+        serial_number=good.serial_number,
+        not_valid_before=good.not_valid_before_utc,
+        not_valid_after=good.not_valid_after_utc,
+        extensions=list(good.extensions),
+    ).sign(project.key, hashes.SHA256())
+    _, signature = sign(kits["site-2"], CONTENT)
+    authority, pem = Authority(kits["site-3"]), made.public_bytes(Encoding.PEM)
+    if len(names) == 1:
+        authority.verify("site-1", pem, CONTENT, signature)
+        return
+    with pytest.raises(RemoteProtocolError) as caught:
+        authority.verify("site-1", pem, CONTENT, signature)
     assert caught.value.check == "certificate"
 
 

@@ -436,7 +436,9 @@ def test_executor_of_four_exchanges_passes_the_filter_of_its_site(tmp_path: Path
         site.scope = scope_of(AddOne(), SecAggFilter())
         site.scope.add_task_data_filter(AddOne(), FilterKey.IN)
     controller = SecAggFedAvg(num_clients=3, num_rounds=1, model={"w": np.zeros(3)}, clip=4.0)
-    model = Network(sites).run(controller)
+    network = Network(sites)
+    model = network.run(controller)
+    assert network.codes == {"take_part": [ReturnCode.OK] * 3}
     # the model that sites train and their update both have the noise
     np.testing.assert_allclose(model["w"], 2.25, atol=2**-14)
 

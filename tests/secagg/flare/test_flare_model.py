@@ -11,9 +11,14 @@ from hypothesis.extra import numpy as arrays_of
 
 pytest.importorskip("nvflare")
 
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.app_common.abstract.fl_model import FLModel
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+
 from secagg.encoding import flatten
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare.model import Model, difference, read_model, summed, write_model
+from secagg.flare.training import read_update
 
 ARRAYS = st.dictionaries(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
@@ -107,3 +112,22 @@ def test_trained_model_must_have_the_arrays(trained: dict[str, np.ndarray]) -> N
 def test_only_floats_are_summed(excluded: tuple[str, ...]) -> None:
     with pytest.raises(ParameterError, match="exclude"):
         summed(Model("train", 0, 1, {"w": np.ones(2), "n": np.array([3])}, excluded))
+
+
+@pytest.mark.parametrize("weight", [None, True, 2.0, "3"], ids=repr)
+def test_weight_is_an_integer(weight: object) -> None:
+    model = Model("train", 0, 1, {"w": np.zeros(2)})
+    made = FLModel(params={"w": np.ones(2)}, meta={"NUM_STEPS_CURRENT_ROUND": weight})
+    with pytest.raises(ParameterError):
+        read_update(model, FLModelUtils.to_shareable(made), 10)
+    made.meta = {"NUM_STEPS_CURRENT_ROUND": 3}
+    vector, found = read_update(model, FLModelUtils.to_shareable(made), 10)
+    np.testing.assert_array_equal(vector, 1)
+    assert found == 3
+
+
+@pytest.mark.parametrize("kind", [DataKind.METRICS, DataKind.WEIGHTS])
+def test_result_without_arrays_is_no_update(kind: str) -> None:
+    reply = DXO(kind, data={"v": np.ones(2)}).to_shareable()
+    with pytest.raises(ParameterError):
+        read_update(Model("train", 0, 1, {"w": np.zeros(2)}), reply, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from secagg.errors import RemoteProtocolError
 from secagg.flare import OneShotFedAvg, SecAggFilter, SitePolicy
 from secagg.flare.reported import report_once
 from secagg.protocol.key_files import registry_to_json
+from secagg.session import Clock, Session
 from secagg.session.wire import encode, read_task
 from secagg.testing import make_identity
 
@@ -41,6 +44,20 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helpers]:
 @pytest.fixture
 def make(served: Helpers, tmp_path: Path) -> Make:
     return Make(served, tmp_path)
+
+
+@pytest.fixture
+def expired(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds of the deadlines that expired in sessions."""
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        found.append(seconds)
+
+    session = partial(Session, clock=Clock(sleep=sleep))
+    monkeypatch.setattr("secagg.flare.running.Session", session)
+    return found
 
 
 class Make:
@@ -119,13 +136,14 @@ def test_failed_training_is_missing_in_its_round_only(make: Make) -> None:
 
 
 def test_site_whose_result_is_lost_is_not_in_the_sum(
-    make: Make, caplog: pytest.LogCaptureFixture
+    make: Make, expired: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     network = Network(make.sites())
     network.lost = {"site-2"}
     with caplog.at_level("INFO"):
         assert make.added(network) == pytest.approx(mean(1, 3, 4), abs=2**-14)
     assert "the sum has 3 of 4 sites; missing: ['site-2']" in caplog.text
+    assert not expired
 
 
 def test_sites_may_come_and_go(make: Make) -> None:
@@ -156,7 +174,9 @@ def test_job_samples_its_sites(make: Make) -> None:
     ]
     + [("of another site", "active")],
 )
-def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) -> None:
+def test_wrong_report_is_not_in_the_sum(
+    make: Make, expired: list[float], what: str, security: str
+) -> None:
     network, seen = Network(make.sites()), dict[str, list[bytes]]()
     done = threading.Event()  # site-1 has reported in this round
 
@@ -175,7 +195,7 @@ def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) ->
             "text": "text",
             "code": answer,
             "replayed": seen[site][0],
-            "another's": seen["site-1"][-1],
+            "of another site": seen["site-1"][-1],
         }[what]
         return reply
 
@@ -184,6 +204,7 @@ def test_wrong_report_is_not_in_the_sum(make: Make, what: str, security: str) ->
     added = make.added(network, num_rounds=rounds, security=security)
     first = mean(1, 2, 3, 4) if what == "replayed" else 0
     assert added == pytest.approx(first + mean(1, 2, 4), abs=2**-14)
+    assert not expired
 
 
 def test_below_the_minimum_nothing_is_opened(make: Make, monkeypatch: Any) -> None:

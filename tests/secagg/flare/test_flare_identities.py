@@ -140,6 +140,15 @@ def test_two_sites_with_one_key_are_no_registry() -> None:
     assert caught.value.check == "roster"
 
 
+def test_signatures_are_by_the_names_of_the_roster() -> None:
+    roster, signed = Roster("job", {"a": bytes(32)}), msgspec.msgpack.encode([b"", b""])
+    roster.verify("a", signed, None)
+    for wrong in ([], None, {"b": signed}):
+        with pytest.raises(RemoteProtocolError) as caught:
+            roster.registry(wrong, None)
+        assert caught.value.check == "roster"
+
+
 @pytest.mark.parametrize("keys", [None, [], {"a": "b"}, {1: b"a"}], ids=repr)
 def test_malformed_roster_is_rejected(keys: object) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
@@ -251,6 +260,7 @@ def test_active_job_over_certificates(kits: dict[str, Path]) -> None:
     sites[0].policy = SitePolicy(kit=str(kits["site-1"]))  # instead of FLARE's own
     model = Network(sites, kit=kits["site-4"]).run(controller())
     np.testing.assert_array_equal(model["w"], 0.5)
+    assert [site.trainer.rounds for site in sites] == [[0]] * 4
 
 
 def test_site_with_a_wrong_certificate_is_left_out(
@@ -258,9 +268,10 @@ def test_site_with_a_wrong_certificate_is_left_out(
 ) -> None:
     sites = four(kits)
     sites[3] = Site("site-4", Adding(9.0), SitePolicy(), project.kit("site-7"))
-    model = Network(sites, kit=kits["site-1"]).run(controller())
-    np.testing.assert_array_equal(model["w"], 0.5)
+    network = Network(sites, kit=kits["site-1"])
+    np.testing.assert_array_equal(network.run(controller())["w"], 0.5)
     assert sites[3].trainer.rounds == []
+    assert network.codes["take_part"] == [ReturnCode.OK] * 3
 
 
 @pytest.mark.parametrize("key", [b"", bytes(32)], ids=["empty", "low order"])

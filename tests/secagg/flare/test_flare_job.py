@@ -135,7 +135,10 @@ def test_nothing_but_the_protocol_leaves_a_site() -> None:
 @pytest.mark.parametrize("name", ["train", "validate", "submit_model", "secagg"])
 def test_site_rejects_tasks_without_the_protocol(name: str) -> None:
     site = sites(1)[0]
-    for data in (Shareable(), Shareable({"step": "train"}), Shareable({"DXO": {"w": [1.0]}})):
+    steps = [] if name == "secagg" else [{"step": "identify"}, {"step": "take_part"}]
+    for fields in ({}, {"step": "train"}, {"DXO": {"w": [1.0]}}, *steps):
+        data = Shareable()
+        data.update(fields)
         reply = Network([site]).perform(site, name, data)
         assert reply.get_return_code() == ReturnCode.TASK_UNSUPPORTED
     assert site.trainer.rounds == []

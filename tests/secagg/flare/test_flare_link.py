@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
 from secagg.flare.desk import Desk
 from secagg.flare.link import FlareLink
+from secagg.flare.policy import policy_of
 from secagg.flare.settings import two_thirds
 from secagg.oneshot import OneShotPolicy
 from secagg.protocol import ClientPolicy
@@ -206,6 +208,9 @@ def test_malformed_tasks_are_rejected(tmp_path: Path) -> None:
 
 def test_component_that_is_no_policy_ends_the_task() -> None:
     site = Site("site-1", Adding(0.0), Adding(0.0))
+    engine = SimpleNamespace(get_component={"secagg_policy": site.policy}.get)
+    with pytest.raises(ParameterError):
+        policy_of(SimpleNamespace(get_engine=lambda: engine))
     task = Shareable()
     task["step"] = "identify"
     reply = Network([site]).perform(site, "secagg", task)

@@ -64,7 +64,7 @@ def one_shot_job(folder: Path, served: Helpers, *, lost: str = "", length: int =
     """Return the folder of a job for the simulator, with active one-shot sums."""
     (folder / "sites.json").write_text(registry_to_json(KEYS))
     made = FedJob(name="job", min_clients=3)
-    made.set_app_packages(["secagg", "flare_parts"])
+    made.set_app_packages(["secagg"])  # the simulator takes components from a job's own code
     made.to_server(one_shot(folder, served))
     made.to_server(FileModel(str(folder), length), id="model")
     for i, name in enumerate(SITES):

@@ -215,3 +215,18 @@ def test_component_that_is_no_policy_ends_the_task() -> None:
     task["step"] = "identify"
     reply = Network([site]).perform(site, "secagg", task)
     assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+
+
+def test_log_of_the_executor_has_no_text_of_an_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(context: object) -> None:
+        raise ValueError("patient 4711")
+
+    monkeypatch.setattr("secagg.flare.executor.policy_of", fail)
+    site, task = Site("site-1", Adding(0.0), SitePolicy()), Shareable()
+    task["step"] = "identify"
+    reply = Network([site]).perform(site, "secagg", task)
+    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+    assert "ValueError" in caplog.text
+    assert "4711" not in caplog.text

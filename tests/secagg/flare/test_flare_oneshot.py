@@ -143,6 +143,7 @@ def test_site_whose_result_is_lost_is_not_in_the_sum(
     with caplog.at_level("INFO"):
         assert make.added(network) == pytest.approx(mean(1, 3, 4), abs=2**-14)
     assert "the sum has 3 of 4 sites; missing: ['site-2']" in caplog.text
+    assert "Aggregated 3/4 results" in caplog.text
     assert not expired
 
 

@@ -84,8 +84,8 @@ sanitize: $(READY)
 
 # the newest versions of everything, with hashes, for every platform and Python
 lock: $(READY)
-	$(UV) pip compile --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o requirements.lock
+	$(UV) pip compile --upgrade --only-binary :all: --universal --python-version 3.11 --generate-hashes \
+	    --no-header --no-annotate --no-emit-index-url --no-emit-find-links --all-extras pyproject.toml -o requirements.lock
 
 # a copy of the files, tested with the lowest versions that pyproject.toml allows, or with today's. The lowest
 # call what their own newest dependencies deprecate.

@@ -89,7 +89,7 @@ def parse(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         program, words = words[1], words[2:]
     else:
         program += ".cli"
-    packages = ("benches.papers", "benches.http_load")
+    packages = ("benches.flower_rounds", "benches.http_load", "benches.papers")
     module = import_module(f"{program}.__main__" if program in packages else program)
     if hasattr(module, "app"):
         found: Any = import_module("typer.main").get_command(module.app)

@@ -30,7 +30,7 @@ test: lint
 	$(TESTS) $(SMALL)
 	SECAGG_PURE=1 $(TESTS) $(SMALL) $(KERNELS)
 
-# everything in both modes, with Hypothesis's full profile
+# both modes, with Hypothesis's full profile
 test-all: lint
 	$(TESTS) --hypothesis-profile=full
 	SECAGG_PURE=1 $(TESTS) --hypothesis-profile=full

@@ -22,13 +22,21 @@ from fedmf.models.recommender import Estimator
 from flower_examples import EXAMPLES, run_example
 from flower_net import Network
 
-DIFF = EXAMPLES / "quickstart" / "secure.diff"
+QUICKSTART = EXAMPLES / "quickstart"
+PAGE = EXAMPLES.parents[1] / "docs" / "how-to" / "flower.md"
 ERROR = 2**-16 + 1e-6
 """Bound on the error of an element of a mean, with that of float32."""
 
 
 def accuracies(printed: str) -> list[float]:
     return [float(found) for found in re.findall(r"accuracy ([\d.]+)", printed)]
+
+
+@pytest.fixture
+def diff() -> str:
+    """The diff of the page."""
+    (found,) = re.findall(r"^```diff\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return str(found)
 
 
 def undone(folder: Path, diff: str) -> None:
@@ -47,8 +55,8 @@ def undone(folder: Path, diff: str) -> None:
         path.write_text(text)
 
 
-def test_the_diff_has_two_changed_lines_and_two_imports():
-    lines = [line for line in DIFF.read_text().splitlines() if re.match(r"[-+](?![-+])", line)]
+def test_the_diff_has_two_changed_lines_and_two_imports(diff: str) -> None:
+    lines = [line for line in diff.splitlines() if re.match(r"[-+](?![-+])", line)]
     imports = [line for line in lines if line.startswith("+from secagg.flower import ")]
     changed = [line for line in lines if line not in imports]
     assert len(imports) == 2
@@ -56,14 +64,14 @@ def test_the_diff_has_two_changed_lines_and_two_imports():
 
 
 def test_the_diff_makes_the_quickstart_secure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    diff: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without it the nodes send their models; with it the mean is the same."""
-    shutil.copytree(DIFF.parent, tmp_path / "plain")
-    undone(tmp_path / "plain", DIFF.read_text())
+    shutil.copytree(QUICKSTART, tmp_path / "plain")
+    undone(tmp_path / "plain", diff)
     grid, plain = run_example(tmp_path / "plain", monkeypatch, 5)
     assert all(list(reply.content) == ["arrays", "metrics"] for reply in grid.replies)
-    grid, secure = run_example(DIFF.parent, monkeypatch, 5)
+    grid, secure = run_example(QUICKSTART, monkeypatch, 5)
     assert all(list(reply.content) == ["secagg"] for reply in grid.replies)
     (expected,), (found,) = (one.arrays.to_numpy_ndarrays() for one in (plain, secure))
     np.testing.assert_allclose(found, expected, rtol=0, atol=3 * ERROR)

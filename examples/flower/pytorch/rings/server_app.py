@@ -15,7 +15,9 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train for some rounds, and print the accuracy after each."""
-    strategy = SecAgg(FedAvg(), clip=1.0, max_weight=100, evaluate={"accuracy": 1.0})
+    strategy = SecAgg(
+        FedAvg(min_available_nodes=5), clip=1.0, max_weight=100, evaluate={"accuracy": 1.0}
+    )
     arrays = ArrayRecord(new_net().state_dict())
     rounds = int(context.run_config["rounds"])
     result = strategy.start(grid, arrays, num_rounds=rounds)

@@ -50,20 +50,30 @@ _REMEDIES = {
 """Remedies for Flower's other strategies, by their names, which older versions lack in part."""
 
 
-def check_strategy(strategy: Strategy, *, averaging: bool) -> None:
+def check_strategy(strategy: Strategy, *, averaging: bool, evaluates: bool = False) -> None:
     """Raise `ParameterError` unless a strategy uses the mean of the replies only.
 
     Parameters
     ----------
     strategy : Strategy
     averaging : bool
-        True: an application's own class is accepted, if no class above it is rejected.
+        True: an application's own class or function is accepted, if no class above it is
+        rejected.
+    evaluates : bool
+        True: metrics of evaluation are summed, too.
     """
     if not isinstance(strategy, Strategy):
         raise ParameterError(
             f"strategy must be a strategy of flwr.serverapp.strategy, not {strategy!r}"
         )
-    kind = type(strategy)
+    _check_class(type(strategy), averaging=averaging)
+    if not averaging:
+        _check_function(strategy, "train_metrics_aggr_fn")
+        if evaluates:
+            _check_function(strategy, "evaluate_metrics_aggr_fn")
+
+
+def _check_class(kind: type[Strategy], *, averaging: bool) -> None:
     for above in kind.__mro__:
         if above in _AVERAGING and (averaging or above is kind):
             return
@@ -76,3 +86,14 @@ def check_strategy(strategy: Strategy, *, averaging: bool) -> None:
             f"{kind.__name__} is not known to need the mean of the replies only; if it does, "
             "pass averaging=True"
         )
+
+
+def _check_function(strategy: Strategy, name: str) -> None:
+    """Raise `ParameterError` if a function of the application is to aggregate the metrics."""
+    function = getattr(strategy, name, None)
+    if function is None or str(getattr(function, "__module__", "")).startswith("flwr."):
+        return
+    raise ParameterError(
+        f"{name} would get one reply, the mean, in place of one of each node; leave it out, or "
+        "pass averaging=True if it needs the mean only"
+    )

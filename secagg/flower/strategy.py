@@ -65,7 +65,8 @@ class SecAgg(SecureStrategy):
     exclude : iterable of str
         Names of arrays to leave out, such as integer buffers; they keep the server's value.
     averaging : bool
-        Accept a strategy of another class, which must depend on the mean of the replies only.
+        Accept a strategy of another class, or with functions of its own that aggregate metrics.
+        They must depend on the mean of the replies only.
     key_timeout : float
         Seconds for each exchange but that of the training, which has `start`'s ``timeout``. A
         node that does not answer in time drops out.

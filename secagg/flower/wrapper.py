@@ -38,7 +38,7 @@ class SecureStrategy(Strategy):
         averaging: bool,
         on_failure: Literal["raise", "skip"],
     ) -> None:
-        check_strategy(strategy, averaging=averaging)
+        check_strategy(strategy, averaging=averaging, evaluates=bool(evaluate))
         check_integer("max_weight", max_weight, 1, 1 << 53)
         if on_failure not in ("raise", "skip"):
             raise ParameterError(f"on_failure must be 'raise' or 'skip', not {on_failure!r}")

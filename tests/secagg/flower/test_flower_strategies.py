@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from flwr.app import ConfigRecord
+from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import (
     FedAdagrad,
@@ -22,7 +22,7 @@ from flwr.serverapp.strategy import (
 )
 
 from flower_helpers import Party
-from flower_nodes import ERROR, configs, make_app, model, run, secure_app, wrapped
+from flower_nodes import ERROR, configs, fedavg, make_app, model, run, secure_app, wrapped
 from secagg import ParameterError
 from secagg.flower import SecAggMod, SecureGrid, sums
 from secagg.flower.allowed import check_strategy
@@ -151,6 +151,20 @@ def test_own_strategy_may_inherit_from_none_of_flower():
     assert wrapped(Bare(), averaging=True)
     with pytest.raises(ParameterError, match="averaging=True"):
         wrapped(Bare())
+
+
+def test_own_function_for_metrics_is_accepted_if_it_is_declared():
+    def largest(records, weight):
+        return MetricRecord({"loss": max(one["metrics"]["train-loss"] for one in records)})
+
+    train, evaluate = {"train_metrics_aggr_fn": largest}, {"evaluate_metrics_aggr_fn": largest}
+    with pytest.raises(ParameterError, match="train_metrics_aggr_fn"):
+        wrapped(fedavg(**train))
+    with pytest.raises(ParameterError, match="evaluate_metrics_aggr_fn"):
+        wrapped(FedAvg(**evaluate), evaluate={"eval-loss": 4.0})
+    assert wrapped(FedAvg(**evaluate))  # gets the nodes' own replies
+    assert wrapped(FedAvg(**train), averaging=True)
+    assert wrapped(FedAvg(**evaluate), evaluate={"eval-loss": 4.0}, averaging=True)
 
 
 def test_what_is_no_strategy_is_rejected():

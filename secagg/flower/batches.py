@@ -10,7 +10,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from secagg import FixedPoint, RoundResult
-from secagg.errors import ParameterError
+from secagg.errors import ParameterError, TooFewSurvivors
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import (
     PREFIX,
@@ -25,8 +25,10 @@ from secagg.flower.wire import (
 )
 from secagg.session.wire import AttemptName, write_name
 
-__all__ = ["Prepared", "Sum", "Summing", "message_to", "modulus_bits", "prepare"]
+__all__ = ["FEWEST", "Prepared", "Sum", "Summing", "message_to", "modulus_bits", "prepare"]
 
+FEWEST = 3
+"""Smallest number of clients of a sum, unless the settings of the run say otherwise."""
 _TTL_SLACK = 30.0
 """Seconds that a message outlives its exchange, so that its reply can still be pulled."""
 
@@ -64,7 +66,8 @@ class Summing(Protocol):
             The messages differ or have a record of the protocol's name, a node has two of them,
             or the parameters do not fit the model or the number of nodes.
         TooFewSurvivors, RemoteProtocolError
-            The sum failed. Nothing has been unmasked, but after an impossible sum.
+            The sum failed, or the batch is too small for one. Nothing has been unmasked, but
+            after an impossible sum.
         LinkError
             The SuperLink took no message.
         """
@@ -92,9 +95,27 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    grid: Grid, batch: Sequence[Message], plan: Plan, encoding: FixedPoint, number: int
+    grid: Grid,
+    batch: Sequence[Message],
+    plan: Plan,
+    encoding: FixedPoint,
+    number: int,
+    *,
+    least: int,
+    phase: str,
 ) -> Prepared:
-    """Return a batch with the name of its sum; `ParameterError` as `Summing` has it."""
+    """Return a batch of `least` nodes or more with the name of its sum.
+
+    Errors are those of `Summing`; `phase` is the first one of the protocol.
+    """
+    if len(batch) < least:
+        raise TooFewSurvivors(
+            f"the strategy sampled {len(batch)} nodes, and a sum needs {least}; raise its "
+            "min_available_nodes and the number of nodes that it samples",
+            phase=phase,
+            survivors=len(batch),
+            needed=least,
+        )
     own = {message.metadata.dst_node_id: message for message in batch}
     first, packed = batch[0], write_plan(plan)
     digest = content_digest(first, packed)

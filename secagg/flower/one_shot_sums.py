@@ -13,7 +13,7 @@ from flwr.serverapp import Grid
 
 from secagg import FixedPoint, Registry
 from secagg.errors import RemoteProtocolError
-from secagg.flower.batches import Sum, message_to, modulus_bits, prepare
+from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
 from secagg.flower.exchange import exchange
 from secagg.flower.helpers import Endorsed, Reachable, endorsed, reached
 from secagg.flower.wire import Plan, Task, read_answer
@@ -26,9 +26,6 @@ from secagg.session.wire import REPORT
 __all__ = ["OneShotSettings", "one_shot_params", "sum_reports"]
 
 logger = logging.getLogger("flwr.secagg")
-
-_FEWEST = 3
-"""Smallest number of clients of a sum, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +52,8 @@ def sum_reports(
     timeout: float,
 ) -> Sum:
     """Return the sum of what the nodes report for a batch; see `Summing`."""
-    prepared = prepare(grid, batch, plan, settings.encoding, number)
+    fewest = settings.min_clients or FEWEST
+    prepared = prepare(grid, batch, plan, settings.encoding, number, least=fewest, phase=REPORT)
     own, layout = prepared.own, prepared.layout
 
     def params_of(helpers: Sequence[Reachable]) -> OneShotParams:
@@ -103,7 +101,7 @@ def one_shot_params(
         modulus_bits=modulus_bits(clients, encoding, weight),
         helpers=tuple(helpers),
         threshold=settings.threshold,
-        min_clients=max(_FEWEST, clients // 2 + 1) if least is None else least,
+        min_clients=max(FEWEST, clients // 2 + 1) if least is None else least,
         max_weight=weight,
         security="semi-honest" if settings.registry is None else "active",
         suite="x25519" if x25519 else "hybrid",

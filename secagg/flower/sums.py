@@ -9,7 +9,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from secagg import FixedPoint, Registry, RoundParams, graph
-from secagg.flower.batches import Sum, message_to, modulus_bits, prepare
+from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
 from secagg.flower.exchange import exchange
 from secagg.flower.nodes import NodeServer
 from secagg.flower.wire import Plan, Task
@@ -46,7 +46,9 @@ def sum_replies(
     timeout: float,
 ) -> Sum:
     """Return the sum of what the nodes reply to a batch; see `Summing`."""
-    prepared = prepare(grid, batch, plan, settings.encoding, number)
+    least = max(FEWEST, settings.threshold or 0, (settings.neighbours or 0) + 1)
+    phase = Phase.ADVERTISE_KEYS
+    prepared = prepare(grid, batch, plan, settings.encoding, number, least=least, phase=phase)
     own, layout = prepared.own, prepared.layout
     params = _params(len(own), layout.length, settings, prepared.session)
     server = NodeServer(params, settings.registry)

@@ -300,10 +300,14 @@ def test_settings_out_of_range_are_rejected(semi_honest, settings):
         OneShot(FedAvg(), **given)
 
 
-def test_too_few_nodes_for_a_sum_are_an_error(semi_honest):
-    grid = LocalGrid(semi_honest.app(), semi_honest.configs([11, 12]))
-    with pytest.raises(ParameterError):
-        run(grid, semi_honest.wrapped())
+@pytest.mark.parametrize(("settings", "least"), [({}, 3), ({"min_clients": 5}, 5)])
+def test_too_few_nodes_for_a_sum_are_an_error_or_skipped(semi_honest, settings, least):
+    grid = LocalGrid(semi_honest.app(), semi_honest.configs(range(11, 10 + least)))
+    with pytest.raises(TooFewSurvivors) as caught:
+        run(grid, semi_honest.wrapped(**settings))
+    assert (caught.value.survivors, caught.value.needed) == (least - 1, least)
+    assert not run(grid, semi_honest.wrapped(**settings, on_failure="skip")).arrays
+    assert not grid.replies
 
 
 def test_wrapper_must_be_outermost(semi_honest):

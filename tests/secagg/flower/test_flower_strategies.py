@@ -23,7 +23,7 @@ from flwr.serverapp.strategy import (
 
 from flower_helpers import Party
 from flower_nodes import ERROR, configs, fedavg, make_app, model, run, secure_app, wrapped
-from secagg import ParameterError
+from secagg import ParameterError, TooFewSurvivors
 from secagg.flower import SecAggMod, SecureGrid, sums
 from secagg.flower.allowed import check_strategy
 from secagg.flower.testing import LocalGrid
@@ -233,9 +233,17 @@ def test_excluded_arrays_keep_the_servers_value():
     assert (result.arrays["w"].numpy() != 1).all()
 
 
-def test_too_few_nodes_for_a_sum_are_an_error():
-    with pytest.raises(ParameterError, match="n_clients is 2"):
-        run(LocalGrid(secure_app(), configs(nodes=[11, 12])))
+@pytest.mark.parametrize(
+    ("settings", "least"),
+    [({}, 3), ({"threshold": 4}, 4), ({"neighbours": 4, "threshold": 3}, 5)],
+)
+def test_too_few_nodes_for_a_sum_are_an_error_or_skipped(settings, least):
+    grid = LocalGrid(secure_app(), configs(nodes=range(11, 10 + least)))
+    with pytest.raises(TooFewSurvivors) as caught:
+        run(grid, wrapped(**settings))
+    assert (caught.value.survivors, caught.value.needed) == (least - 1, least)
+    assert not run(grid, wrapped(**settings, on_failure="skip")).arrays
+    assert not grid.replies
 
 
 @pytest.mark.parametrize(("nodes", "majority"), [(3, 2), (8, 5), (100, 51)])

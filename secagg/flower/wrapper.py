@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Literal
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result, Strategy
 
-from secagg._check import check_integer
+from secagg._check import check_integer, check_kind
 from secagg.errors import ParameterError
 from secagg.flower.allowed import check_strategy
 from secagg.flower.batches import Sum
-from secagg.flower.grid import Averages, SecureGrid
+from secagg.flower.grid import CLIPPED, Averages, SecureGrid
+from secagg.flower.vectors import CLIPPED_NODES
 from secagg.flower.wire import Plan
 
 __all__ = ["SecureStrategy", "check_seconds"]
@@ -45,11 +47,12 @@ class SecureStrategy(Strategy):
         if isinstance(exclude, str):
             raise ParameterError(f"exclude must be names of arrays, such as ({exclude!r},)")
         self._strategy = strategy
+        weight = str(getattr(strategy, "weighted_by_key", "num-examples"))
         self._averages = Averages(
-            weight=str(getattr(strategy, "weighted_by_key", "num-examples")),
+            weight=weight,
             exclude=tuple(exclude),
-            train=_bounds("metrics", metrics),
-            evaluate=_bounds("evaluate", evaluate),
+            train=_bounds("metrics", metrics, weight),
+            evaluate=_bounds("evaluate", evaluate, weight),
             on_failure=on_failure,
         )
 
@@ -131,11 +134,18 @@ def check_seconds(**times: float) -> None:
             raise ParameterError(f"{name} is {seconds!r}; it must be seconds above 0")
 
 
-def _bounds(name: str, bounds: Mapping[str, float] | None) -> dict[str, float]:
+def _bounds(name: str, bounds: Mapping[str, float] | None, weight: str) -> dict[str, float]:
     """Return the bounds of metrics, or raise `ParameterError`."""
-    for metric, bound in (bounds or {}).items():
-        if not 0 < bound < float("inf"):
+    bounds = {} if bounds is None else bounds
+    check_kind(name, bounds, Mapping, 'bounds by the names of metrics, such as {"loss": 10.0}')
+    given: Mapping[str, object] = bounds
+    for metric, bound in given.items():
+        if metric in (weight, CLIPPED, CLIPPED_NODES):
+            raise ParameterError(
+                f"{name} has {metric!r}, which every sum has by itself; leave it out"
+            )
+        if not isinstance(bound, Real) or not 0 < float(bound) < float("inf"):
             raise ParameterError(
                 f"{name} has the bound {bound!r} for {metric!r}; pass its largest size"
             )
-    return {metric: float(bound) for metric, bound in (bounds or {}).items()}
+    return {metric: float(bound) for metric, bound in bounds.items()}

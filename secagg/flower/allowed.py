@@ -19,14 +19,12 @@ __all__ = ["check_strategy"]
 _AVERAGING = (FedAdagrad, FedAdam, FedAvg, FedAvgM, FedProx, FedYogi)
 _ROBUST = "it compares the updates of single nodes; take FedAvg, whose updates clip= bounds"
 _TREES = "trees have no mean; sum the histograms of their gradients, as the metrics of a FedAvg"
-_SERVER_CLIPS = (
-    "it clips the updates of single nodes at the server; take FedAvg, and let the mod "
-    "fixedclipping_mod clip in the nodes, after SecAggMod"
+_IN_NODES = (
+    "take FedAvg, let the mod fixedclipping_mod clip in the nodes, after SecAggMod, and pass "
+    'start(train_config=ConfigRecord({"clipping_norm": ...}))'
 )
-_COUNTS = (
-    "its noise is for a number of replies, and a secure sum is one reply; take FedAvg, and let "
-    "the mod fixedclipping_mod clip in the nodes, after SecAggMod"
-)
+_SERVER_CLIPS = f"it clips the updates of single nodes at the server; {_IN_NODES}"
+_COUNTS = f"its noise is for a number of replies, and a secure sum is one reply; {_IN_NODES}"
 _REMEDIES = {
     "Bulyan": _ROBUST,
     "DifferentialPrivacyClientSideAdaptiveClipping": (

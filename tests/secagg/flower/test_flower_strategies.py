@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from flwr.app import ConfigRecord, MetricRecord
+from flwr.clientapp.mod import fixedclipping_mod
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import (
     FedAdagrad,
@@ -115,6 +117,22 @@ def test_error_after_three_rounds_is_that_of_the_encoding(name: str, wrap: Wrap)
 def test_rejected_strategy_names_its_remedy(name: str, averaging: bool, wrap: Wrap) -> None:
     with pytest.raises(ParameterError, match=rf"^{name}\b.*(take|sum|compute) "):
         wrap(REJECTED[name](), averaging=averaging)
+
+
+@pytest.mark.parametrize("name", ["ServerSideFixed", "ServerSideAdaptive", "ClientSideFixed"])
+def test_remedy_of_clipping_strategies_works(name: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        wrapped(REJECTED[f"DifferentialPrivacy{name}Clipping"]())
+    key = re.search(r'"(\w+)": \.\.\.', str(caught.value))
+    assert key is not None, "the remedy has no setting"
+    config = ConfigRecord({key[1]: 0.01})
+    norms = []
+    for mods in ([SecAggMod(), fixedclipping_mod], [SecAggMod()]):
+        grid = LocalGrid(make_app(mods), configs())
+        start = model(w=np.zeros(4))
+        found = wrapped().start(grid, start, num_rounds=1, timeout=0.0, train_config=config)
+        norms.append(np.linalg.norm(found.arrays["w"].numpy()))
+    assert norms[0] <= 0.01 + 4 * ERROR < norms[1]
 
 
 class Own(FedAvg):

@@ -28,7 +28,8 @@ class SecAgg(SecureStrategy):
     ``FedAvg().start(grid, arrays)``. Each round is a sum in four exchanges (Bonawitz et al.
     2017) among the nodes that the strategy samples, whose apps have a `SecAggMod`.
     The result is exact but for clipping and rounding: an element of the mean has an error below
-    2^−fractional_bits. Integers and Booleans are not summed.
+    2^−fractional_bits, before it is cast to the array's dtype. Integers and Booleans are not
+    summed.
 
     Parameters
     ----------
@@ -57,8 +58,9 @@ class SecAgg(SecureStrategy):
         Public keys of the nodes' identities. Required if `security` is "active", an error
         otherwise.
     metrics : mapping of str to float
-        Metrics of training to average securely, with the largest absolute value of each, > 0.
-        All other metrics of training stay in the nodes.
+        Metrics of training to average securely, with the largest absolute value B of each, > 0.
+        The mean has an error below B / clip · 2^−fractional_bits. All other metrics of training
+        stay in the nodes.
     evaluate : mapping of str to float
         Metrics of evaluation, likewise. Empty: evaluate messages pass as they are, and nodes
         answer with metrics that they declare public.

@@ -135,7 +135,8 @@ def _locked(path: Path) -> Iterator[int]:
 def _replace(path: Path, content: bytes, folder: int) -> None:
     """Replace a file; its new content is on the disk when the call returns."""
     part = path.with_suffix(".part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    part.unlink(missing_ok=True)  # of a crash; or a link, whose target would be overwritten
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
         file.write(content)
         file.flush()

@@ -342,6 +342,20 @@ def test_number_that_cannot_be_written_is_an_error(ram_path: Path) -> None:
     assert caught.value.check == "file"
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["file", "link"])
+def test_a_part_that_is_left_over_is_replaced(ram_path: Path, link: bool) -> None:
+    other, part = ram_path / "other", ram_path / "1-1.part"
+    other.write_bytes(b"content")
+    if link:
+        part.symlink_to(other)
+    else:
+        part.write_bytes(b"of a crash")
+    NodeState(context(str(ram_path))).begin(3)
+    assert other.read_bytes() == b"content"
+    assert (ram_path / "1-1.last").read_bytes() == (3).to_bytes(8, "little")
+    assert not (ram_path / "1-1.last").is_symlink()
+
+
 def test_damaged_number_is_an_error(ram_path: Path) -> None:
     (ram_path / "1-1.last").write_bytes(b"abc")
     with pytest.raises(VaultError) as caught:

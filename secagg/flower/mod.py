@@ -13,10 +13,10 @@ from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.errors import ParameterError
 from secagg.flower.identity import IDENTITY_KEY, NodeIdentity, node_identity
-from secagg.flower.node import Guard, agreed, content_of, name_of, violation
+from secagg.flower.node import Guard, agreed, content_of, name_of
 from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
-from secagg.flower.wire import RECORD, Task, answer_record
+from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.protocol import Phase
 
 __all__ = ["SecAggMod"]

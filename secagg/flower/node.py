@@ -15,13 +15,21 @@ from flwr.app import Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp.typing import ClientAppCallable
 
 from secagg import FixedPoint, RoundParams, errors
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.flower.vectors import Layout
-from secagg.flower.wire import RECORD, Task, content_digest, read_plan, read_task, run_name
+from secagg.flower.wire import (
+    RECORD,
+    Task,
+    content_digest,
+    read_plan,
+    read_task,
+    run_name,
+    violation,
+)
 from secagg.oneshot import OneShotParams
 from secagg.session.wire import AttemptName, read_name
 
-__all__ = ["Guard", "agreed", "content_of", "name_of", "violation"]
+__all__ = ["Guard", "agreed", "content_of", "name_of"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -167,8 +175,3 @@ def _public_class(error: Exception) -> str:
         for kind in type(error).__mro__
         if any(getattr(module, kind.__name__, None) is kind for module in (builtins, errors))
     )
-
-
-def violation(phase: str, check: str, why: str) -> RemoteProtocolError:
-    """Return the error for a message of the server that fails a check."""
-    return RemoteProtocolError(why, sender=None, phase=phase, check=check)

@@ -11,10 +11,10 @@ from flwr.clientapp.typing import ClientAppCallable
 from secagg._check import check_kind
 from secagg._secrets import without_frames
 from secagg.flower.identity import node_identity
-from secagg.flower.node import Guard, agreed, content_of, name_of, violation
+from secagg.flower.node import Guard, agreed, content_of, name_of
 from secagg.flower.policy import strictest_one_shot
 from secagg.flower.state import NodeState
-from secagg.flower.wire import RECORD, Task, answer_record
+from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.oneshot import OneShotParams, OneShotPolicy
 from secagg.oneshot.client import check_signer, write_report
 from secagg.session.wire import REPORT, endorsements_of

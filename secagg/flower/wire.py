@@ -32,6 +32,7 @@ __all__ = [
     "read_task",
     "run_name",
     "task_record",
+    "violation",
     "write_plan",
 ]
 
@@ -105,7 +106,7 @@ def read_plan(data: bytes) -> Plan:
         plan = _PLAN.decode(data)
         if write_plan(plan) == data and all(bound > 0 for _, bound in plan.metrics):
             return plan
-    raise _malformed("message", "plan", "these bytes are not a plan of a sum")
+    raise violation("message", "plan", "these bytes are not a plan of a sum")
 
 
 def task_record(task: Task) -> ConfigRecord:
@@ -125,19 +126,19 @@ def read_task(content: RecordDict) -> Task | None:
     if record is None:
         return None
     if not isinstance(record, ConfigRecord):
-        raise _malformed("message", "record", "the record is not a ConfigRecord")
+        raise violation("message", "record", "the record is not a ConfigRecord")
     if record.get("version") != VERSION:
         why = f"the record is not of version {VERSION}, which this release reads"
-        raise _malformed("message", "version", why)
+        raise violation("message", "version", why)
     phase, *rest = (record.get(field) for field in Task._fields)
     data = [field for field in rest if isinstance(field, bytes)]
     known = phase == REPORT or phase in NEXT["active"]
     if set(record) != _FIELDS or len(data) != len(rest) or not known:
-        raise _malformed("message", "record", "the record has not the fields of a task")
+        raise violation("message", "record", "the record has not the fields of a task")
     task = Task(str(phase), *data)
     first = task.phase == Phase.ADVERTISE_KEYS
     if (first and task.data) or bool(task.plan) != (task.phase in TRAINING):
-        raise _malformed("message", "record", "a field is not empty, or is, in its phase")
+        raise violation("message", "record", "a field is not empty, or is, in its phase")
     return task
 
 
@@ -231,5 +232,6 @@ def _scalar(value: bool | int | float | str | bytes) -> tuple[bytes, bytes]:
     raise ParameterError(f"a record has a value of type {type(value).__name__}; leave it out")
 
 
-def _malformed(phase: str, check: str, why: str) -> RemoteProtocolError:
+def violation(phase: str, check: str, why: str) -> RemoteProtocolError:
+    """Return the error for a message of the server that fails a check."""
     return RemoteProtocolError(why, sender=None, phase=phase, check=check)

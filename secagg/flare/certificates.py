@@ -74,7 +74,7 @@ class Authority:
         try:
             leaf, *others = x509.load_pem_x509_certificates(pem)
             _verify_chain(leaf, others, self._root)
-        except (VerificationError, ValueError):
+        except (VerificationError, ValueError, x509.InvalidVersion):
             raise _wrong(
                 "certificate", f"the certificate of {site!r} is not of this project"
             ) from None

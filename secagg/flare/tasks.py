@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,14 @@ def enrol(
     # FLARE's simulator has no certificates at the server; sites verify in any case
     authority = Authority(kit) if (kit / "rootCA.pem").exists() else None
     given = _ask(controller, names.IDENTIFY, {}, sites, timeout, names.KEY)
-    keys = {site: key for site, key in given.items() if _is_key(key)}
+    sites_of = Counter(given.values())  # no registry takes the key of two sites
+    keys = {u: key for u, key in given.items() if sites_of[key] == 1 and _is_key(key)}
     roster = Roster(job, keys)
-    signed = _ask(controller, names.SIGN, {names.KEYS: keys}, keys, timeout, names.SIGNATURE)
+    signed: dict[str, bytes] = {}
+    if len(keys) >= _FEWEST:  # FLARE sends a task without targets to all sites
+        signed = _ask(
+            controller, names.SIGN, {names.KEYS: keys}, keys, timeout, names.SIGNATURE
+        )
     valid: dict[str, bytes] = {}
     for site, signature in signed.items():
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,19 @@ def test_certificate_has_one_name(
 def test_malformed_certificate_is_rejected(kits: dict[str, Path], pem: bytes) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
         Authority(kits["site-1"]).verify("site-2", pem, CONTENT, bytes(64))
+    assert caught.value.check == "certificate"
+
+
+def test_certificate_of_no_known_version_is_rejected(kits: dict[str, Path]) -> None:
+    """The parser has an error of its own for it, which would end the job for all."""
+    pem, signature = sign(kits["site-2"], CONTENT)
+    der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    version = bytes.fromhex("a003020102")
+    assert version in der
+    wrong = base64.encodebytes(der.replace(version, bytes.fromhex("a003020103"), 1))
+    pem = b"-----BEGIN CERTIFICATE-----\n" + wrong + b"-----END CERTIFICATE-----\n"
+    with pytest.raises(RemoteProtocolError) as caught:
+        Authority(kits["site-1"]).verify("site-2", pem, CONTENT, signature)
     assert caught.value.check == "certificate"
 
 
@@ -289,6 +303,29 @@ def test_site_with_a_malformed_key_is_left_out(kits: dict[str, Path], key: bytes
     model = Network(sites, kit=kits["site-1"]).run(controller())
     np.testing.assert_array_equal(model["w"], 0.5)
     assert sites[1].trainer.rounds == []
+
+
+def test_sites_with_one_key_are_left_out(kits: dict[str, Path]) -> None:
+    """No registry takes a key twice, so two sites that share one would end the job for all."""
+    names = [f"site-{i}" for i in range(1, 6)]
+    sites = [Site(name, Adding(0.5), SitePolicy(), kits.get(name, Path())) for name in names]
+    key = Identity.generate().public
+    for site in sites[3:]:
+        site.executor.execute = lambda name, task, *more: Shareable({"key": key})
+    network = Network(sites, kit=kits["site-1"])
+    model = network.run(controller())
+    np.testing.assert_array_equal(model["w"], 0.5)
+    assert network.codes["sign"] == [ReturnCode.OK] * 3
+
+
+def test_too_few_keys_are_not_signed(kits: dict[str, Path]) -> None:
+    sites = four(kits)
+    for site in sites[2:]:
+        site.executor.execute = lambda *task: Shareable()
+    network = Network(sites, kit=kits["site-1"])
+    with pytest.raises(AssertionError, match="TooFewSurvivors: identify"):
+        network.run(controller())
+    assert network.codes.keys() == {"identify"}
 
 
 def test_sites_take_no_part_beside_sites_outside_their_policy(kits: dict[str, Path]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import Shareable, make_reply
 
-from secagg.errors import RemoteProtocolError
+from secagg.errors import LocalProtocolError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.running import RunningSession
 from secagg.protocol import Registry
@@ -57,25 +57,26 @@ class Desk(RunningSession):
         site = self._sites.get(token) if isinstance(token, bytes) else None
         if site is None:
             return make_reply(ReturnCode.BAD_REQUEST_DATA)
-        reply = make_reply(ReturnCode.OK)
         after, answer = request.get(names.AFTER), request.get(names.ANSWER)
-        if isinstance(answer, bytes):
-            reply.update(self._answer(site, answer))
-        elif isinstance(after, bytes):
-            reply.update(self._task(site, after))
-        else:
-            return make_reply(ReturnCode.BAD_REQUEST_DATA)
+        reply = make_reply(ReturnCode.OK)
+        try:
+            if isinstance(answer, bytes):
+                reply.update(self._answer(site, answer))
+            elif isinstance(after, bytes):
+                reply.update(self._task(site, after))
+            else:
+                return make_reply(ReturnCode.BAD_REQUEST_DATA)
+        except LocalProtocolError:
+            if not self._ended:  # only this round has failed
+                raise
+            reply[names.ENDED] = True
         return reply
 
     def _task(self, site: str, after: bytes) -> dict[str, object]:
-        if self.session.closed:
-            return {names.ENDED: True}
         task = self.start(self.session.next_task(site, after, 0)).result()
         return {} if task is None else {names.SESSION_TASK: task}
 
     def _answer(self, site: str, answer: bytes) -> dict[str, object]:
-        if self.session.closed:
-            return {names.ENDED: True}
         try:
             self.start(self.session.accept(site, answer)).result()
         except RemoteProtocolError as error:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Collection, Coroutine
-from threading import Thread
+from threading import Lock, Thread
 from typing import TypeVar
 
 from secagg.errors import LocalProtocolError
 from secagg.flare.link import Stop
 from secagg.protocol import Registry
 from secagg.session import Deadlines, Session
+from secagg.session.thread import closed
 
 __all__ = ["RunningSession"]
 
@@ -52,6 +53,7 @@ class RunningSession:
         attempts: int,
         registry: Registry | None = None,
     ) -> None:
+        self._lock, self._ended = Lock(), False
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="secagg-session", daemon=True)
         self._thread.start()
@@ -61,11 +63,19 @@ class RunningSession:
                 sites, name=name, deadlines=deadlines, attempts=attempts, registry=registry
             )
 
-        self.session = self.start(open_session()).result()
+        try:
+            self.session = self.start(open_session()).result()
+        except BaseException:
+            self._stop()
+            raise
 
     def start(self, work: Coroutine[object, object, T]) -> concurrent.futures.Future[T]:
-        """Start a coroutine of the session."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Start a coroutine of the session; raise LocalProtocolError after `close`."""
+        with self._lock:  # a loop that stops would never run it
+            if self._ended:
+                work.close()
+                raise closed()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[object, object, T], stop: Stop) -> T:
         """Return the result of a coroutine of the session; raise if the job is aborted."""
@@ -78,11 +88,20 @@ class RunningSession:
 
     def close(self) -> None:
         """End the session for all sites; requests that come later learn of it."""
-        if not self.session.closed:
-            self.start(self._finish()).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+            finished = asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
+        try:
+            finished.result()
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     async def _finish(self) -> None:
         await self.session.close()

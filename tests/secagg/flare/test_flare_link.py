@@ -19,7 +19,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare_network import Adding, Network, Site
-from secagg.errors import LinkError, ParameterError, RemoteProtocolError
+from secagg.errors import LinkError, LocalProtocolError, ParameterError, RemoteProtocolError
 from secagg.flare import SecAggFedAvg, SitePolicy
 from secagg.flare.desk import Desk
 from secagg.flare.link import FlareLink
@@ -128,6 +128,42 @@ def test_desk_names_the_check_that_an_answer_fails(desk: Desk) -> None:
     assert reply["check"] in ("version", "size")
     desk.close()
     assert desk.handle(desk.topic, request, None)["ended"]
+
+
+@pytest.mark.parametrize("fields", [{"after": b""}, {"answer": b"garbage"}], ids=" ".join)
+def test_request_during_the_end_of_a_session_learns_of_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, fields: dict[str, bytes]
+) -> None:
+    """FLARE calls the desk from other threads than the one that closes it."""
+    for name in ("next_task", "accept"):
+        call = getattr(desk.session, name)
+
+        def late(*args: Any, call: Any = call) -> Any:
+            desk.close()
+            return call(*args)
+
+        monkeypatch.setattr(desk.session, name, late)
+    request = Shareable(fields | {"token": desk.tokens["a"]})
+    assert desk.handle(desk.topic, request, None)["ended"]
+
+
+def test_failed_round_does_not_end_the_session(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def accept(site: str, answer: bytes) -> None:
+        raise LocalProtocolError("the server has ended")
+
+    monkeypatch.setattr(desk.session, "accept", accept)
+    request = Shareable({"token": desk.tokens["a"], "answer": b""})
+    with pytest.raises(LocalProtocolError):
+        desk.handle(desk.topic, request, None)
+
+
+def test_session_that_cannot_begin_leaves_no_thread() -> None:
+    before = threading.active_count()
+    with pytest.raises(ParameterError):
+        Desk(["a", "b", "c"], name="x", deadlines=Deadlines.of(9.0), attempts=0)
+    assert threading.active_count() == before
 
 
 def test_tokens_of_a_desk_are_its_own(desk: Desk) -> None:

@@ -22,6 +22,7 @@ from secagg._secrets import without_frames
 from secagg.encoding.clipping import warn_of_clipping
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
+from secagg.flare.files import read_identity
 from secagg.flare.log import log_class
 from secagg.flare.model import Model, read_model
 from secagg.flare.own import is_own, note, noted
@@ -147,18 +148,11 @@ def _require_result_filter(fl_ctx: Any) -> None:
         )
 
 
-@without_frames
 def _identity(policy: SitePolicy, params: OneShotParams) -> Identity | None:
     """Return this site's key if the sum is active."""
     if not params.active or policy.identity is None:
         return None
-    try:
-        return Identity.from_pem(Path(policy.identity).read_bytes())
-    except OSError as error:
-        raise ParameterError(
-            f"cannot read the identity {policy.identity}: {error.strerror}; make it with "
-            "secagg identity keygen"
-        ) from None
+    return read_identity(policy.identity)
 
 
 def _violation(check: str, why: str) -> RemoteProtocolError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secagg.errors import LinkError, ParameterError, RemoteProtocolError
@@ -62,7 +61,7 @@ class Helpers:
         params: OneShotParams,
         stack: AsyncExitStack,
         *,
-        identity: Path,
+        identity: Identity,
         authority: str | None,
         patience: float,
     ) -> list[HttpHelper]:
@@ -73,8 +72,8 @@ class Helpers:
         params : OneShotParams
         stack : AsyncExitStack
             Stack that closes the links.
-        identity : Path
-            File with the aggregator's key.
+        identity : Identity
+            Key of the aggregator.
         authority : str or None
             File with the certificate authority of the helpers; None: those of the system.
         patience : float
@@ -89,10 +88,12 @@ class Helpers:
         from secagg import http  # of another extra
         from secagg.http.address import client_context
 
-        key, links = Identity.from_pem(identity.read_bytes()), []
+        links = []
         for url in self.urls:
             tls = client_context(authority) if url.startswith("https:") else None
-            reached = http.reach_helper(url, params, identity=key, tls=tls, patience=patience)
+            reached = http.reach_helper(
+                url, params, identity=identity, tls=tls, patience=patience
+            )
             try:
                 links.append(await stack.enter_async_context(reached))
             except (LinkError, RemoteProtocolError) as error:

@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,13 @@ from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
+from secagg.flare.files import read_identity, read_registry
 from secagg.flare.helpers import Helpers
 from secagg.flare.running import RunningSession
 from secagg.flare.settings import modulus_bits, two_thirds
 from secagg.flare.tasks import request
 from secagg.oneshot import OneShotParams, OneShotResult
-from secagg.protocol import Registry
+from secagg.protocol import Identity
 from secagg.protocol.params import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
@@ -111,14 +111,14 @@ class OneShotFedAvg(SumFedAvg):
         self._deadlines = Deadlines(
             gather=helper_timeout, reports=train_timeout, unmask=helper_timeout
         )
+        self._identity: Identity | None = None
         self._running: RunningSession | None = None
         self._members: set[str] = set()
 
     def run(self) -> None:
         """Run the job; FLARE calls it."""
-        registry = None
-        if self.registry is not None:
-            registry = Registry.from_json(Path(self.registry).read_bytes())
+        self._identity = read_identity(self.identity)
+        registry = None if self.registry is None else read_registry(self.registry)
         self._members = {client.name for client in self.engine.get_clients()}
         running = self._running = RunningSession(
             self._members,
@@ -145,12 +145,13 @@ class OneShotFedAvg(SumFedAvg):
         self, params: OneShotParams, message: bytes, targets: Sequence[str], task_name: str
     ) -> OneShotResult:
         assert self._running is not None, "run makes it"  # noqa: S101
+        assert self._identity is not None, "run reads it"  # noqa: S101
         session = self._running.session
         async with AsyncExitStack() as stack:
             links = await self._helpers.reach(
                 params,
                 stack,
-                identity=Path(self.identity),
+                identity=self._identity,
                 authority=self.authority,
                 patience=self.helper_timeout,
             )

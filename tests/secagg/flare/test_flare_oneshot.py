@@ -291,6 +291,16 @@ def test_dead_helper_ends_the_job_before_training(make: Make, tmp_path: Path) ->
         assert not any(site.trainer.rounds for site in sites)
 
 
+@pytest.mark.parametrize("name", ["identity", "registry"])
+def test_job_without_its_key_files_ends_before_training(make: Make, name: str) -> None:
+    network = Network(make.sites())
+    controller = make.controller(security="active")
+    setattr(controller, name, str(make.folder / "none.pem"))
+    with pytest.raises(AssertionError, match=r"ParameterError: cannot read .*none\.pem"):
+        network.run(controller)
+    assert not network.codes
+
+
 def test_site_reports_once_in_a_round_also_after_a_restart(make: Make) -> None:
     first = Network(make.sites())
     seen: list[Shareable] = []

@@ -88,7 +88,7 @@ class Helpers:
         from secagg import http  # of another extra
         from secagg.http.address import client_context
 
-        links = []
+        links: list[HttpHelper] = []
         for url in self.urls:
             tls = client_context(authority) if url.startswith("https:") else None
             reached = http.reach_helper(
@@ -103,4 +103,5 @@ class Helpers:
                     f"({error})",
                     check=error.check,
                 ) from None
-        return links
+        # sites take the endorsements in the order of the keys
+        return sorted(links, key=lambda link: link.number)

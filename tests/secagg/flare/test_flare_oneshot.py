@@ -359,6 +359,12 @@ def test_sum_takes_two_thirds_of_the_sites_by_default(make: Make) -> None:
         assert controller._params(6, 1, b"").min_clients == least
 
 
+def test_addresses_of_helpers_may_be_interchanged(make: Make) -> None:
+    first, second, *others = make.served.entries
+    entries = [first | {"url": second["url"]}, second | {"url": first["url"]}, *others]
+    assert make.added(Network(make.sites()), helpers=entries) == mean(1, 2, 3, 4)
+
+
 def test_helpers_have_one_suite(make: Make) -> None:
     first, *others = make.served.entries
     with pytest.raises(ParameterError):

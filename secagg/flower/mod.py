@@ -18,10 +18,16 @@ from secagg.flower.policy import strictest
 from secagg.flower.state import NodeState
 from secagg.flower.wire import RECORD, Task, answer_record, violation
 from secagg.protocol import Phase
+from secagg.session.wire import REPORT
 
 __all__ = ["SecAggMod"]
 
 logger = logging.getLogger("flwr.secagg")
+
+_ONE_SHOT = (
+    "this node's app has SecAggMod, and the server asks for a one-shot report: take OneShotMod "
+    "in the app, or SecAgg on the server"
+)
 
 
 class SecAggMod(Guard):
@@ -60,6 +66,8 @@ class SecAggMod(Guard):
         self, task: Task, message: Message, context: Context, call_next: ClientAppCallable
     ) -> RecordDict:
         """Return the client's answer to a task; its next state is stored before."""
+        if task.phase == REPORT:
+            raise violation(task.phase, "phase", _ONE_SHOT)
         params = RoundParams.from_bytes(task.params)
         name = name_of(task, params.session, context)
         policy = strictest(self._policy, context.node_config)
@@ -74,14 +82,15 @@ class SecAggMod(Guard):
             state.check()
             if large:  # first: no key of the client is in memory
                 layout = agreed(task, params, name.message, message)
-                vector, weight = layout.vector(content_of(call_next(message, context)))
+                reply = content_of(call_next(message, context))
+                vector, weight = layout.vector(reply, params.max_weight)
             state.restore(client)
         if client.phase != task.phase:
             raise violation(task.phase, "phase", f"{client.phase} is due")
         answer = client.answer(task.data, vector, weight)
         state.suspend(client)
         if large and client.clipped:
-            logger.warning("secagg: %d elements of the update were clipped", client.clipped)
+            logger.warning("secagg: clipped elements of the update: %d", client.clipped)
         return RecordDict({RECORD: answer_record(answer, large=large)})
 
 

@@ -18,7 +18,10 @@ from secagg import FixedPoint, RoundParams, errors
 from secagg.errors import ParameterError
 from secagg.flower.vectors import Layout
 from secagg.flower.wire import (
+    ERROR,
+    RAISED,
     RECORD,
+    REFUSED,
     Task,
     content_digest,
     read_plan,
@@ -33,10 +36,19 @@ __all__ = ["Guard", "agreed", "content_of", "name_of"]
 
 logger = logging.getLogger("flwr.secagg")
 
-_RAISED, _REFUSED = 2, 6
-"""Flower's codes for an exception of the app, and for a mod that refuses a message."""
-_PROTOCOL_ONLY = "secagg: this node trains under secure aggregation only"
-_UNDECLARED = "secagg: this node sends declared metrics only"
+_PROTOCOL_ONLY = (
+    "this node trains under secure aggregation only; wrap the strategy: SecAgg(FedAvg(), ...) "
+    "for SecAggMod, OneShot(FedAvg(), ...) for OneShotMod"
+)
+_REFUSALS = {
+    "evaluate": (
+        "this node answers evaluate messages of SecAgg(evaluate={...}) or "
+        "OneShot(evaluate={...}) only; a mod with public=[...] answers others, too"
+    ),
+    "query": "this node answers no query messages; a mod with public=[...] does",
+}
+"""Reasons for the refusal of a message without the protocol, but for train messages."""
+_UNDECLARED = "this node sends declared metrics only"
 _METRICS = "metrics"
 """Name of the record of declared metrics."""
 
@@ -64,8 +76,8 @@ class Guard(ABC):
         try:
             reply = self._reply(message, context, call_next)
         except Exception as error:
-            logger.exception("secagg: a %s message failed", message.metadata.message_type)
-            reply = Error(_RAISED, f"secagg: {_public_class(error)}")
+            logger.exception("secagg: %s failed", _named(message.metadata.message_type))
+            reply = Error(RAISED, ERROR + _public_class(error))
         # a reply has the group and type of its message, which the application can change
         vars(message.metadata).update(received)
         return Message(reply, reply_to=message)
@@ -84,8 +96,9 @@ class Guard(ABC):
             return self._answer(task, message, context, call_next)
         kind = message.metadata.message_type.partition(".")[0]
         if not self._public or kind not in ("evaluate", "query"):
-            logger.warning("secagg: refused a %s message without the protocol", kind)
-            return Error(_REFUSED, _PROTOCOL_ONLY)
+            why = _REFUSALS.get(kind, _PROTOCOL_ONLY)
+            logger.warning("secagg: refused %s without the protocol: %s", _named(kind), why)
+            return Error(REFUSED, ERROR + why)
         return self._declared(content_of(call_next(message, context)))
 
     def _declared(self, content: RecordDict) -> RecordDict | Error:
@@ -93,14 +106,14 @@ class Guard(ABC):
         record = content.get(_METRICS)
         if set(content) != {_METRICS} or not isinstance(record, MetricRecord):
             logger.warning("secagg: refused a reply; send one MetricRecord %r", _METRICS)
-            return Error(_REFUSED, _UNDECLARED)
+            return Error(REFUSED, ERROR + _UNDECLARED)
         single = {key for key, value in record.items() if not isinstance(value, list)}
         if undeclared := set(record) - (single & self._public):
             logger.warning(
                 "secagg: refused a reply; declare %s public, as single numbers",
                 sorted(undeclared),
             )
-            return Error(_REFUSED, _UNDECLARED)
+            return Error(REFUSED, ERROR + _UNDECLARED)
         return RecordDict({_METRICS: record})
 
 
@@ -163,6 +176,11 @@ def content_of(reply: Message) -> RecordDict:
             f"the application replied with an error: {reply.error.reason}; see its own log"
         )
     return reply.content
+
+
+def _named(kind: str) -> str:
+    """Return a type of message in words."""
+    return f"{'an' if kind[:1] in tuple('aeiou') else 'a'} {kind} message"
 
 
 def _public_class(error: Exception) -> str:

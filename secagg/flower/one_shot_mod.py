@@ -23,6 +23,11 @@ __all__ = ["OneShotMod"]
 
 logger = logging.getLogger("flwr.secagg")
 
+_FOUR_EXCHANGES = (
+    "this node's app has OneShotMod, and the server asks for a sum in four exchanges: take "
+    "SecAggMod in the app, or OneShot on the server"
+)
+
 
 class OneShotMod(Guard):
     """Mod that makes a report of each update of a node, for `OneShot` and its helpers.
@@ -60,7 +65,7 @@ class OneShotMod(Guard):
     ) -> RecordDict:
         """Return the node's report; the number of its sum is stored before it trains."""
         if task.phase != REPORT:
-            raise violation(task.phase, "phase", "this node is in one-shot sums only")
+            raise violation(task.phase, "phase", _FOUR_EXCHANGES)
         params = OneShotParams.from_bytes(task.params)
         name = name_of(task, params.session, context)
         policy = strictest_one_shot(self._policy, context.node_config)
@@ -74,7 +79,8 @@ class OneShotMod(Guard):
         layout = agreed(task, params, name.message, message)
         state = NodeState(context, None if own is None else own.client_id)
         state.begin(name.number, REPORT)
-        vector, weight = layout.vector(content_of(call_next(message, context)))
+        reply = content_of(call_next(message, context))
+        vector, weight = layout.vector(reply, params.max_weight)
         report, clipped = write_report(
             vector,
             params,
@@ -85,5 +91,5 @@ class OneShotMod(Guard):
             endorsements=endorsements,
         )
         if clipped:
-            logger.warning("secagg: %d elements of the update were clipped", clipped)
+            logger.warning("secagg: clipped elements of the update: %d", clipped)
         return RecordDict({RECORD: answer_record(report, large=True)})

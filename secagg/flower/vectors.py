@@ -85,14 +85,15 @@ class Layout:
             self._model, self._schema = flatten(self._summed(record))
         self.length = self._model.size + len(plan.metrics)
 
-    def vector(self, reply: RecordDict) -> tuple[Floats, int]:
+    def vector(self, reply: RecordDict, max_weight: int | None = None) -> tuple[Floats, int]:
         """Return the vector of an application's reply, shape (length,), and its weight.
 
         Raises
         ------
         ParameterError
             The reply has not exactly one MetricRecord with the weight and the metrics, or, if
-            there is a model, one ArrayRecord with arrays of its names and shapes.
+            there is a model, one ArrayRecord with arrays of its names and shapes. Or the weight
+            is above `max_weight`.
         """
         measured = _only(reply, MetricRecord, "MetricRecord")
         weight = _scalar(measured, self._plan.weight)
@@ -107,6 +108,13 @@ class Layout:
         if len(scaled) < len(self._plan.metrics):
             beyond = max(np.max(vector), -np.min(vector)) > self._clip
             vector = np.append(vector, self._clip if beyond else 0.0)
+        if max_weight is not None and weight > max_weight:
+            # the weight is private, so its value is not repeated
+            raise ParameterError(
+                f"this node has more {self._plan.weight!r} than the sum's max_weight, "
+                f"{max_weight}; raise it at the server: SecAgg(max_weight=…), or "
+                "OneShot(max_weight=…)"
+            )
         return vector, int(weight)
 
     def restored(self, mean: Floats) -> tuple[ArrayRecord, dict[str, float]]:

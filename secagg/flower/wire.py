@@ -20,8 +20,12 @@ from secagg.protocol import NEXT, Phase
 from secagg.session.wire import REPORT
 
 __all__ = [
+    "ERROR",
+    "NO_PROTOCOL",
     "PREFIX",
+    "RAISED",
     "RECORD",
+    "REFUSED",
     "TRAINING",
     "Plan",
     "Task",
@@ -43,6 +47,15 @@ PREFIX = b"flower"
 """Beginning of the ``params.session`` of every sum."""
 TRAINING: frozenset[str] = frozenset({Phase.MASKED_INPUT, REPORT})
 """Phases whose message has the plan and the strategy's records."""
+ERROR = "secagg: "
+"""Beginning of the reason of every error that a guarded node replies with."""
+RAISED, REFUSED = 2, 6
+"""Flower's codes for an exception of the app, and for a mod that refuses a message."""
+NO_PROTOCOL = (
+    "it answered without the protocol: is SecAggMod() (with OneShot: OneShotMod()) the first "
+    "mod of its ClientApp?"
+)
+"""Note on a node that seems to have no mod of this package."""
 _STYPE = "secagg.message"
 _FIELDS = frozenset({"version", "phase", "params", "plan", "data"})
 
@@ -167,8 +180,7 @@ def read_answer(content: RecordDict, *, large: bool, sender: int, phase: str) ->
             value = value.data
         if len(record) == 1 and isinstance(value, bytes):
             return value
-    why = "the reply is not an answer of the protocol; is its mod the first one of the app?"
-    raise RemoteProtocolError(why, sender=sender, phase=phase, check="record")
+    raise RemoteProtocolError(NO_PROTOCOL, sender=sender, phase=phase, check="record")
 
 
 def run_name(run_id: int) -> bytes:

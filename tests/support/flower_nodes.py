@@ -35,6 +35,15 @@ atexit.register(FOLDER.cleanup)
 COUNT = itertools.count()
 ERROR = 2**-16
 """Bound on the error of an element of a mean, with the default encoding."""
+FIXED = {
+    "secagg: this node trains under secure aggregation only; wrap the strategy: "
+    "SecAgg(FedAvg(), ...) for SecAggMod, OneShot(FedAvg(), ...) for OneShotMod",
+    "secagg: this node answers evaluate messages of SecAgg(evaluate={...}) or "
+    "OneShot(evaluate={...}) only; a mod with public=[...] answers others, too",
+    "secagg: this node answers no query messages; a mod with public=[...] does",
+    "secagg: this node sends declared metrics only",
+}
+"""All texts of a node's refusals."""
 
 Reply = Callable[[Message, Context], Message]
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from flower_helpers import Party
-from flower_nodes import Meddler, configs, make_app, wrapped
+from flower_nodes import FIXED, Meddler, configs, make_app, wrapped
 from secagg.flower import OneShotMod, SecAggMod, mod, node
 from secagg.flower.node import Guard
 from secagg.flower.wire import RECORD
@@ -34,10 +34,6 @@ SECRET = "patient4711"  # noqa: S105
 LOSS = 0.7310585786300049
 PLAIN = (SECRET.encode(), struct.pack("<d", LOSS), struct.pack("<f", LOSS))
 DECLARED = ("num-examples", "eval-loss")
-FIXED = {
-    "secagg: this node trains under secure aggregation only",
-    "secagg: this node sends declared metrics only",
-}
 CLASSES = {"AssertionError", "AttributeError", "Exception", "ExceptionGroup", "KeyError"} | {
     *("LocalProtocolError", "MemoryError", "OSError", "ParameterError", "RecursionError"),
     *("RemoteProtocolError", "RuntimeError", "StopIteration", "TypeError", "ValueError"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,10 +10,9 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from secagg.errors import LinkError
+from secagg.flower.dropouts import Dropouts
 
 __all__ = ["Exchanged", "exchange"]
-
-logger = logging.getLogger("flwr.secagg")
 
 
 class Exchanged(NamedTuple):
@@ -33,7 +31,7 @@ class Exchanged(NamedTuple):
 
 
 def exchange(
-    grid: Grid, messages: Mapping[int, Message], timeout: float, poll: float
+    grid: Grid, messages: Mapping[int, Message], lost: Dropouts, timeout: float, poll: float
 ) -> Exchanged:
     """Send each node its message and return the replies that come in time.
 
@@ -45,6 +43,8 @@ def exchange(
     grid : Grid
     messages : mapping of int to Message
         Messages by the id of the node.
+    lost : Dropouts
+        Gets the nodes without a reply that counts.
     timeout : float
         Seconds from the push to the end of the exchange, ≥ 0; there is at least one pull.
     poll : float
@@ -64,30 +64,30 @@ def exchange(
         )
     waiting = {pushed: node for pushed, node in zip(ids, messages, strict=True) if pushed}
     for node in sorted(set(messages) - set(waiting.values())):
-        logger.warning("secagg: node %d is not connected and drops out", node)
+        lost.add(node, "it is not connected", "without a connection")
     deadline = time.monotonic() + timeout
     found = Exchanged({}, [])
     while waiting:
         for reply in grid.pull_messages(list(waiting)):
             answered = reply.metadata.reply_to_message_id
             if answered in waiting:
-                _sort(reply, waiting.pop(answered), found)
+                _sort(reply, waiting.pop(answered), found, lost)
         remaining = deadline - time.monotonic()
         if not waiting or remaining <= 0:
             break
         time.sleep(min(poll, remaining))
     for node in sorted(waiting.values()):
-        logger.warning("secagg: node %d did not reply in time and drops out", node)
+        lost.add(node, "it did not reply in time", "without a reply in time")
     return found
 
 
-def _sort(reply: Message, node: int, found: Exchanged) -> None:
+def _sort(reply: Message, node: int, found: Exchanged, lost: Dropouts) -> None:
     """Put a reply to the message of a node where it belongs."""
     if reply.has_error():
-        logger.warning("secagg: node %d drops out: %s", node, reply.error.reason)
+        lost.add_error(node, reply.error)
         found.errors.append(reply)
     elif reply.metadata.src_node_id != node:
         sender = reply.metadata.src_node_id
-        logger.warning("secagg: node %d drops out: node %d replied for it", node, sender)
+        lost.add(node, f"node {sender} replied for it", "with an invalid reply")
     else:
         found.replies[node] = reply

@@ -169,7 +169,7 @@ def _reply(message: Message, plan: Plan, done: Sum) -> Message:
         measured[CLIPPED] = result.clipped
     if result.clipped:
         logger.warning(
-            "secagg: %d elements of %d nodes were clipped; raise clip or a bound of metrics",
+            "secagg: clipped elements: %d, of %d nodes; raise clip or a bound of metrics",
             result.clipped,
             len(result.survivors),
         )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from flwr.app import Message
 
 from secagg import Registry, RoundParams, RoundResult, Server
 from secagg.errors import RemoteProtocolError
+from secagg.flower.dropouts import Dropouts
 from secagg.flower.wire import read_answer
 from secagg.protocol import Phase
 from secagg.protocol.messages import AdvertiseKeys, decode
 
 __all__ = ["NodeServer"]
-
-logger = logging.getLogger("flwr.secagg")
 
 
 class NodeServer:
@@ -28,9 +25,12 @@ class NodeServer:
     params : RoundParams
     registry : Registry, optional
         See `Server`.
+    lost : Dropouts
+        Gets the nodes whose replies are invalid.
     """
 
-    def __init__(self, params: RoundParams, registry: Registry | None) -> None:
+    def __init__(self, params: RoundParams, registry: Registry | None, lost: Dropouts) -> None:
+        self._lost = lost
         self._server = Server(params, registry=registry)
         self._registry = registry
         self._nodes: dict[int, int] = {}  # by client
@@ -49,7 +49,7 @@ class NodeServer:
             client = self._client(node, data)
             self._server.receive(client, data)
         except RemoteProtocolError as error:
-            logger.warning("secagg: node %d drops out: %s", node, error)
+            self._lost.add_invalid(node, error)
         else:
             self._nodes[client], self._clients[node] = node, client
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from flwr.serverapp import Grid
 from secagg import FixedPoint, Registry
 from secagg.errors import RemoteProtocolError
 from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
+from secagg.flower.dropouts import Dropouts, dropouts
 from secagg.flower.exchange import exchange
 from secagg.flower.helpers import Endorsed, Reachable, endorsed, reached
 from secagg.flower.wire import Plan, Task, read_answer
@@ -24,8 +24,6 @@ from secagg.session.thread import Thread
 from secagg.session.wire import REPORT
 
 __all__ = ["OneShotSettings", "one_shot_params", "sum_reports"]
-
-logger = logging.getLogger("flwr.secagg")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,6 @@ def sum_reports(
     params, endorsements = agreed.params, agreed.endorsements
     task = Task(REPORT, params.to_bytes(), prepared.plan, b"".join(endorsements))
     messages = {node: message_to(message, task, timeout) for node, message in own.items()}
-    found = exchange(grid, messages, timeout, settings.poll)
     # the parameters end with this call, so that no list of clients has to outlive the process
     reports = Batch(
         number=0,
@@ -77,10 +74,13 @@ def sum_reports(
         ledger=None,
         store=None,
     )
-    reports.open()
-    for node, reply in found.replies.items():
-        _receive(reports, node, reply)
-    return Sum(asyncio.run(_opened(reports, agreed, seconds)), layout, found.errors)
+    with dropouts() as lost:
+        found = exchange(grid, messages, lost, timeout, settings.poll)
+        reports.open()
+        for node, reply in found.replies.items():
+            _receive(reports, node, reply, lost)
+        result = asyncio.run(_opened(reports, agreed, seconds))
+    return Sum(result, layout, found.errors)
 
 
 def one_shot_params(
@@ -109,7 +109,7 @@ def one_shot_params(
     )
 
 
-def _receive(reports: Batch, node: int, reply: Message) -> None:
+def _receive(reports: Batch, node: int, reply: Message, lost: Dropouts) -> None:
     """Add a node's report; a node whose reply is invalid drops out."""
     try:
         data = read_answer(reply.content, large=True, sender=node, phase=REPORT)
@@ -118,7 +118,7 @@ def _receive(reports: Batch, node: int, reply: Message) -> None:
         else:
             reports.receive(node, data)
     except RemoteProtocolError as error:
-        logger.warning("secagg: node %d drops out: %s", node, error)
+        lost.add_invalid(node, error)
 
 
 async def _opened(reports: Batch, agreed: Endorsed, seconds: float) -> OneShotResult:

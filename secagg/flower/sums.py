@@ -10,6 +10,7 @@ from flwr.serverapp import Grid
 
 from secagg import FixedPoint, Registry, RoundParams, graph
 from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
+from secagg.flower.dropouts import dropouts
 from secagg.flower.exchange import exchange
 from secagg.flower.nodes import NodeServer
 from secagg.flower.wire import Plan, Task
@@ -51,23 +52,24 @@ def sum_replies(
     prepared = prepare(grid, batch, plan, settings.encoding, number, least=least, phase=phase)
     own, layout = prepared.own, prepared.layout
     params = _params(len(own), layout.length, settings, prepared.session)
-    server = NodeServer(params, settings.registry)
-    answers = dict.fromkeys(own, b"")
-    errors: list[Message] = []
-    while answers:
-        large = server.phase is Phase.MASKED_INPUT
-        seconds = timeout if large else settings.key_timeout
-        packed = prepared.plan if large else b""
-        task = Task(server.phase, params.to_bytes(), packed, b"")
-        messages = {
-            node: message_to(own[node], task._replace(data=data), seconds)
-            for node, data in answers.items()
-        }
-        found = exchange(grid, messages, seconds, settings.poll)
-        errors += found.errors
-        for node, reply in found.replies.items():
-            server.receive(node, reply)
-        answers = server.close_round()
+    with dropouts() as lost:
+        server = NodeServer(params, settings.registry, lost)
+        answers = dict.fromkeys(own, b"")
+        errors: list[Message] = []
+        while answers:
+            large = server.phase is Phase.MASKED_INPUT
+            seconds = timeout if large else settings.key_timeout
+            packed = prepared.plan if large else b""
+            task = Task(server.phase, params.to_bytes(), packed, b"")
+            messages = {
+                node: message_to(own[node], task._replace(data=data), seconds)
+                for node, data in answers.items()
+            }
+            found = exchange(grid, messages, lost, seconds, settings.poll)
+            errors += found.errors
+            for node, reply in found.replies.items():
+                server.receive(node, reply)
+            answers = server.close_round()
     return Sum(server.result(), layout, errors)
 
 

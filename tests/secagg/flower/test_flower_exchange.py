@@ -7,6 +7,7 @@ from flwr.app import Message, RecordDict
 
 from flower_nodes import NODES, Meddler, configs, secure_app
 from secagg.flower import exchange as module
+from secagg.flower.dropouts import Dropouts
 from secagg.flower.exchange import exchange
 
 
@@ -38,7 +39,7 @@ def messages() -> dict[int, Message]:
 def test_exchange_ends_when_all_nodes_have_replied(clock: Clock) -> None:
     grid = Meddler(secure_app(), configs())
     grid.meddle = lambda message, answer: answer(message)
-    found = exchange(grid, messages(), timeout=10.0, poll=4.0)
+    found = exchange(grid, messages(), Dropouts(), timeout=10.0, poll=4.0)
     assert not clock.sleeps
     assert len(found.errors) == len(NODES)  # the mod refuses messages of other kinds
 
@@ -55,7 +56,7 @@ def test_exchange_ends_at_its_deadline(clock: Clock) -> None:
 
     grid = Slow(secure_app(), configs())
     grid.meddle = lambda message, answer: answer(message)
-    found = exchange(grid, messages(), timeout=10.0, poll=4.0)
+    found = exchange(grid, messages(), Dropouts(), timeout=10.0, poll=4.0)
     assert clock.sleeps == [4.0, 4.0, 2.0]
     assert {reply.metadata.src_node_id for reply in found.errors} == set(NODES) - {NODES[1]}
 
@@ -63,5 +64,5 @@ def test_exchange_ends_at_its_deadline(clock: Clock) -> None:
 def test_exchange_without_time_has_one_pull(clock: Clock) -> None:
     grid = Meddler(secure_app(), configs())
     grid.meddle = lambda message, answer: None
-    found = exchange(grid, messages(), timeout=0.0, poll=4.0)
+    found = exchange(grid, messages(), Dropouts(), timeout=0.0, poll=4.0)
     assert (found.replies, found.errors, clock.sleeps) == ({}, [], [])

@@ -33,6 +33,7 @@ from secagg import (
     TooFewSurvivors,
 )
 from secagg.flower import sums
+from secagg.flower.dropouts import Dropouts
 from secagg.flower.testing import LocalGrid
 from secagg.flower.wire import RECORD
 
@@ -335,10 +336,12 @@ def test_training_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     times = []
     honest = sums.exchange
 
-    def noted(grid: Grid, messages: dict[int, Message], timeout: float, poll: float) -> object:
+    def noted(
+        grid: Grid, messages: dict[int, Message], lost: Dropouts, timeout: float, poll: float
+    ) -> object:
         lives = {message.metadata.ttl for message in messages.values()}
         times.append((timeout, lives))
-        return honest(grid, messages, 0.0, poll)
+        return honest(grid, messages, lost, 0.0, poll)
 
     monkeypatch.setattr(sums, "exchange", noted)
     wrapped(key_timeout=7.0).start(

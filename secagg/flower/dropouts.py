@@ -1,0 +1,73 @@
+"""Nodes that drop out of a sum, in the log of the server and in the error of the sum."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flwr.app import Error
+
+from secagg.errors import RemoteProtocolError, TooFewSurvivors
+from secagg.flower.wire import ERROR, NO_PROTOCOL, RAISED, REFUSED
+from secagg.session.outcomes import reason
+
+__all__ = ["Dropouts", "dropouts"]
+
+logger = logging.getLogger("flwr.secagg")
+
+_LONGEST = 64
+"""Characters of a class's name in the error of a sum; it is the word of a node."""
+_FOREIGN = "without the protocol"
+
+
+class Dropouts:
+    """Nodes that have dropped out of a sum; each is logged, and counted by its error."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count:,} {how}" for how, count in self._counts.items())
+
+    def add(self, node: int, why: str, how: str) -> None:
+        """Count a node; `why` is for the log, and `how` is its kind of errors, in words."""
+        logger.warning("secagg: node %d drops out: %s", node, why)
+        self._counts[how] += 1
+
+    def add_error(self, node: int, error: Error) -> None:
+        """Count a node that replied, or for which the SuperLink replied, with an error."""
+        text = error.reason or ""
+        name = text.removeprefix(ERROR)
+        if error.code not in (RAISED, REFUSED):  # of Flower itself, such as a lost node
+            self.add(node, text, f"with Flower's error {error.code}")
+        elif name == text:
+            self.add(node, f"{text}; {NO_PROTOCOL}", _FOREIGN)
+        elif error.code == RAISED and name.isidentifier() and len(name) <= _LONGEST:
+            self.add(node, text, f"with {name}")
+        else:
+            self.add(node, text, "with a refusal")
+
+    def add_invalid(self, node: int, error: RemoteProtocolError) -> None:
+        """Count a node whose reply failed a check."""
+        how = _FOREIGN if error.check == "record" else "with an invalid reply"
+        self.add(node, str(error), how)
+
+
+@contextmanager
+def dropouts() -> Iterator[Dropouts]:
+    """Yield the record of a sum's dropouts, which a `TooFewSurvivors` of the block then has."""
+    lost = Dropouts()
+    try:
+        yield lost
+    except TooFewSurvivors as error:
+        if not str(lost):
+            raise
+        raise TooFewSurvivors(
+            f"nodes dropped out ({lost}; the reason for an error is in the node's own log), "
+            f"and {reason(error)}",
+            phase=error.phase,
+            survivors=error.survivors,
+            needed=error.needed,
+        ) from None

@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers report unknown names themselves
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "aggregate": (
@@ -83,10 +83,6 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
             "training": ("History", "RoundRecord", "Trainer"),
         },
     )
-
-    def __dir__() -> list[str]:
-        """List all names, including the public names that are imported at first use."""
-        return sorted({*globals(), *__all__})
 
 
 _MOVED = {

@@ -105,7 +105,7 @@ __all__ = [
 __version__ = "0.4.0"
 
 if not TYPE_CHECKING:  # type checkers then report unknown names
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "client": ("Client",),
@@ -132,10 +132,6 @@ if not TYPE_CHECKING:  # type checkers then report unknown names
             "vault": ("Vault",),
         },
     )
-
-    def __dir__() -> list[str]:
-        """List the lazy names too."""
-        return sorted({*globals(), *__all__})
 
 
 class Moved(Loader, MetaPathFinder):

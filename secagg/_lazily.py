@@ -8,8 +8,10 @@ from importlib import import_module
 from importlib.util import find_spec
 
 
-def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a package, which imports names and modules at first use.
+def lazily(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a `__getattr__` for a package, which imports at first use, and its `__dir__`.
 
     The package itself thus imports at once, so a command can catch Ctrl-C during the rest.
 
@@ -31,4 +33,8 @@ def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], 
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get
+    def names() -> list[str]:
+        found = vars(sys.modules[package])
+        return sorted({*found, *found["__all__"]})
+
+    return get, names

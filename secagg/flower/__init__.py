@@ -36,7 +36,7 @@ if find_spec("flwr") is None:
     )
 
 if not TYPE_CHECKING:  # a node's process starts for each message and imports its mod alone
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "grid": ("SecureGrid",),

@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a client starts a process for each report, and needs no helper
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "accumulator": ("Accumulator",),

@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a node of Flower starts a process for each message, and needs the wire
-    __getattr__ = lazily(
+    __getattr__, __dir__ = lazily(
         __name__,
         {
             "deadlines": ("Clock", "Deadlines"),

@@ -131,3 +131,14 @@ def test_flower_without_flwr_names_the_extra(package: str) -> None:
     printed = run(code + "except Exception as error: print(type(error).__name__, error)")
     assert printed.startswith("MissingExtra ")
     assert "secagg[flower]" in printed
+
+
+@pytest.mark.parametrize(
+    "package", ["secagg", "fedmf", "secagg.session", "secagg.oneshot", "secagg.flower"]
+)
+def test_lazy_names_are_listed(package: str) -> None:
+    """`help` and completion take `dir`, before any name is imported."""
+    if package == "secagg.flower":
+        pytest.importorskip("flwr")
+    missing = f"import {package} as p; print(sorted(set(p.__all__) - set(dir(p))))"
+    assert run(missing).strip() == "[]"

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
 from secagg import Identity
-from secagg._check import check_kind
-from secagg.errors import ParameterError, RemoteProtocolError
+from secagg._check import check_integer, check_kind
+from secagg.errors import LinkError, ParameterError, RemoteProtocolError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import helpers_from_json
+from secagg.oneshot.params import MAX_HELPERS
 from secagg.session import Clock, Event, HelperFailed, HelperLink, Place
 from secagg.session.events import Hooks
 from secagg.session.helpers import Helpers
 
-__all__ = ["Endorsed", "Reachable", "RemoteHelper", "endorsed", "reached"]
+__all__ = ["Endorsed", "Reachable", "RemoteHelper", "all_reachable", "endorsed", "reached"]
 
 logger = logging.getLogger("flwr.secagg")
 
@@ -87,6 +88,7 @@ class RemoteHelper:
         check_kind("identity", identity, Identity, "a secagg.Identity")
         self._url = check_url(url, allow_plain_http=allow_plain_http)
         self.public = public
+        self._own = identity.public
         self._reach = partial(
             reach_helper,
             self._url,
@@ -99,9 +101,21 @@ class RemoteHelper:
     def __repr__(self) -> str:
         return f"<RemoteHelper {self._url}>"
 
-    def reach(self, params: OneShotParams) -> AbstractAsyncContextManager[EndorsingLink]:
-        """Return a link to the helper, which has endorsed the parameters."""
-        return self._reach(params)
+    @asynccontextmanager
+    async def reach(self, params: OneShotParams) -> AsyncIterator[EndorsingLink]:
+        """Yield a link to the helper, which has endorsed the parameters."""
+        async with AsyncExitStack() as stack:
+            try:
+                link = await stack.enter_async_context(self._reach(params))
+            except LinkError as error:
+                if error.check != "signature":
+                    raise
+                raise LinkError(
+                    f"{error}; is the server's public key, {self._own.hex()}, the helper's "
+                    "--aggregator?",
+                    check=error.check,
+                ) from None
+            yield link
 
     @classmethod
     def read(
@@ -135,6 +149,20 @@ class RemoteHelper:
             )
             for one in entries
         ]
+
+
+def all_reachable(helpers: object) -> tuple[Reachable, ...]:
+    """Return helpers, two or more; raise `ParameterError` if something is none."""
+    found = tuple(helpers) if isinstance(helpers, Iterable) else ()
+    if not isinstance(helpers, Iterable) or not all(
+        hasattr(one, "public") and hasattr(one, "reach") for one in found
+    ):
+        raise ParameterError(
+            f"helpers must be a list of RemoteHelper, not {type(helpers).__name__}; pass "
+            'RemoteHelper.read("helpers.json", identity=…)'
+        )
+    check_integer("the number of helpers", len(found), 2, MAX_HELPERS)
+    return found
 
 
 class Endorsed(NamedTuple):
@@ -214,7 +242,11 @@ class _Line:
 
     async def link(self) -> EndorsingLink:
         if self._link is None:
-            link = await self._stack.enter_async_context(self._helper.reach(self._params))
+            try:
+                link = await self._stack.enter_async_context(self._helper.reach(self._params))
+            except (LinkError, RemoteProtocolError) as error:  # the event has its check only
+                logger.warning("secagg: %r does not serve this sum: %s", self._helper, error)
+                raise
             if link.number != self.number:
                 raise RemoteProtocolError(
                     f"{self._helper!r} signs as helper {link.number}, and has the place of "

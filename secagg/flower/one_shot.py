@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from secagg import FixedPoint, Registry
 from secagg._check import check_integer
 from secagg.flower.batches import Sum
-from secagg.flower.helpers import Reachable
+from secagg.flower.helpers import Reachable, all_reachable
 from secagg.flower.one_shot_sums import OneShotSettings, one_shot_params, sum_reports
 from secagg.flower.vectors import CLIPPED_NODES
 from secagg.flower.wire import Plan
@@ -99,8 +99,10 @@ class OneShot(SecureStrategy):
         check_seconds(helper_timeout=helper_timeout, poll=poll)
         if min_clients is not None:
             check_integer("min_clients", min_clients, 2, 1 << 20)
+        found = all_reachable(helpers)
+        check_integer("threshold", threshold, 2, len(found))
         self._settings = OneShotSettings(
-            helpers=tuple(helpers),
+            helpers=found,
             encoding=FixedPoint(clip, fractional_bits),
             max_weight=int(max_weight),
             threshold=threshold,

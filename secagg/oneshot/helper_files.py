@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import NamedTuple
 
 from secagg.errors import ParameterError
@@ -17,23 +18,27 @@ class HelperEntry(NamedTuple):
     ed25519: bytes
 
 
+_FORM = 'each is what secagg helper keygen --json prints, with its "url"'
+
+
 def helpers_from_json(text: str | bytes) -> list[HelperEntry]:
     """Return the helpers of a file; raise `ParameterError` if it has another form."""
-    try:
+    document: object = None
+    with suppress(ValueError, RecursionError):
         document = json.loads(text)
-        if not isinstance(document, list):
-            raise TypeError
-        return [
-            HelperEntry(
-                str(one["url"]),
-                str(one["suite"]),
-                bytes.fromhex(one["hpke"]),
-                bytes.fromhex(one["ed25519"]),
-            )
-            for one in document
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise ParameterError(
-            "this is not a JSON array of helpers; each is what secagg helper keygen --json "
-            'prints, with its "url"'
-        ) from None
+    if not isinstance(document, list):
+        raise ParameterError(f"this is not a JSON array of helpers; {_FORM}")
+    return [_entry(number, one) for number, one in enumerate(document, 1)]
+
+
+def _entry(number: int, one: object) -> HelperEntry:
+    if not isinstance(one, dict):
+        raise ParameterError(f"entry {number} is not a JSON object of a helper; {_FORM}")
+    for name in HelperEntry._fields:
+        if not isinstance(one.get(name), str):
+            raise ParameterError(f'helper {number} has no text "{name}"; {_FORM}')
+    try:
+        keys = bytes.fromhex(one["hpke"]), bytes.fromhex(one["ed25519"])
+    except ValueError:
+        raise ParameterError(f"helper {number} has a key that is not hexadecimal") from None
+    return HelperEntry(one["url"], one["suite"], *keys)

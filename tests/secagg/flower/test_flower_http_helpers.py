@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -121,6 +122,17 @@ def test_helpers_serve_their_own_aggregator_only(party):
         assert caught.value.check == "helpers"
 
 
+def test_log_names_the_key_that_a_helper_rejects(semi_honest, caplog):
+    caplog.set_level(logging.WARNING, "flwr.secagg")
+    with served(semi_honest, aggregator=make_identity(1)) as urls:
+        strategy = semi_honest.wrapped(helpers=remote(semi_honest, urls), on_failure="skip")
+        run(LocalGrid(semi_honest.app(), semi_honest.configs()), strategy)
+    named = [r.getMessage() for r in caplog.records if "--aggregator" in r.getMessage()]
+    assert len(named) == len(urls)
+    assert all(OPERATOR.public.hex() in line for line in named)
+    assert all(any(url in line for line in named) for url in urls)
+
+
 def test_file_of_helpers_is_that_of_the_commands(party, tmp_path):
     with served(party) as urls:
         entries = [
@@ -157,6 +169,26 @@ def test_files_of_another_form_are_rejected(tmp_path: Path, content: str | None)
         (tmp_path / "helpers.json").write_text(content)
     with pytest.raises(ParameterError):
         RemoteHelper.read(tmp_path / "helpers.json", identity=OPERATOR)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"url": None}, '"url"'),
+        ({"ed25519": 5}, '"ed25519"'),
+        ({"hpke": "xyz"}, "hexadecimal"),
+    ],
+    ids=["url", "number", "hexadecimal"],
+)
+def test_the_wrong_entry_of_a_file_is_named(tmp_path, change, named):
+    good = {"url": "https://h:1", "suite": "x25519", "hpke": "00", "ed25519": "00"}
+    path = tmp_path / "helpers.json"
+    path.write_text(json.dumps([good, good | change]))
+    with pytest.raises(ParameterError, match=f"helper 2.*{named}"):
+        RemoteHelper.read(path, identity=OPERATOR)
+    path.write_text(json.dumps([good, "https://h:1"]))
+    with pytest.raises(ParameterError, match="entry 2"):
+        RemoteHelper.read(path, identity=OPERATOR)
 
 
 def test_without_the_extra_it_is_named():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,6 +284,7 @@ def test_too_few_weights_are_an_error(party):
         {"poll": 0.0},
         {"on_failure": "retry"},
         {"threshold": 4},
+        {"threshold": 1},
         {"threshold": 0},
         {"min_clients": 1},
         {"min_clients": 0},
@@ -291,6 +293,10 @@ def test_too_few_weights_are_an_error(party):
         {"exclude": "bias"},
         {"metrics": {"loss": 0.0}},
         {"helpers": []},
+        {"helpers": "helpers.json"},
+        {"helpers": Path("helpers.json")},
+        {"helpers": [(b"", b"")]},
+        {"helpers": None},
     ],
     ids=str,
 )
@@ -298,6 +304,17 @@ def test_settings_out_of_range_are_rejected(semi_honest, settings):
     given = {"helpers": semi_honest.helpers, "clip": 1.0, "max_weight": 100, **settings}
     with pytest.raises(ParameterError):
         OneShot(FedAvg(), **given)
+
+
+def test_a_threshold_out_of_range_names_the_range_of_the_docstring(semi_honest):
+    with pytest.raises(ParameterError, match="between 2 and 3"):
+        semi_honest.wrapped(threshold=4)
+
+
+@pytest.mark.parametrize("helpers", ["helpers.json", Path("helpers.json")], ids=["str", "path"])
+def test_a_path_in_place_of_helpers_names_the_way_to_read_it(helpers):
+    with pytest.raises(ParameterError, match=r"RemoteHelper\.read"):
+        OneShot(FedAvg(), helpers=helpers, clip=1.0, max_weight=100)
 
 
 @pytest.mark.parametrize(("settings", "least"), [({}, 3), ({"min_clients": 5}, 5)])

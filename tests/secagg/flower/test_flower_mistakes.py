@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
-from flwr.app import Context, Error, Message, RecordDict
+from flwr.app import Array, Context, Error, Message, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from flower_nodes import (
@@ -163,3 +164,18 @@ def test_a_reply_to_a_refused_round_names_the_refusal(log):
     reasons = {reply.error.reason for reply in grid.replies if reply.has_error()}
     assert len(reasons) == 1
     assert "SecAgg(evaluate={...})" in reasons.pop()
+
+
+def test_one_clipped_element_is_no_plural(log, semi_honest):
+    def large(message: Message, context: Context) -> Message:
+        reply = train(message, context)
+        if context.node_id == NODES[0]:
+            scale = np.asarray(reply.content["arrays"]["scale"].numpy() + 5)
+            reply.content["arrays"]["scale"] = Array(scale)
+        return reply
+
+    run(LocalGrid(secure_app(train=large), configs()))
+    run(LocalGrid(semi_honest.app(large), semi_honest.configs()), semi_honest.wrapped())
+    clipped = [line for line in warnings(log) if "clipped" in line]
+    assert len(clipped) == 4  # of a node and of the server, in either protocol
+    assert not any("1 elements" in line for line in clipped)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secagg.cli.files import read_helpers, read_identity
-from secagg.errors import LinkError, ParameterError, RemoteProtocolError
+from secagg.errors import ParameterError
 from secagg.oneshot import OneShotParams
 from secagg.oneshot.helper_files import HelperEntry
 from secagg.protocol import Identity
@@ -46,37 +46,18 @@ class Aggregator:
     async def reach(
         self, params: OneShotParams, stack: AsyncExitStack, patience: float = 30.0
     ) -> list[HttpHelper]:
-        """Return links to all helpers, each of which has endorsed the parameters.
+        """Return links to all helpers; see `reach_helpers`."""
+        from secagg.http.helper_links import reach_helpers
 
-        Raises
-        ------
-        LinkError
-            A helper does not answer within `patience`, in seconds, or endorses nothing. Clients
-            ask for the endorsements of all: the server could have invented the others' keys.
-        """
-        from secagg import http
-        from secagg.http.address import client_context
-
-        links = []
-        for one in self.helpers:
-            reached = http.reach_helper(
-                one.url,
-                params,
-                identity=self.identity,
-                tls=client_context(self.authority) if one.url.startswith("https:") else None,
-                allow_plain_http=self.plain,
-                patience=patience,
-            )
-            try:
-                links.append(await stack.enter_async_context(reached))
-            except (LinkError, RemoteProtocolError) as error:
-                raise LinkError(
-                    f"the helper at {one.url} does not endorse this sum, and clients ask for "
-                    f"the endorsements of all {len(self.helpers)}; start it with secagg helper "
-                    f"serve, then serve again ({error})",
-                    check=error.check,
-                ) from None
-        return links
+        return await reach_helpers(
+            self.helpers,
+            params,
+            stack,
+            identity=self.identity,
+            authority=self.authority,
+            patience=patience,
+            allow_plain_http=self.plain,
+        )
 
     async def try_all(self, params: OneShotParams) -> None:
         """Raise `LinkError` unless all helpers endorse the parameters now."""

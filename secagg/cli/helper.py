@@ -22,9 +22,9 @@ from secagg.cli.addresses import (
 )
 from secagg.cli.console import App, Document, Json, command
 from secagg.cli.files import read, read_registry, write_private
-from secagg.cli.one_shot import as_suite
 from secagg.errors import ParameterError, SecAggError
 from secagg.oneshot import Helper, HelperJournal, OneShotParams
+from secagg.oneshot.suites import as_suite
 from secagg.protocol import Registry
 
 app = App(no_args_is_help=True, help="Act as a helper of one-shot sums.")

@@ -23,7 +23,7 @@ from secagg.oneshot import Noise, OneShotParams, epsilon
 from secagg.oneshot.layout import DIGEST_BYTES, ID_BYTES, START_BYTES
 from secagg.oneshot.params import MAX_HELPERS
 from secagg.oneshot.reports import CHUNK
-from secagg.oneshot.suites import NAMES, SECRET_BYTES, BoxKey, SuiteName
+from secagg.oneshot.suites import SECRET_BYTES, BoxKey, SuiteName, as_suite
 from secagg.protocol import Identity
 from secagg.protocol.params import Security
 from secagg.simulate import simulate_one_shot, temporary_journals
@@ -133,13 +133,6 @@ def simulate(
         "peak_memory": peak_memory(),
     }
     _echo(params, document, json=json)
-
-
-def as_suite(name: str) -> SuiteName:
-    """Return a suite by its name, or raise `ParameterError`."""
-    if name not in NAMES:
-        raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
-    return name
 
 
 def _params(

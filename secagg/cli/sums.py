@@ -13,7 +13,6 @@ import numpy as np
 from secagg import graph
 from secagg.cli.aggregator import Aggregator
 from secagg.cli.console import Document, counted
-from secagg.cli.one_shot import as_suite
 from secagg.cli.vectors import number_of
 from secagg.encoding import FixedPoint
 from secagg.errors import ParameterError
@@ -108,7 +107,7 @@ class Sums:
             threshold=default if self.threshold is None else self.threshold,
             min_clients=3,
             security=self.security,
-            suite=as_suite(helpers[0].suite),
+            suite=helpers[0].suite,
             session=bind(f"{self.name} {number} ".encode() + self.run, number_of(number)),
         )
 

@@ -8,6 +8,7 @@ sum. Sites learn nothing of the session; this controller is its member in their 
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -24,11 +25,11 @@ from secagg.errors import ParameterError, RemoteProtocolError
 from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
-from secagg.flare.helpers import Helpers
 from secagg.flare.running import RunningSession
 from secagg.flare.settings import modulus_bits, two_thirds
 from secagg.flare.tasks import request
 from secagg.oneshot import OneShotParams, OneShotResult
+from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
 from secagg.protocol.params import Security
 from secagg.session import Deadlines, bind
@@ -106,7 +107,7 @@ class OneShotFedAvg(SumFedAvg):
                 f"security is {security!r} and registry {registry!r}; active sums take a "
                 "registry of the sites' keys, and others none"
             )
-        self._helpers = Helpers.of(helpers)
+        self._helpers = _entries(helpers)
         self._params(self.num_clients, 1, b"")  # validates the arguments before the job begins
         self._deadlines = Deadlines(
             gather=helper_timeout, reports=train_timeout, unmask=helper_timeout
@@ -146,9 +147,12 @@ class OneShotFedAvg(SumFedAvg):
     ) -> OneShotResult:
         assert self._running is not None, "run makes it"  # noqa: S101
         assert self._identity is not None, "run reads it"  # noqa: S101
+        from secagg.http.helper_links import reach_helpers  # of another extra
+
         session = self._running.session
         async with AsyncExitStack() as stack:
-            links = await self._helpers.reach(
+            links = await reach_helpers(
+                self._helpers,
                 params,
                 stack,
                 identity=self._identity,
@@ -221,11 +225,21 @@ class OneShotFedAvg(SumFedAvg):
             length=length,
             encoding=encoding,
             modulus_bits=modulus_bits(sites, encoding, self.max_weight),
-            helpers=self._helpers.keys,
+            helpers=tuple((one.hpke, one.ed25519) for one in self._helpers),
             threshold=self.threshold,
             min_clients=two_thirds(sites) if self.min_clients is None else self.min_clients,
             max_weight=self.max_weight,
             security=self.security,
-            suite=self._helpers.suite,
+            suite=self._helpers[0].suite,
             session=bind(name, message),
         )
+
+
+def _entries(helpers: Sequence[Any]) -> list[HelperEntry]:
+    try:
+        entries = helpers_from_json(json.dumps(helpers))
+    except TypeError:
+        raise ParameterError("helpers must be a list as in a JSON file of helpers") from None
+    if len({one.suite for one in entries}) != 1:
+        raise ParameterError("helpers must be one or more, all of one suite")
+    return entries

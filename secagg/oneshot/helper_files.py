@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from secagg.errors import ParameterError
+from secagg.oneshot.suites import SuiteName, as_suite
 
 
 class HelperEntry(NamedTuple):
     """Helper of a file of helpers: where it is, and its public keys."""
 
     url: str
-    suite: str
+    suite: SuiteName
     hpke: bytes
     ed25519: bytes
 
@@ -41,4 +42,4 @@ def _entry(number: int, one: object) -> HelperEntry:
         keys = bytes.fromhex(one["hpke"]), bytes.fromhex(one["ed25519"])
     except ValueError:
         raise ParameterError(f"helper {number} has a key that is not hexadecimal") from None
-    return HelperEntry(one["url"], one["suite"], *keys)
+    return HelperEntry(one["url"], as_suite(one["suite"]), *keys)

@@ -36,6 +36,13 @@ OVERHEAD = {"hybrid": 1088 + 32 + 16, "x25519": 32 + 16}
 _NEEDED = {"hybrid": "48, with ML-KEM,", "x25519": "47"}
 
 
+def as_suite(name: str) -> SuiteName:
+    """Return a suite by its name, or raise `ParameterError`."""
+    if name not in NAMES:
+        raise ParameterError(f"suite must be hybrid or x25519, not {name!r}")
+    return name
+
+
 class BoxKey(Confined):
     """Private key of a helper, which opens its boxes. It cannot be pickled.
 

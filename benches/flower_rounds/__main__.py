@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--poll",
         type=float,
         default=usual.poll,
-        help=f"seconds between looks for replies, where they can be set: {usual.poll:g}, as in "
-        "Flower's own loop; `SecAgg` has 0.5",
+        help="seconds between looks for replies of `SecAgg` and `OneShot`: "
+        f"{usual.poll:g}, their default; Flower's own loop has 3",
     )
     parser.add_argument("--quick", action="store_true", help="a trial that all variants run")
     parser.add_argument("--faults", action="store_true", help="faults of SecAgg+ and `SecAgg`")

@@ -36,14 +36,14 @@ class Settings:
     nodes, runs, rounds : int
         Numbers of SuperNodes, of runs of each variant and length, and of rounds in a run.
     poll : float
-        Seconds between two looks for replies, where a variant can set them.
+        Seconds between two looks for replies of `SecAgg` and `OneShot`.
     """
 
     lengths: tuple[int, ...] = (100_000, 1_000_000)
     nodes: int = 8
     runs: int = 5
     rounds: int = 2
-    poll: float = 3.0  # the interval of Flower's own loop
+    poll: float = 0.5  # the default of `SecAgg` and `OneShot`
 
     @property
     def total(self) -> int:

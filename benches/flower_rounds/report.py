@@ -142,7 +142,8 @@ def notes(settings: Settings) -> Iterator[str]:
         "start of the ServerApp included."
     )
     yield (
-        f"Looks for replies every {settings.poll:g} s, and every 3 s in Flower's own loop. "
+        f"`SecAgg` and `OneShot` look for replies every {settings.poll:g} s, and Flower's own "
+        "loop, for the other two, every 3 s. "
         "Error: the largest of an element of a model."
     )
     yield ", ".join(f"{name} {value}" for name, value in facts().items()) + "."

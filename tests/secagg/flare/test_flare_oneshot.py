@@ -278,7 +278,7 @@ def test_dead_helper_is_no_loss_after_its_endorsement(make: Make, tmp_path: Path
         make.served = own
         sites = make.sites()
         sites[0].trainer.before = lambda number: own.end(2)
-        assert make.added(Network(sites), helper_timeout=2.0) == mean(1, 2, 3, 4)
+        assert make.added(Network(sites), helper_timeout=5.0) == mean(1, 2, 3, 4)
 
 
 def test_dead_helper_ends_the_job_before_training(make: Make, tmp_path: Path) -> None:

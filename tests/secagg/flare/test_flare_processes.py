@@ -33,7 +33,11 @@ from secagg.flare import (
 from secagg.protocol.key_files import registry_to_json
 from secagg.testing import make_identity
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # by FLARE's user, whose connection such a warning would end
+    pytest.mark.filterwarnings("ignore:ssl_context is deprecated:DeprecationWarning"),
+]
 ROUNDS = 2
 KEYS: dict[int | str, bytes] = {name: make_identity(i).public for i, name in enumerate(SITES)}
 

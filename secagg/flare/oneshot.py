@@ -26,11 +26,12 @@ from secagg.flare import names
 from secagg.flare.averaging import SumFedAvg
 from secagg.flare.files import read_identity, read_registry
 from secagg.flare.running import RunningSession
-from secagg.flare.settings import modulus_bits, two_thirds
+from secagg.flare.settings import two_thirds
 from secagg.flare.tasks import request
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.helper_files import HelperEntry, helpers_from_json
 from secagg.protocol import Identity
+from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 from secagg.session import Deadlines, bind
 from secagg.session.wire import Declined, encode, read_task
@@ -224,7 +225,7 @@ class OneShotFedAvg(SumFedAvg):
             n_clients=sites,
             length=length,
             encoding=encoding,
-            modulus_bits=modulus_bits(sites, encoding, self.max_weight),
+            modulus_bits=modulus_bits(sites, encoding, self.max_weight or 1),
             helpers=tuple((one.hpke, one.ed25519) for one in self._helpers),
             threshold=self.threshold,
             min_clients=two_thirds(sites) if self.min_clients is None else self.min_clients,

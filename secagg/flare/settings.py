@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from secagg.encoding import FixedPoint
 from secagg.protocol import RoundParams
+from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 
-__all__ = ["modulus_bits", "round_params", "two_thirds"]
+__all__ = ["round_params", "two_thirds"]
 
 
 def two_thirds(sites: int) -> int:
     """Return the smallest number of sites above two thirds of all."""
     return 2 * sites // 3 + 1
-
-
-def modulus_bits(sites: int, encoding: FixedPoint, max_weight: int | None) -> int:
-    """Return the bits of the smallest modulus that suffices for a sum of some sites."""
-    weight = max_weight or 1
-    largest = sites * max(encoding.max_encoded * weight, weight)
-    return min(64, (2 * largest).bit_length())
 
 
 def round_params(
@@ -41,7 +35,7 @@ def round_params(
         threshold=two_thirds(sites) if threshold is None else threshold,
         length=length,
         encoding=encoding,
-        modulus_bits=modulus_bits(sites, encoding, max_weight),
+        modulus_bits=modulus_bits(sites, encoding, max_weight or 1),
         max_weight=max_weight,
         security=security,
         session=b"flare",

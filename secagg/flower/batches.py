@@ -25,7 +25,7 @@ from secagg.flower.wire import (
 )
 from secagg.session.wire import AttemptName, write_name
 
-__all__ = ["FEWEST", "Prepared", "Sum", "Summing", "message_to", "modulus_bits", "prepare"]
+__all__ = ["FEWEST", "Prepared", "Sum", "Summing", "message_to", "prepare"]
 
 FEWEST = 3
 """Smallest number of clients of a sum, unless the settings of the run say otherwise."""
@@ -123,15 +123,6 @@ def prepare(
     layout = Layout(plan, first.content, encoding.clip)
     name = AttemptName(run_name(grid.run.run_id), number, 0, os.urandom(8), digest)
     return Prepared(own, packed, layout, write_name(PREFIX, name))
-
-
-def modulus_bits(clients: int, encoding: FixedPoint, weight: int, others: int = 0) -> int:
-    """Return the bits of the smallest modulus for weighted sums, and for numbers to `others`.
-
-    2^b > 2 · n · W · M for the sums, where M is the encoding's largest integer.
-    """
-    largest = max(2 * clients * weight * encoding.max_encoded, others)
-    return min(largest.bit_length(), 64)
 
 
 def message_to(own: Message, task: Task, seconds: float) -> Message:

@@ -12,13 +12,14 @@ from flwr.serverapp import Grid
 
 from secagg import FixedPoint, Registry
 from secagg.errors import RemoteProtocolError
-from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
+from secagg.flower.batches import FEWEST, Sum, message_to, prepare
 from secagg.flower.dropouts import Dropouts, dropouts
 from secagg.flower.exchange import exchange
 from secagg.flower.helpers import Endorsed, Reachable, endorsed, reached
 from secagg.flower.wire import Plan, Task, read_answer
 from secagg.oneshot import OneShotParams, OneShotResult
 from secagg.oneshot.suites import KEY_BYTES
+from secagg.protocol.headroom import modulus_bits
 from secagg.session.batch import Batch
 from secagg.session.thread import Thread
 from secagg.session.wire import REPORT

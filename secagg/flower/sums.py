@@ -9,12 +9,13 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from secagg import FixedPoint, Registry, RoundParams, graph
-from secagg.flower.batches import FEWEST, Sum, message_to, modulus_bits, prepare
+from secagg.flower.batches import FEWEST, Sum, message_to, prepare
 from secagg.flower.dropouts import dropouts
 from secagg.flower.exchange import exchange
 from secagg.flower.nodes import NodeServer
 from secagg.flower.wire import Plan, Task
 from secagg.protocol import Phase
+from secagg.protocol.headroom import modulus_bits
 from secagg.protocol.params import Security
 
 __all__ = ["Settings", "sum_replies"]

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from secagg.errors import ParameterError
 
 if TYPE_CHECKING:
+    from secagg.encoding import FixedPoint
     from secagg.protocol.params import RoundParams
+
+
+def modulus_bits(clients: int, encoding: FixedPoint, weight: int, others: int = 0) -> int:
+    """Return the bits of the smallest modulus for weighted sums, and for numbers to `others`.
+
+    2^b > 2 · n · W · M for the sums, where M is the encoding's largest integer.
+    """
+    largest = max(2 * clients * weight * encoding.max_encoded, others)
+    return min(largest.bit_length(), 64)
 
 
 def check_headroom(params: RoundParams, noise: int = 0) -> None:

@@ -165,7 +165,7 @@ def test_ml_100k_on_real_nodes_gives_the_digests_of_one_process(
 @network
 @pytest.mark.slow
 def test_nodes_with_trusted_entities_run_no_unsigned_app(tmp_path: Path) -> None:
-    """Whoever submits a run sends the code of the client's app."""
+    """An app without a trusted signature does not run, whatever its code."""
     key = Ed25519PrivateKey.generate().public_key()
     public = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     trusted = tmp_path / "trusted.yaml"

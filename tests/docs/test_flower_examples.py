@@ -171,7 +171,7 @@ def test_nodes_with_trusted_entities_run_no_unsigned_app(tmp_path: Path) -> None
     trusted = tmp_path / "trusted.yaml"
     trusted.write_text(f"fpk_{uuid.uuid4()}: {public}\n")
     options = ("--insecure", "--trusted-entities", str(trusted))
-    with Network(3, node=lambda _: options) as nodes:
+    with Network(5, node=lambda _: options) as nodes:
         run = nodes.begin(app=EXAMPLES / "sklearn", rounds=1)
         assert nodes.finish(run) == "finished:failed"
         assert "FAB could not be verified" in nodes.log("node0")

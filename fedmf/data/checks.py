@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedmf.data.ratings import Ratings, Split
+from fedmf.data.ratings import Ids, Ratings, Split
 from fedmf.errors import DataError, SettingError
 
 __all__ = ["Identified", "check_parts", "check_ratings", "same_ids"]
@@ -17,11 +16,11 @@ class Identified(Protocol):
     """Object that knows the data set's own ids of its users and items."""
 
     @property
-    def user_ids(self) -> NDArray[np.int64]:
+    def user_ids(self) -> Ids:
         """The data set's own ids of the users."""
 
     @property
-    def item_ids(self) -> NDArray[np.int64]:
+    def item_ids(self) -> Ids:
         """The data set's own ids of the items."""
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedmf.errors import DataError
 
-__all__ = ["Catalogue", "Ratings", "Split", "check_size", "seal"]
+__all__ = ["Catalogue", "Ids", "Ratings", "Split", "check_size", "is_dtype", "seal"]
+
+Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
+"""A data set's own ids of its users or items: integers, or texts such as names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,8 @@ class Ratings:
         ratings.
     n_items : number of items, rated or not
     scale : lowest and highest possible rating
-    user_ids, item_ids : int64, shapes (n_users,) and (n_items,): the data set's own ids
+    user_ids, item_ids
+        int64 or text, shapes (n_users,) and (n_items,): the data set's own ids.
     catalogue : titles, years and genres of the items
     """
 
@@ -81,13 +85,15 @@ class Ratings:
     times: NDArray[np.int64]
     n_items: int
     scale: tuple[float, float]
-    user_ids: NDArray[np.int64]
-    item_ids: NDArray[np.int64]
+    user_ids: Ids
+    item_ids: Ids
     catalogue: Catalogue
 
     def __post_init__(self) -> None:
         seal(self, indptr=np.int64, items=np.int32, values=np.float64, times=np.int64)
-        seal(self, user_ids=np.int64, item_ids=np.int64)
+        for name in ("user_ids", "item_ids"):
+            text = getattr(getattr(self, name), "dtype", np.dtype(np.int64)).kind == "U"
+            seal(self, **{name: np.str_ if text else np.int64})
         n_ratings = self.values.size
         low, high = self.scale
         sound = {
@@ -214,7 +220,7 @@ def seal(owner: object, **dtypes: type[np.generic]) -> None:
     """Replace arrays of a dataclass by read-only views; raises DataError for a wrong dtype."""
     for field, dtype in dtypes.items():
         array = getattr(owner, field)
-        if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        if not isinstance(array, np.ndarray) or not is_dtype(array.dtype, dtype):
             found = getattr(array, "dtype", type(array).__name__)
             raise DataError(
                 f"{type(owner).__name__}.{field} must be an array of {dtype.__name__}, "
@@ -223,3 +229,8 @@ def seal(owner: object, **dtypes: type[np.generic]) -> None:
         view = array.view()
         view.flags.writeable = False
         object.__setattr__(owner, field, view)
+
+
+def is_dtype(found: np.dtype[Any], wanted: type[np.generic]) -> bool:
+    """Return True for the wanted dtype, which for texts leaves their length open."""
+    return found.type is np.str_ if wanted is np.str_ else found == wanted

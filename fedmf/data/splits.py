@@ -144,7 +144,8 @@ def _parted(ratings: Ratings, test: NDArray[np.bool_]) -> Split:
 
 def _positions(ratings: Ratings, table: RatingTable) -> NDArray[np.int64]:
     """Return the position in `ratings` of each line's rating, or -1 if it is missing."""
-    pair = ratings.user_ids[ratings.users] * 10**9 + ratings.item_ids[ratings.items]
+    user_ids, item_ids = ratings.user_ids.astype(np.int64), ratings.item_ids.astype(np.int64)
+    pair = user_ids[ratings.users] * 10**9 + item_ids[ratings.items]
     order = np.argsort(pair)
     sought = table.users * 10**9 + table.items
     place = order[np.searchsorted(pair[order], sought).clip(max=pair.size - 1)]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf.data import Ratings
 from fedmf.data.checks import Identified, same_ids
+from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
 from fedmf.masks.protocol import FittedMask
 from fedmf.models import Factors
@@ -59,12 +60,12 @@ class Combined(Trained):
             )
 
     @property
-    def user_ids(self) -> NDArray[np.int64]:
+    def user_ids(self) -> Ids:
         """The data set's own ids of the users."""
         return self.train.user_ids
 
     @property
-    def item_ids(self) -> NDArray[np.int64]:
+    def item_ids(self) -> Ids:
         """The data set's own ids of the items."""
         return self.train.item_ids
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 
@@ -10,13 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedmf import _fast
 from fedmf.data import Ratings
+from fedmf.data.internal import to_public
+from fedmf.data.ratings import Ids
 from fedmf.errors import ModelError
-from fedmf.models.factors_file import TABLES, read_tables, write_tables
+from fedmf.models.factors_file import FACTORS, IDS, Form, read_tables, write_tables
 from fedmf.models.recommender import Recommender, pairs
 
 __all__ = ["Factors"]
 
 Floats = NDArray[np.float64]
+
+TABLES: Form = {
+    "user_factors": (np.float64,),
+    "item_factors": (np.float64,),
+    "seen_indptr": (np.int64,),
+    "seen_items": (np.int32,),
+    "user_ids": IDS,
+    "item_ids": IDS,
+    "scale": (np.float64,),
+    "ranks": (np.bool_,),
+}
+ADDED = {"scale": np.zeros(0), "ranks": np.array(False)}  # the values in files of version 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +52,30 @@ class Factors(Recommender):
     seen_indptr, seen_items
         int64, shape (n_users + 1,), and int32: the items that each user rated in training, in
         the layout of ``indptr`` and ``items`` of `Ratings`.
-    user_ids, item_ids : int64, the data set's own ids
+    user_ids, item_ids : int64 or text, the data set's own ids
+    scale
+        Public scale (low, high) of the ratings. Predictions are mapped to it from the internal
+        scale of the training, 1 to 5. None for no mapping.
+    ranks
+        True if the predictions rank the items, as on implicit feedback, and are no ratings.
     """
 
     user_factors: Floats
     item_factors: Floats
     seen_indptr: NDArray[np.int64]
     seen_items: NDArray[np.int32]
-    user_ids: NDArray[np.int64]
-    item_ids: NDArray[np.int64]
+    user_ids: Ids
+    item_ids: Ids
+    scale: tuple[float, float] | None = None
+    ranks: bool = False
 
     def __post_init__(self) -> None:
         for name in ("user_factors", "item_factors"):
             object.__setattr__(self, name, _table(getattr(self, name)))
+        if self.scale is not None and not -math.inf < self.scale[0] < self.scale[1] < math.inf:
+            raise ModelError(
+                f"scale = {self.scale!r} must be the lowest and the highest possible rating"
+            )
         (n_users, k), (n_items, k_items) = self.user_factors.shape, self.item_factors.shape
         if (
             k != k_items
@@ -66,10 +92,18 @@ class Factors(Recommender):
             )
 
     @classmethod
-    def of(cls, user_factors: Floats, item_factors: Floats, ratings: Ratings) -> Factors:
+    def of(
+        cls,
+        user_factors: Floats,
+        item_factors: Floats,
+        ratings: Ratings,
+        *,
+        scale: tuple[float, float] | None = None,
+        ranks: bool = False,
+    ) -> Factors:
         """Return factors with the items and ids of `ratings`; ModelError if shapes differ."""
         of_ratings = ratings.indptr, ratings.items, ratings.user_ids, ratings.item_ids
-        return cls(user_factors, item_factors, *of_ratings)
+        return cls(user_factors, item_factors, *of_ratings, scale, ranks)
 
     @property
     def n_users(self) -> int:
@@ -87,13 +121,14 @@ class Factors(Recommender):
         return int(self.item_factors.shape[1])
 
     def predict(self, users: ArrayLike, items: ArrayLike) -> Floats:
-        """Return r̂_ui = q_i · p_u (eq. 1) of each pair; see `Recommender.predict`."""
+        """Return r̂_ui = q_i · p_u (eq. 1), on the public scale; see `Recommender.predict`."""
         rows, columns = pairs(users, items, self.n_users, self.n_items)
-        found = np.empty(rows.size)
+        flat = np.empty(rows.size)
         _fast.predict(
-            self.user_factors, self.item_factors, rows.reshape(-1), columns.reshape(-1), found
+            self.user_factors, self.item_factors, rows.reshape(-1), columns.reshape(-1), flat
         )
-        return found.reshape(rows.shape)
+        found = flat.reshape(rows.shape)
+        return found if self.scale is None else to_public(found, self.scale)
 
     def seen(self, user: int) -> NDArray[np.int32]:
         """Return the items that a user has rated in training."""
@@ -107,7 +142,9 @@ class Factors(Recommender):
 
         Raises ModelError if the file cannot be written, as in a folder that does not exist.
         """
-        write_tables(path, {name: getattr(self, name) for name in TABLES})
+        tables = {name: getattr(self, name) for name in TABLES}
+        tables["scale"] = np.array(self.scale or (), dtype=np.float64)
+        write_tables(path, FACTORS, tables)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Factors:
@@ -116,7 +153,15 @@ class Factors(Recommender):
         Raises ModelError if the file is missing, damaged, not a model or of another version, or
         its tables are inconsistent. The message names the reason.
         """
-        factors = cls(**read_tables(path))
+        tables = read_tables(path, FACTORS, TABLES, ADDED)
+        ends, ranks = tables.pop("scale"), tables.pop("ranks")
+        if ends.shape not in ((0,), (2,)) or ranks.shape:
+            raise ModelError(
+                f"the scale {ends} or the mark for rankings {ranks} of the model {path} has a "
+                "wrong shape: train the model again"
+            )
+        scale = (float(ends[0]), float(ends[1])) if ends.size else None
+        factors = cls(**tables, scale=scale, ranks=bool(ranks))
         _check_numbers(factors, path)
         return factors
 

@@ -1,7 +1,8 @@
-"""Model files: a header, and an ``.npz`` archive of the tables.
+"""Model files: a header, and an ``.npz`` archive of the kind of model and of its tables.
 
 The header has magic, version, length and SHA-256 of the archive. It is checked before any
-parsing, and no data are ever unpickled.
+parsing, and no data are ever unpickled. Version 1 had `Factors` only, without the table of the
+kind.
 """
 
 from __future__ import annotations
@@ -12,34 +13,35 @@ import os
 import struct
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedmf.data.ratings import is_dtype
 from fedmf.errors import ModelError
 
-__all__ = ["read_tables", "write_tables"]
+__all__ = ["FACTORS", "IDS", "Form", "kind_of", "read_tables", "write_tables"]
+
+Form: TypeAlias = Mapping[str, tuple[type[np.generic], ...]]
+"""Tables of a kind of model: the dtypes, one or several, by the name of the table."""
 
 MAGIC = b"fedmf model\n"
-VERSION = 1
+VERSION = 2
+KIND = "kind"  # name of the table with the kind of model
+FACTORS = "factors"  # the kind of `Factors`, and of every file of version 1
 HEADER = struct.Struct(f"<{len(MAGIC)}sIQ32s")  # magic, version, length, SHA-256
 
-TABLES = {
-    "user_factors": np.float64,
-    "item_factors": np.float64,
-    "seen_indptr": np.int64,
-    "seen_items": np.int32,
-    "user_ids": np.int64,
-    "item_ids": np.int64,
-}
+IDS = (np.int64, np.str_)
 
 
-def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
-    """Write the tables named in `TABLES` to a file, atomically; raises ModelError."""
+def write_tables(path: str | os.PathLike[str], kind: str, tables: Mapping[str, Any]) -> None:
+    """Write the tables of a kind of model to a file, atomically; raises ModelError."""
     payload = io.BytesIO()
-    np.savez(payload, **tables)
+    all_tables: dict[str, Any] = {KIND: np.array(kind), **tables}
+    np.savez(payload, **all_tables)
     body = payload.getvalue()
     header = HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest())
     target = Path(path)
@@ -57,8 +59,43 @@ def write_tables(path: str | os.PathLike[str], tables: dict[str, Any]) -> None:
         raise ModelError(f"the model cannot be written to {target}: {error}") from error
 
 
-def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Return the tables of a file by name; raises ModelError, see `Factors.load`."""
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return the kind of the model in a file, such as "factors"; raises ModelError."""
+    version, body = _read(path)
+    return _kind(version, body, path)
+
+
+def read_tables(
+    path: str | os.PathLike[str], kind: str, form: Form, added: Mapping[str, Any] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the tables of a file by name.
+
+    Parameters
+    ----------
+    path : file that `write_tables` wrote
+    kind : kind of the model
+    form : names and dtypes of its tables
+    added : tables that version 1 did not have, with the values for such a file
+
+    Raises
+    ------
+    ModelError
+        If the file is missing, damaged, of another kind or version, or lacks a table.
+    """
+    version, body = _read(path)
+    found = _kind(version, body, path)
+    if found != kind:
+        raise ModelError(
+            f"the model {path} is of the kind {found!r}, not {kind!r}: load it with the class "
+            "that saved it"
+        )
+    older = added if version == 1 and added is not None else {}
+    wanted = {name: dtypes for name, dtypes in form.items() if name not in older}
+    return _tables(body, wanted, path) | dict(older)
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[int, bytes]:
+    """Return the version of a file and the bytes of its archive."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -66,11 +103,11 @@ def read_tables(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
             f"the model {path} cannot be read ({error.strerror}): give a folder or a file that "
             "fedmf train --out wrote"
         ) from error
-    return _tables(_checked_body(data, path), path)
+    return _checked_body(data, path)
 
 
-def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
-    """Validate magic, version, length and checksum, and return the bytes after the header."""
+def _checked_body(data: bytes, path: str | os.PathLike[str]) -> tuple[int, bytes]:
+    """Validate the header and the checksum; return the version and the bytes of the archive."""
     if not data.startswith(MAGIC[: len(data)]) or not data:
         raise ModelError(
             f"{path} is not a model of fedmf: give a file that fedmf train --out wrote"
@@ -78,10 +115,10 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
     if len(data) < HEADER.size:
         raise ModelError(f"the model {path} is cut short to {len(data)} bytes: train it again")
     _, version, length, checksum = HEADER.unpack_from(data)
-    if version != VERSION:
+    if version not in (1, VERSION):
         raise ModelError(
-            f"the model {path} has version {version}; this fedmf reads version {VERSION}: "
-            "train it again, or use the fedmf that wrote it"
+            f"the model {path} has version {version}; this fedmf reads versions 1 and "
+            f"{VERSION}: train it again, or use the fedmf that wrote it"
         )
     body = data[HEADER.size :]
     if len(body) != length:
@@ -91,10 +128,20 @@ def _checked_body(data: bytes, path: str | os.PathLike[str]) -> bytes:
         )
     if hashlib.sha256(body).digest() != checksum:
         raise ModelError(f"the model {path} has another checksum than recorded: train it again")
-    return body
+    return int(version), body
 
 
-def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def _kind(version: int, body: bytes, path: str | os.PathLike[str]) -> str:
+    """Return the kind of the model in an archive."""
+    if version == 1:
+        return FACTORS
+    kind = _tables(body, {KIND: (np.str_,)}, path)[KIND]
+    if kind.shape:
+        raise ModelError(f"the model {path} has several kinds, {kind!r}: train it again")
+    return str(kind)
+
+
+def _tables(body: bytes, form: Form, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """Return the tables of the archive by name; ModelError if a name or dtype is wrong."""
     found = {}
     try:
@@ -102,10 +149,13 @@ def _tables(body: bytes, path: str | os.PathLike[str]) -> dict[str, NDArray[Any]
             if sum(member.file_size for member in packed.infolist()) > len(body):
                 raise ValueError("it is compressed, unlike a saved model")
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            for name, dtype in TABLES.items():
+            for name, dtypes in form.items():
                 table = archive[name]
-                if not isinstance(table, np.ndarray) or table.dtype != dtype:
-                    raise ValueError(f"{name} is not a table of {np.dtype(dtype)}")
+                if not isinstance(table, np.ndarray) or not any(
+                    is_dtype(table.dtype, dtype) for dtype in dtypes
+                ):
+                    names = " or ".join(dtype.__name__ for dtype in dtypes)
+                    raise ValueError(f"{name} is not a table of {names}")
                 found[name] = table
     # The checksum is right, so the file was made on purpose. numpy and zipfile do not document
     # what they raise on such bytes, and every error means the same.

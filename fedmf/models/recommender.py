@@ -25,6 +25,16 @@ class Recommender(ABC):
     """Base class of models of known users and items, numbered 0, 1, … as in the ratings."""
 
     @property
+    def scale(self) -> tuple[float, float] | None:
+        """Public scale (low, high) of the predictions; None if they have none."""
+        return None
+
+    @property
+    def ranks(self) -> bool:
+        """True if the model was trained to rank items. A model of ratings ranks badly."""
+        return False
+
+    @property
     @abstractmethod
     def n_users(self) -> int:
         """Number of users."""
@@ -67,7 +77,7 @@ class Recommender(ABC):
         items : int64 array, shape (≤ k,)
             Equal predictions are ordered by item number.
         predictions : float64 array with the same shape
-            See `predict`.
+            See `predict`; clipped to the scale of the ratings, if the model has one.
 
         Raises
         ------
@@ -86,7 +96,8 @@ class Recommender(ABC):
         # no matrix product: it may round items of equal factors differently
         scores = self.predict(np.full(items.size, row), items)
         best = np.argsort(-scores, kind="stable")[:k]
-        return items[best].astype(np.int64), scores[best]
+        items, scores = items[best].astype(np.int64), scores[best]
+        return items, scores if self.scale is None else np.clip(scores, *self.scale)
 
 
 class Trained(Recommender):
@@ -124,6 +135,16 @@ class Estimator(Recommender, Settings):
     def n_items(self) -> int:
         """Number of items, m; ModelError before `fit`."""
         return self._fitted().n_items
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """Public scale of the predictions, or None; ModelError before `fit`."""
+        return self._fitted().scale
+
+    @property
+    def ranks(self) -> bool:
+        """True if the model was trained to rank items; ModelError before `fit`."""
+        return self._fitted().ranks
 
     def seen(self, user: int) -> NDArray[np.integer]:
         """Return the items that a user rated in training; ModelError before `fit`."""

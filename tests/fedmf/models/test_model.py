@@ -3,6 +3,7 @@ import io
 import os
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import fedmf.models.factors
 from fedmf.errors import ModelError
 from fedmf.models import Factors
-from fedmf.models.factors_file import HEADER, MAGIC
+from fedmf.models.factors_file import HEADER, MAGIC, VERSION, kind_of, write_tables
 
 
 def test_model_file_of_version_0_4_predicts_as_it_did():
@@ -160,6 +161,8 @@ def test_saved_model_is_loaded_unchanged(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     loaded = Factors.load(path)
+    assert loaded.scale is None
+    assert not loaded.ranks
     for name in (
         "user_factors", "item_factors", "seen_indptr", "seen_items", "user_ids", "item_ids",
     ):  # fmt: skip
@@ -167,6 +170,44 @@ def test_saved_model_is_loaded_unchanged(factors, tmp_path):
         np.testing.assert_array_equal(found, meant)
         assert found.dtype == meant.dtype
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.fedmf"]
+
+
+def test_scale_ranking_and_text_ids_are_saved(factors, tmp_path):
+    path = tmp_path / "model.fedmf"
+    named = replace(
+        factors,
+        user_ids=np.array(["ada", "bob"]),
+        item_ids=np.array(["a", "b", "c", "dd"]),
+        scale=(0.5, 4.0),
+        ranks=True,
+    )
+    named.save(path)
+    loaded = Factors.load(path)
+    assert (loaded.scale, loaded.ranks) == ((0.5, 4.0), True)
+    assert loaded.user_ids.tolist() == ["ada", "bob"]
+    assert loaded.item_ids.tolist() == ["a", "b", "c", "dd"]
+    assert kind_of(path) == "factors"
+
+
+def test_predictions_are_mapped_to_the_scale_and_recommended_within(factors):
+    """The internal 1 to 5 becomes 0 to 100; predictions beyond it are clipped in a list."""
+    wide = replace(factors, scale=(0.0, 100.0))
+    assert wide.predict([0, 0, 1], [0, 1, 2]).tolist() == [50.0, 50.0, -75.0]
+    assert wide.recommend(1, k=4)[1].tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", [(1.0, 1.0), (5.0, 1.0), (0.0, np.inf), (np.nan, 1.0)])
+def test_scale_without_a_range_raises(factors, scale):
+    with pytest.raises(ModelError):
+        replace(factors, scale=scale)
+
+
+def test_model_of_another_kind_raises(factors, tmp_path):
+    path = tmp_path / "model.fedmf"
+    write_tables(path, "posterior", {"numbers": np.zeros(3)})
+    assert kind_of(path) == "posterior"
+    with pytest.raises(ModelError, match="posterior"):
+        Factors.load(path)
 
 
 @pytest.mark.parametrize("where", [HEADER.size, HEADER.size + 200, -1, len(MAGIC) + 20])
@@ -198,9 +239,9 @@ def test_other_version_raises_with_its_number(factors, tmp_path):
     path = tmp_path / "model.fedmf"
     factors.save(path)
     data = bytearray(path.read_bytes())
-    struct.pack_into("<I", data, len(MAGIC), 2)
+    struct.pack_into("<I", data, len(MAGIC), 3)
     path.write_bytes(data)
-    with pytest.raises(ModelError, match=r"version 2.* version 1"):
+    with pytest.raises(ModelError, match=r"version 3.* 1 and 2"):
         Factors.load(path)
 
 
@@ -239,13 +280,18 @@ def test_pickled_objects_are_never_loaded(factors, tmp_path, monkeypatch):
 
 def sealed(body):
     """Return a body under a header that is right."""
-    return HEADER.pack(MAGIC, 1, len(body), hashlib.sha256(body).digest()) + body
+    return HEADER.pack(MAGIC, VERSION, len(body), hashlib.sha256(body).digest()) + body
 
 
 def npz(save=np.savez, **tables):
     file = io.BytesIO()
     save(file, **tables)
     return file.getvalue()
+
+
+def tables_of(factors):
+    """Return the tables of the file of a model without a scale."""
+    return vars(factors) | {"kind": np.array("factors"), "scale": np.zeros(0)}
 
 
 def npy(table):
@@ -260,7 +306,7 @@ def swollen(factors, shape):
     np.lib.format.write_array_header_1_0(
         file, {"descr": "<f8", "fortran_order": False, "shape": shape}
     )
-    packed = io.BytesIO(npz(**{name: value for name, value in vars(factors).items()
+    packed = io.BytesIO(npz(**{name: value for name, value in tables_of(factors).items()
                                if name != "user_factors"}))  # fmt: skip
     with zipfile.ZipFile(packed, "a") as archive:
         archive.writestr("user_factors.npy", file.getvalue())
@@ -271,7 +317,7 @@ def renamed(factors):
     """Return an archive with a text in place of a table."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for name, value in vars(factors).items():
+        for name, value in tables_of(factors).items():
             archive.writestr(f"{name}.npy", npy(value))
         archive.writestr("user_factors", b"text")
     return packed.getvalue()
@@ -283,11 +329,13 @@ def renamed(factors):
         lambda factors: npy(np.zeros(3)),
         lambda factors: b"",
         lambda factors: b"PK\x03\x04",
-        lambda factors: npz(**vars(factors))[:-30],
-        lambda factors: npz(**vars(factors)).replace(b"PK\x01\x02", b"PK\x01\x03"),
-        lambda factors: npz(**vars(factors)).replace(b"NUMPY", b"NUMPX"),
-        lambda factors: npz(np.savez_compressed, **vars(factors) | {"more": np.zeros(9999)}),
-        lambda factors: npz(**vars(factors) | {"user_ids": np.array([7.0, 9.0])}),
+        lambda factors: npz(**tables_of(factors))[:-30],
+        lambda factors: npz(**tables_of(factors)).replace(b"PK\x01\x02", b"PK\x01\x03"),
+        lambda factors: npz(**tables_of(factors)).replace(b"NUMPY", b"NUMPX"),
+        lambda factors: npz(
+            np.savez_compressed, **tables_of(factors) | {"more": np.zeros(9999)}
+        ),
+        lambda factors: npz(**tables_of(factors) | {"user_ids": np.array([7.0, 9.0])}),
         lambda factors: swollen(factors, (2**50, 2)),
         lambda factors: swollen(factors, (2**80, 2)),
         lambda factors: swollen(factors, (-1, 2)),
@@ -311,11 +359,15 @@ def test_body_without_the_tables_raises(factors, tmp_path, make):
         ({"seen_indptr": np.array([], dtype=np.int64)}, "2 users.* 4 items"),
         ({"user_factors": np.full((2, 2), np.nan)}, "user_factors"),
         ({"item_factors": np.full((4, 2), np.inf)}, "item_factors"),
+        ({"scale": np.zeros(3)}, "scale"),
+        ({"scale": np.array([5.0, 1.0])}, "scale"),
+        ({"ranks": np.array([True])}, "rankings"),
+        ({"kind": np.array(["factors"])}, "kinds"),
     ],
 )
 def test_impossible_numbers_raise(factors, tmp_path, changed, message):
     path = tmp_path / "model.fedmf"
-    path.write_bytes(sealed(npz(**vars(factors) | changed)))
+    path.write_bytes(sealed(npz(**tables_of(factors) | changed)))
     with pytest.raises(ModelError, match=message):
         Factors.load(path)
 
